@@ -1,0 +1,55 @@
+# Every target sets up .venv by itself; `make help` lists them.
+#
+#   PYTHON  the interpreter .venv is built on
+#   EXTRAS  the extras it holds: "make test EXTRAS=tensorflow,dev" leaves PyTorch and MXNet out
+#   ARGS    what is passed on to the tool: make test ARGS="-k numpy"
+
+PYTHON ?= python3
+EXTRAS ?= tensorflow,mxnet,torch,dev
+ARGS ?=
+
+export PYTHON EXTRAS
+
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r target does; do \
+		printf '  make %-8s %s\n' "$$target" "$$does"; \
+	done
+
+.PHONY: venv
+venv: ## create or refresh .venv
+	@scripts/install
+
+.PHONY: bench
+bench: venv ## measure: pytest benchmarks $(ARGS)
+	$(BIN)/pytest benchmarks $(ARGS)
+
+.PHONY: test
+test: venv ## run the tests: pytest $(ARGS)
+	$(BIN)/pytest $(ARGS)
+
+.PHONY: lint
+lint: venv ## check style, types and workflows
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/zizmor --offline --pedantic --quiet .github
+
+.PHONY: format
+format: venv ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+.PHONY: lock
+lock: venv ## resolve constraints.txt anew; ARGS=--upgrade takes newer versions
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+		--custom-compile-command "make lock" $(ARGS) --output-file constraints.txt pyproject.toml
+
+.PHONY: clean
+clean: ## remove .venv, caches and build products
+	rm -rf .venv .benchmarks .mypy_cache .pytest_cache .ruff_cache build dist
+	find benchmarks src tests -name __pycache__ -type d -prune -exec rm -rf {} +

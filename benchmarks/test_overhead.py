@@ -1,0 +1,11 @@
+"""What the harness itself costs in each framework: reported, never subtracted."""
+
+import pytest
+
+from fwbench.case import Case
+from fwbench.workloads import noop
+
+
+@pytest.mark.fwbench(noop)
+def test_overhead(case: Case) -> None:
+    case.measure()

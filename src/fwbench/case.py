@@ -1,0 +1,224 @@
+"""One cell of the grid, made real: bind, verify, warm up, measure, record."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from fwbench import record, verify
+from fwbench.frameworks.framework import Array, Framework, Run
+from fwbench.frameworks.manifest import Manifest
+from fwbench.grid import Cell
+from fwbench.measure.clock import Clock
+from fwbench.measure.warmup import WarmUp, warm_up
+
+_COTANGENT_SEED = 1
+
+
+class Case:
+    """What a test's ``case`` argument is.
+
+    Attributes:
+        cell: which cell of the grid.
+        framework: the framework, loaded in this process.
+        benchmark: pytest-benchmark's fixture.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        framework: Framework,
+        manifest: Manifest,
+        clock: Clock,
+        benchmark: BenchmarkFixture,
+        warmup_s: float,
+    ) -> None:
+        self.cell = cell
+        self.framework = framework
+        self.benchmark = benchmark
+        self._manifest = manifest
+        self._clock = clock
+        self._warmup_s = warmup_s
+
+    def measure(self) -> Any:
+        """Bind, verify, warm up and measure this case, and record what is known of it.
+
+        With ``--benchmark-disable`` it is bound and verified, and nothing is timed.
+
+        Returns:
+            What the last call of the work returned.
+
+        Raises:
+            WrongResult: the result differs from the reference; nothing is timed then.
+            WrongGradient: the gradient does.
+            NotACopy: a created array shares memory with its source.
+        """
+        benchmark = self.benchmark
+        try:
+            with self.framework.scope(self.cell.device):
+                work = bind(self.cell, self.framework)
+                first_call_s, result = self._clock.time(work.run)
+                verified = work.verify(result)
+                del result
+                warmup = WarmUp(0, 0.0, None)
+                if benchmark.enabled:
+                    warmup = warm_up(work.run, self._clock, self._warmup_s)
+        except BaseException:
+            # Otherwise pytest-benchmark warns that the fixture was not used, beside the failure.
+            benchmark._mode = "fwbench: failed before it was measured"  # noqa: SLF001
+            raise
+        with self.framework.scope(self.cell.device):
+            returned = benchmark(work.run)
+        if benchmark.stats is not None:
+            benchmark.extra_info["fwbench"] = {
+                **record.facts(self.cell, self.framework, self._manifest),
+                **record.times(benchmark, self._clock),
+                "first_call_s": first_call_s,
+                "warmup_calls": warmup.calls,
+                "warmup_s": warmup.seconds,
+                "steady": warmup.steady,
+                **verified,
+            }
+        return returned
+
+
+def bind(cell: Cell, framework: Framework) -> Work:
+    """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet."""
+    operands = [_in_dtype(x, cell.dtype) for x in cell.operation.operands(cell.size)]
+    work = Creation if cell.operation.creates else Forward
+    if cell.direction == "backward":
+        work = Backward
+    return work(cell, framework, operands)
+
+
+class Work:
+    """Work that is bound to its inputs, and knows what its result must be.
+
+    Attributes:
+        run: one call of it.
+    """
+
+    run: Run
+
+    def __init__(self, cell: Cell, framework: Framework) -> None:
+        self.cell = cell
+        self.framework = framework
+        self.allowed = verify.tolerance(
+            cell.dtype, cell.operation.terms(cell.size), cell.operation.tolerance
+        )
+
+    def verify(self, result: Any) -> dict[str, Any]:
+        """Compare the result of a run with what it must be.
+
+        Returns:
+            ``max_relative_error``, ``tolerance`` and what else was found.
+
+        Raises:
+            VerificationError: it is not that.
+        """
+        raise NotImplementedError
+
+
+class Creation(Work):
+    """An array from host data: verified to be a copy."""
+
+    def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
+        super().__init__(cell, framework)
+        assert cell.operation.source is not None  # noqa: S101 (what makes it a creation)
+        self.values = operands[0]
+        self.source = cell.operation.source(operands[0])
+        self.run = partial(framework.creator(cell.device, cell.dtype), self.source)
+
+    def verify(self, result: Any) -> dict[str, Any]:
+        """The values are the source's, and stay so when the source changes."""
+        before = np.copy(self.framework.to_numpy(result))
+        error = verify.result(before, self.values, self.allowed)
+        kept = self.source.copy()
+        self.source[:] = [0.0] * len(self.source)
+        try:
+            verify.copied(before, self.framework.to_numpy(result))
+        finally:
+            self.source[:] = kept
+        return {"max_relative_error": error, "tolerance": self.allowed, "result_is_view": False}
+
+
+class Forward(Work):
+    """The operation on arrays that lie on the device."""
+
+    def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
+        super().__init__(cell, framework)
+        self.inputs = [self.placed(x) for x in operands]
+        self.run = framework.forward(self.implementation, self.inputs, cell.execution)
+
+    @property
+    def implementation(self) -> Any:
+        """The operation's own for this framework, or the framework's for the operation."""
+        operation = self.cell.operation
+        own = operation.implementations.get(self.framework.name)
+        return own or self.framework.operations[operation.name]
+
+    def placed(self, operand: NDArray[Any]) -> Array:
+        """An operand on the device, checked to have arrived."""
+        dtype = self.cell.dtype if _is_float(operand) else operand.dtype.name
+        array = self.framework.creator(self.cell.device, dtype)(operand)
+        verify.placed(self.framework.to_numpy(array), operand, dtype)
+        return array
+
+    def values(self) -> list[NDArray[Any]]:
+        """The inputs as the framework has them, rounded to its dtype, for the reference."""
+        on_host = (self.framework.to_numpy(x) for x in self.inputs)
+        return [x.astype(np.float64) if _is_float(x) else x for x in on_host]
+
+    def verify(self, result: Any) -> dict[str, Any]:
+        """The result is the NumPy reference's; also tells whether it is a view of an input."""
+        found = self.framework.to_numpy(result)
+        reference = self.cell.operation.reference(*self.values())
+        error = verify.result(found, reference, self.allowed)
+        addresses = {self.framework.address(x) for x in self.inputs}
+        address = self.framework.address(result)
+        return {
+            "max_relative_error": error,
+            "tolerance": self.allowed,
+            "result_is_view": None if address is None else address in addresses,
+        }
+
+
+class Backward(Forward):
+    """The forward pass and the gradient by every floating-point input."""
+
+    def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
+        super().__init__(cell, framework, operands)
+        self.variables = [i for i, x in enumerate(operands) if _is_float(x)]
+        shape = np.shape(cell.operation.reference(*self.values()))
+        cotangent = np.random.default_rng(_COTANGENT_SEED).standard_normal(shape)
+        self.cotangent = self.placed(_in_dtype(cotangent, cell.dtype))
+        self.run = framework.backward(
+            self.implementation, self.inputs, self.variables, self.cotangent, cell.execution
+        )
+
+    def verify(self, result: Any) -> dict[str, Any]:
+        """Every gradient has the slope of the reference's central difference."""
+        error = verify.gradient(
+            [self.framework.to_numpy(gradient) for gradient in result],
+            self.cell.operation.reference,
+            self.values(),
+            self.variables,
+            self.framework.to_numpy(self.cotangent).astype(np.float64),
+            self.allowed,
+        )
+        return {"max_relative_error": error, "tolerance": self.allowed, "result_is_view": False}
+
+
+def _is_float(array: NDArray[Any]) -> bool:
+    return bool(np.issubdtype(array.dtype, np.floating))
+
+
+def _in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """A floating-point operand in the dtype of the case, or in float32 where NumPy lacks it."""
+    if not _is_float(operand):
+        return operand
+    return np.asarray(operand, dtype="float32" if dtype == "bfloat16" else dtype)

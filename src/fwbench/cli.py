@@ -1,0 +1,150 @@
+"""The command line beside pytest's: ``fwbench doctor`` and ``fwbench recover``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fwbench import __version__, environment, frameworks, options, record
+from fwbench.errors import FwbenchError, StorageError, UsageError
+from fwbench.frameworks import Manifest
+from fwbench.isolation.parent import describe
+
+_USAGE_ERROR = 2
+
+#: Packages whose versions explain a record, beside the frameworks themselves.
+_PACKAGES = ("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand.
+
+    Returns:
+        The exit status: 0, or 2 for a usage error, or 1 when something could not be done.
+    """
+    parsed = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    try:
+        return run(parsed)
+    except FwbenchError as error:
+        print(f"fwbench: error: {error}", file=sys.stderr)
+        return _USAGE_ERROR if isinstance(error, UsageError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fwbench", description="Beside pytest: what is here, and what was measured."
+    )
+    parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    doctor = commands.add_parser(
+        "doctor", help="say what this machine has: frameworks, devices, what is missing"
+    )
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.add_argument(
+        "--threads",
+        metavar="N",
+        type=_threads,
+        default=None,
+        help="threads of every framework (default: the CPUs this process may use)",
+    )
+    doctor.set_defaults(run=_doctor)
+    recover = commands.add_parser(
+        "recover", help="write the JSON of a session that was interrupted or crashed"
+    )
+    recover.add_argument(
+        "journal",
+        nargs="?",
+        type=Path,
+        help="the session's journal (default: the latest under .fwbench/journal)",
+    )
+    recover.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
+    recover.set_defaults(run=_recover)
+    return parser
+
+
+def _threads(text: str) -> int:
+    try:
+        return options.positive(text, "number of threads")
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    threads = arguments.threads or environment.usable_cpus()
+    answers = describe(list(frameworks.registry()), threads)
+    facts: dict[str, Any] = {
+        "machine": environment.machine(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "threads": threads,
+        "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},
+        "absent": {
+            n: {"reason": a.reason, "remedy": a.remedy}
+            for n, a in answers.items()
+            if not isinstance(a, Manifest)
+        },
+    }
+    print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
+    return 0
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _report(facts: dict[str, Any]) -> str:
+    machine = facts["machine"]
+    lines = [
+        "machine",
+        f"  cpu       {machine['cpu']}",
+        f"  cpus      {machine['cpus']}; physical cores: {machine['physical_cores']}",
+        f"  usable    {machine['usable_cpus']} cpus by this process",
+        f"  threads   {facts['threads']} for every framework",
+        f"  memory    {machine['memory_bytes'] / 2**30:.1f} GiB",
+        f"  system    {machine['os']}",
+        f"  python    {machine['python']} ({sys.executable})",
+        "packages",
+        *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
+    ]
+    for name, values in facts["frameworks"].items():
+        manifest = Manifest.from_json(values)
+        threads = "cannot be told" if manifest.threads is None else str(manifest.threads)
+        on_request = dict.fromkeys(manifest.on_request, " (on request)")
+        lines += [
+            f"{name} {manifest.version}",
+            *(f"  device      {device.name}: {device.model}" for device in manifest.devices),
+            f"  executions  {', '.join(e + on_request.get(e, '') for e in manifest.executions)}",
+            f"  dtypes      {', '.join(manifest.dtypes)}",
+            f"  directions  forward{', backward' if manifest.differentiable else ''}",
+            f"  threads     {threads}",
+            *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
+        ]
+    for name, absent in facts["absent"].items():
+        lines += [f"{name}: cannot be used here", f"  found       {absent['reason']}"]
+        if absent["remedy"]:
+            lines.append(f"  do          {absent['remedy']}")
+    return "\n".join(lines)
+
+
+def _recover(arguments: argparse.Namespace) -> int:
+    journal = arguments.journal or _latest_journal()
+    run = record.recover(journal)
+    record.write_atomically(arguments.output, record.dumps(run))
+    print(f"{len(run['benchmarks'])} records of {journal} written to {arguments.output}")
+    return 0
+
+
+def _latest_journal() -> Path:
+    folder = record.journal_folder(Path())
+    journals = sorted(folder.glob("*.jsonl"))
+    if not journals:
+        raise StorageError(f"there is no journal under {folder}; name one, or go to its project")
+    return journals[-1]

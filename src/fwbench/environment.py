@@ -1,0 +1,93 @@
+"""The machine: what it has, what this process may use of it, and the threads that follow."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+#: The variables through which OpenMP and the BLAS libraries learn of their threads, at import.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """The CPUs that this process may use: its affinity, and no more than its cgroup's quota.
+
+    A quota of one and a half CPUs counts as one: a second thread would be throttled, and what is
+    throttled is not measured.
+
+    Args:
+        proc: where procfs is mounted.
+        cgroups: where the cgroup hierarchy is mounted, version 1 or 2.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, int(min([float(allowed or 1), *_cgroup_quotas(proc, cgroups)])))
+
+
+def _cgroup_quotas(proc: Path, cgroups: Path) -> list[float]:
+    """CPU quotas, in CPUs, of this process's cgroup and of those around it."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    quotas = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount = cgroups / controllers if controllers else cgroups
+        group = mount / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if folder == mount.parent:
+                break
+            quotas += _quota(folder)
+    return quotas
+
+
+def _quota(group: Path) -> list[float]:
+    try:
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text().strip()
+            period = (group / "cpu.cfs_period_us").read_text().strip()
+    except (OSError, ValueError):
+        return []
+    return [] if quota in ("max", "-1") else [int(quota) / int(period)]
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment in which OpenMP and BLAS libraries start with ``threads`` threads."""
+    return dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+@cache
+def cpu_model() -> str:
+    """What the CPU is called."""
+    # Of pytest-benchmark, which asks the cpuinfo library; that takes a moment, so only on demand.
+    from pytest_benchmark.plugin import get_cpu_info
+
+    return str(get_cpu_info().get("brand_raw") or platform.processor() or platform.machine())
+
+
+def machine() -> dict[str, Any]:
+    """The machine's facts, for ``fwbench doctor`` and for every stored run."""
+    return {
+        "cpu": cpu_model(),
+        "cpus": os.cpu_count(),
+        "physical_cores": psutil.cpu_count(logical=False),
+        "usable_cpus": usable_cpus(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": platform.platform(),
+        "python": platform.python_version(),
+    }

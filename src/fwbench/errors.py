@@ -1,0 +1,104 @@
+"""Everything that fwbench raises, one tree.
+
+::
+
+    FwbenchError
+     ├─ UsageError               asked for something that is not there (pytest exits with 4)
+     ├─ DeclarationError         a workload or a framework is declared wrongly
+     ├─ FrameworkUnavailable     a framework that cannot be used here
+     │   ├─ FrameworkMissing     ... because a package is not installed
+     │   └─ FrameworkBroken      ... because it is installed and does not work
+     ├─ VerificationError        the work is not the work that was asked for
+     │   ├─ WrongResult          ... its result differs from the NumPy reference
+     │   ├─ WrongGradient        ... its gradient differs from the central difference
+     │   └─ NotACopy             ... its result still shares memory with its source
+     ├─ IsolationError           the process boundary
+     │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
+     └─ StorageError             a file could not be written or read
+
+Every message says what was asked, what was found, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FwbenchError(Exception):
+    """Base of every error that fwbench raises on purpose."""
+
+
+class UsageError(FwbenchError):
+    """The command line, a setting or a marker asks for something that is not there."""
+
+
+class DeclarationError(FwbenchError):
+    """A workload or a framework is declared in a way that cannot work."""
+
+
+class FrameworkUnavailable(FwbenchError):
+    """A framework cannot be used in this environment.
+
+    Args:
+        reason: what was found, for the header and for ``fwbench doctor``.
+        remedy: what to do about it; empty where nothing can be done.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason, remedy)
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+
+
+class FrameworkMissing(FrameworkUnavailable):
+    """A package that the framework needs is not installed."""
+
+
+class FrameworkBroken(FrameworkUnavailable):
+    """The framework is installed, and importing or starting it fails."""
+
+
+class VerificationError(FwbenchError):
+    """The work that a framework did is not the work that was asked for."""
+
+
+class WrongResult(VerificationError):
+    """A result differs from the NumPy reference by more than the tolerance of its dtype."""
+
+
+class WrongGradient(VerificationError):
+    """A gradient differs from the central difference by more than its dtype's tolerance."""
+
+
+class NotACopy(VerificationError):
+    """Changing the source of a created array changed the array."""
+
+
+class IsolationError(FwbenchError):
+    """Something went wrong between the parent and a worker process."""
+
+
+class WorkerDied(IsolationError):
+    """A worker process ended, was ended, or did not answer in time."""
+
+
+class StorageError(FwbenchError):
+    """A record, a journal or a run could not be written or read."""
+
+
+def unknown(kind: str, asked: str, known: Iterable[str]) -> UsageError:
+    """An error for a name that is not known: it lists the known ones and suggests the near miss.
+
+    Args:
+        kind: what the name names, in the singular: ``"framework"``.
+        asked: the name as it was given.
+        known: the names that would have been understood, in the order to show them.
+    """
+    names = list(known)
+    close = difflib.get_close_matches(asked, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return UsageError(f"unknown {kind} {asked!r}; known: {', '.join(names) or 'none'}.{hint}")

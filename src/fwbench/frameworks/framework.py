@@ -1,0 +1,154 @@
+"""HOW a framework computes: the one shape that every framework's file has.
+
+A framework is a class in a file of its own, named by an entry point of the group
+``fwbench.frameworks``. The entry point is loaded in the framework's own worker process alone, so
+the file imports its framework at the top; its environment variables are set by then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from fwbench.workloads.operation import Implementation
+
+#: A framework's own array; only its file knows more.
+Array = Any
+
+#: One call of the bound work, and nothing else: what the clock runs around.
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device as a framework sees it.
+
+    Attributes:
+        name: ``cpu``, or ``gpu:N``.
+        model: what the maker calls it.
+    """
+
+    name: str
+    model: str
+
+
+class Framework(ABC):
+    """One framework's way to compute, wait and differentiate.
+
+    Attributes:
+        name: as ``--fw`` takes it; equals the name of the entry point.
+        version: of the framework.
+        namespace: what implementations are called with: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
+        operations: the implementation of each operation, by the operation's name.
+        executions: what ``--fw-execution`` takes, in the order to show them.
+        on_request: executions that run only when they are asked for by name.
+        dtypes: what ``--fw-dtype`` takes.
+        differentiable: whether there is a gradient (``backward``).
+        gaps: what the framework does not offer, by (operation, dtype, ``cpu`` or ``gpu``), with the
+            reason.
+        variables: prefixes of the environment variables that change its speed; they are recorded.
+    """
+
+    name: ClassVar[str]
+    operations: ClassVar[Mapping[str, Implementation]]
+    executions: ClassVar[tuple[str, ...]] = ("eager",)
+    on_request: ClassVar[frozenset[str]] = frozenset()
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
+    differentiable: ClassVar[bool] = True
+    gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    variables: ClassVar[tuple[str, ...]] = ()
+    version: str
+    namespace: Any
+
+    @abstractmethod
+    def set_threads(self, threads: int) -> None:
+        """Compute with ``threads`` threads, if environment variables have not said so already."""
+
+    @abstractmethod
+    def threads(self) -> int | None:
+        """The threads that the framework really computes with; None where it cannot be told."""
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """Every device there is, the CPU first.
+
+        Args:
+            cpu_model: what this machine's CPU is called; no framework knows it.
+        """
+        return (Device("cpu", cpu_model),)
+
+    def scope(self, device: str) -> AbstractContextManager[Any]:
+        """A context in which work is placed on ``device``; entered around a whole case."""
+        return nullcontext()
+
+    @abstractmethod
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Array]:
+        """The framework's own call that copies a NumPy array or a list into a new array.
+
+        Args:
+            device: where to.
+            dtype: of the new array: ``float32``, ``bfloat16``, ``int64``, ...
+        """
+
+    @abstractmethod
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """The array's values on the host; dtypes that NumPy has not become float32."""
+
+    def address(self, array: Array) -> int | None:
+        """Where the array's first element lies in memory; None where it cannot be told."""
+        return None
+
+    @abstractmethod
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """What waits until all work on ``device`` is done; None if calls return when it is."""
+
+    @abstractmethod
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Array], execution: str
+    ) -> Run:
+        """Bind the operation to its inputs.
+
+        Inputs are arguments of what is compiled and never closed over: a compiler folds constants.
+
+        Args:
+            implementation: called with the namespace, it returns the function to run.
+            inputs: arrays on the device.
+            execution: one of :attr:`executions`.
+
+        Returns:
+            ``run()``, which returns the result.
+        """
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Array],
+        variables: Sequence[int],
+        cotangent: Array,
+        execution: str,
+    ) -> Run:
+        """Bind the forward pass and the gradient.
+
+        Args:
+            implementation: called with the namespace, it returns the function to differentiate.
+            inputs: arrays on the device.
+            variables: the positions of the inputs to differentiate by.
+            cotangent: an array shaped like the result, with which its gradient begins.
+            execution: one of :attr:`executions`.
+
+        Returns:
+            ``run()``, which returns the gradients, one for each of ``variables``.
+        """
+        raise NotImplementedError(f"{self.name} offers no gradient")
+
+    def toggles(self) -> dict[str, Any]:
+        """Switches beside environment variables that change speed, as they stand."""
+        return {}
+
+    def build(self) -> dict[str, str]:
+        """How this framework was built: libraries, compilers, CUDA."""
+        return {}

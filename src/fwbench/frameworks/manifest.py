@@ -1,0 +1,111 @@
+"""What a framework says of itself: all that the parent process knows of it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fwbench.errors import FrameworkUnavailable
+from fwbench.frameworks.framework import Device, Framework
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A framework that can be used here.
+
+    Attributes:
+        name: as ``--fw`` takes it.
+        version: of the framework.
+        devices: every device, the CPU first.
+        executions: every execution, in the order to show them.
+        on_request: executions that run only when they are asked for by name.
+        dtypes: every dtype.
+        operations: the names of the operations that its file implements.
+        differentiable: whether it offers gradients.
+        gaps: (operation, dtype, ``cpu`` or ``gpu``, reason) of what it does not offer.
+        threads: the threads that it computes with; None where it cannot be told.
+        build: how it was built.
+        source: the file of its class.
+    """
+
+    name: str
+    version: str
+    devices: tuple[Device, ...]
+    executions: tuple[str, ...]
+    on_request: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    operations: tuple[str, ...]
+    differentiable: bool
+    gaps: tuple[tuple[str, str, str, str], ...]
+    threads: int | None
+    build: dict[str, str]
+    source: str
+
+    @classmethod
+    def of(cls, framework: Framework, cpu_model: str) -> Manifest:
+        """Ask a framework that is loaded in this process."""
+        return cls(
+            name=framework.name,
+            version=framework.version,
+            devices=framework.devices(cpu_model),
+            executions=framework.executions,
+            on_request=tuple(sorted(framework.on_request)),
+            dtypes=framework.dtypes,
+            operations=tuple(framework.operations),
+            differentiable=framework.differentiable,
+            gaps=tuple((*place, reason) for place, reason in framework.gaps.items()),
+            threads=framework.threads(),
+            build=framework.build(),
+            source=inspect.getfile(type(framework)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON's own types."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Manifest:
+        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        tuples: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list | tuple) else v for k, v in values.items()
+        }
+        tuples["devices"] = tuple(Device(**device) for device in values["devices"])
+        tuples["gaps"] = tuple(tuple(gap) for gap in values["gaps"])
+        return cls(**tuples)
+
+    def device(self, name: str) -> Device:
+        """The device of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {device.name: device for device in self.devices}[name]
+
+    def gap(self, operation: str, dtype: str, device: str) -> str | None:
+        """Why the framework does not offer the operation in the dtype there; None if it does."""
+        place = (operation, dtype, device.partition(":")[0])
+        return {(o, d, kind): reason for o, d, kind, reason in self.gaps}.get(place)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A framework that cannot be used here.
+
+    Attributes:
+        name: as ``--fw`` takes it.
+        reason: what was found.
+        remedy: what to do about it.
+    """
+
+    name: str
+    reason: str
+    remedy: str
+
+    @classmethod
+    def because(cls, name: str, error: FrameworkUnavailable) -> Absent:
+        """From the error that loading it raised."""
+        return cls(name, error.reason, error.remedy)
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason

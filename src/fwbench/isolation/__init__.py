@@ -1,0 +1,1 @@
+"""One framework per process: the parent, the worker, and what passes between them."""

@@ -1,0 +1,271 @@
+"""The parent's side: worker processes, started when first needed, replaced when they die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+from typing import Any
+
+from fwbench.environment import thread_variables
+from fwbench.errors import FrameworkBroken, FrameworkUnavailable, WorkerDied
+from fwbench.frameworks.manifest import Absent, Manifest
+from fwbench.isolation.worker import Session
+
+#: How long a framework may take to be imported.
+_START_TIMEOUT_S = 300.0
+#: How long a worker may take to tear down its fixtures when it is told to stop.
+_STOP_TIMEOUT_S = 10.0
+#: How often a silent worker is looked at.
+_LOOK_EVERY_S = 0.2
+#: How long a worker gets to write its traceback before it is ended.
+_TRACEBACK_S = 0.5
+_TAIL_LINES = 30
+#: A framework whose workers die this often before they are ready is not tried again.
+_START_ATTEMPTS = 2
+
+
+class WorkerProcess:
+    """One worker process.
+
+    Args:
+        framework: what it is to load.
+        threads: the threads that it is to compute with, set before the import.
+        inherit_output: whether it writes to the session's own output, as with ``-s``.
+    """
+
+    def __init__(self, framework: str, threads: int, *, inherit_output: bool = False) -> None:
+        self.framework = framework
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+        self._mark = 0
+        self._connection, theirs = Pipe()
+        self._process = subprocess.Popen(
+            [
+                # -P: a torch.py in the current folder is not PyTorch.
+                *(sys.executable, "-P", "-c", "from fwbench.isolation.worker import main; main()"),
+                *(str(theirs.fileno()), framework, str(threads)),
+            ],
+            env={**os.environ, **thread_variables(threads)},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=None if inherit_output else self._log,
+            stderr=self._log,
+            # Ctrl-C reaches the parent alone, which then ends the whole group.
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def send(self, *message: Any) -> None:
+        """Send a message.
+
+        Raises:
+            WorkerDied: there is nobody to receive it.
+        """
+        try:
+            self._connection.send(message)
+        except OSError:
+            raise self._died() from None
+
+    def receive(self, timeout_s: float, what: str) -> tuple[Any, ...]:
+        """Wait for a message.
+
+        Args:
+            timeout_s: how long at most; the worker is ended then.
+            what: what is waited for, for the message.
+
+        Raises:
+            WorkerDied: the worker ended, or said nothing in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not self._readable(deadline):
+            if self._process.poll() is not None and not self._connection.poll():
+                raise self._died()
+            if time.monotonic() >= deadline:
+                self._end_with_traceback()
+                raise WorkerDied(
+                    f"the worker of {self.framework} did not finish {what} within "
+                    f"{timeout_s:g} s and was ended{self.tail()}"
+                )
+        try:
+            message: tuple[Any, ...] = self._connection.recv()
+        except (EOFError, OSError):
+            raise self._died() from None
+        return message
+
+    def _readable(self, deadline: float) -> bool:
+        return self._connection.poll(min(_LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+
+    def load(self) -> None:
+        """Wait until the framework is imported.
+
+        Raises:
+            FrameworkUnavailable: it cannot be.
+            WorkerDied: the worker died of it.
+        """
+        kind, *arguments = self.receive(_START_TIMEOUT_S, f"importing {self.framework}")
+        if kind == "unavailable":
+            raise FrameworkUnavailable(*arguments)
+
+    def mark(self) -> None:
+        """Begin a new case: the tail of the output begins here."""
+        self._mark = os.fstat(self._log.fileno()).st_size
+
+    def tail(self) -> str:
+        """The last lines that the worker wrote since the mark, ready to append to a message."""
+        # Not by seeking: the worker writes at the offset that it shares with this file.
+        descriptor = self._log.fileno()
+        written = os.pread(descriptor, os.fstat(descriptor).st_size - self._mark, self._mark)
+        lines = written.decode(errors="replace").rstrip().splitlines()
+        if not lines:
+            return "; it wrote nothing to its standard error"
+        return "; the end of what it wrote:\n" + "\n".join(lines[-_TAIL_LINES:])
+
+    def stop(self) -> None:
+        """Let the worker tear down what it has set up, and end it."""
+        self._connection.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the worker and whatever it has started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._connection.close()
+
+    def _end_with_traceback(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_TRACEBACK_S)
+        self.kill()
+
+    def _died(self) -> WorkerDied:
+        # The connection closes a moment before the process has ended.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        status = self._process.poll()
+        self.kill()
+        return WorkerDied(f"the worker of {self.framework} {_ending(status)}{self.tail()}")
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "closed its connection"
+    if status >= 0:
+        return f"ended with exit status {status}"
+    name = signal.Signals(-status).name
+    if name == "SIGKILL":
+        return "was killed by SIGKILL (often the kernel's, for lack of memory)"
+    return f"was ended by {name}"
+
+
+def describe(names: list[str], threads: int) -> dict[str, Manifest | Absent]:
+    """Ask frameworks what they are and have, each in a process of its own, all at once.
+
+    Nothing is timed then, so they need not take turns.
+    """
+    workers = {name: WorkerProcess(name, threads) for name in names}
+    try:
+        return {name: _described(worker) for name, worker in workers.items()}
+    finally:
+        for worker in workers.values():
+            worker.kill()
+
+
+def _described(worker: WorkerProcess) -> Manifest | Absent:
+    try:
+        worker.load()
+        worker.send("describe")
+        _, values = worker.receive(_START_TIMEOUT_S, "describing itself")
+    except FrameworkUnavailable as error:
+        return Absent.because(worker.framework, error)
+    except WorkerDied as error:
+        return Absent(worker.framework, f"does not import: {error}", "")
+    return Manifest.from_json(values)
+
+
+class Workers:
+    """The workers of a session: one a framework, one case at a time over all of them.
+
+    Args:
+        session_of: makes the session that a framework's worker is to begin.
+        threads: of every framework.
+        inherit_output: whether they write to the session's own output.
+    """
+
+    def __init__(
+        self, session_of: Callable[[str], Session], threads: int, *, inherit_output: bool
+    ) -> None:
+        self._session_of = session_of
+        self._threads = threads
+        self._inherit_output = inherit_output
+        self._running: dict[str, WorkerProcess] = {}
+        self._failed_starts: dict[str, list[FrameworkUnavailable]] = {}
+
+    def run(
+        self, framework: str, nodeid: str, following: str | None, timeout_s: float
+    ) -> Iterator[tuple[Any, ...]]:
+        """Run one case and pass on what its worker sends.
+
+        Args:
+            framework: whose worker.
+            nodeid: which case.
+            following: the next case of the same worker; it decides which fixtures stay.
+            timeout_s: how long the case may take.
+
+        Raises:
+            FrameworkUnavailable: the worker cannot be started.
+            WorkerDied: it died of this case, or took too long; the next case gets a fresh one.
+        """
+        worker = self._ready(framework)
+        worker.mark()
+        try:
+            worker.send("run", nodeid, following)
+            deadline = time.monotonic() + timeout_s
+            while True:
+                left_s = max(0.0, deadline - time.monotonic())
+                message = worker.receive(left_s, f"{nodeid} (--fw-timeout {timeout_s:g})")
+                if message[0] == "done":
+                    if message[1] is not None:
+                        raise WorkerDied(message[1])
+                    return
+                yield message
+        except WorkerDied:
+            self._running.pop(framework).kill()
+            raise
+
+    def _ready(self, framework: str) -> WorkerProcess:
+        if framework in self._running:
+            return self._running[framework]
+        failures = self._failed_starts.setdefault(framework, [])
+        if len(failures) >= _START_ATTEMPTS:
+            raise failures[-1]
+        worker = WorkerProcess(framework, self._threads, inherit_output=self._inherit_output)
+        # Known before it is ready, so that Ctrl-C meanwhile ends it too.
+        self._running[framework] = worker
+        try:
+            worker.load()
+            worker.send("session", self._session_of(framework))
+        except (FrameworkUnavailable, WorkerDied) as error:
+            self._running.pop(framework).kill()
+            failures.append(FrameworkBroken(f"the worker of {framework} did not start: {error}"))
+            raise failures[-1] from error
+        return worker
+
+    def stop(self) -> None:
+        """End all workers, letting them tear down their fixtures."""
+        while self._running:
+            self._running.popitem()[1].stop()
+
+    def kill(self) -> None:
+        """End all workers at once."""
+        while self._running:
+            self._running.popitem()[1].kill()

@@ -1,0 +1,188 @@
+"""The worker: one framework in a process of its own, as a pytest session without a terminal.
+
+It loads its framework, then runs the node ids that it is sent and returns serialised reports, as
+pytest-xdist's workers do. Other plugins take it for such a worker (``config.workerinput``), so
+that they leave files and summaries to the parent.
+
+Messages are tuples whose first element says what they are:
+
+====================================  ============================================================
+from the worker                       meaning
+====================================  ============================================================
+``("loaded",)``                       the framework is imported
+``("unavailable", reason, remedy)``   it cannot be
+``("manifest", values)``              answer to ``describe``
+``("report", values)``                a test report, serialised
+``("warning", values)``               a warning that a test caused
+``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
+====================================  ============================================================
+
+====================================  ============================================================
+from the parent                       meaning
+====================================  ============================================================
+``("describe",)``                     tell what the framework is and has
+``("session", session)``              begin a pytest session; see :class:`Session`
+``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
+====================================  ============================================================
+
+A closed connection ends the worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.config import Config
+
+from fwbench.errors import FrameworkUnavailable
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a worker needs for a pytest session like the parent's.
+
+    Attributes:
+        options: of the parent's ``config.option``, as far as they can be sent.
+        files: the test files to collect.
+        path: the parent's ``sys.path``.
+        manifest: of the worker's framework, as the parent knows it.
+    """
+
+    options: dict[str, Any]
+    files: list[str]
+    path: list[str]
+    manifest: dict[str, Any]
+
+
+def main() -> None:
+    """Entry point; arguments of the process: connection's descriptor, framework, threads."""
+    descriptor, framework, threads = sys.argv[1:]
+    _end_with_parent()
+    faulthandler.enable()
+    # The parent asks for a traceback before it ends a case that hangs.
+    faulthandler.register(signal.SIGUSR1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        _serve(Connection(int(descriptor)), framework, int(threads))
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the parent dies without closing anything."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The kernel's out-of-memory killer takes a worker before it takes the session.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def _serve(connection: Connection, name: str, threads: int) -> None:
+    from fwbench.frameworks import Manifest, load
+
+    try:
+        framework = load(name, threads)
+    except FrameworkUnavailable as error:
+        connection.send(("unavailable", error.reason, error.remedy))
+        return
+    connection.send(("loaded",))
+    kind, *arguments = connection.recv()
+    if kind == "describe":
+        from fwbench.environment import cpu_model
+
+        connection.send(("manifest", Manifest.of(framework, cpu_model()).to_json()))
+    else:
+        _run_session(connection, name, arguments[0])
+
+
+def _run_session(connection: Connection, name: str, session: Session) -> None:
+    sys.path[:] = session.path
+    config = Config.fromdictargs(session.options, session.files)
+    config.workerinput = {  # type: ignore[attr-defined]
+        "workerid": name,
+        "fwbench": session.manifest,
+    }
+    config.pluginmanager.register(Worker(connection, config), "fwbench-worker")
+    config.hook.pytest_cmdline_main(config=config)
+
+
+class Worker:
+    """The hooks that make a pytest session run what it is sent."""
+
+    def __init__(self, connection: Connection, config: pytest.Config) -> None:
+        self.connection = connection
+        self.config = config
+        self.items: dict[str, pytest.Item] = {}
+        self.uncollected: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep why a file could not be collected here."""
+        if report.failed:
+            self.uncollected.append(str(report.longrepr))
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Know the items by their node ids."""
+        self.items = {item.nodeid: item for item in session.items}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool:
+        """Run what the parent sends until it hangs up."""
+        for nodeid, following in self._requests():
+            item = self.items.get(nodeid)
+            problem = None
+            if item is None:
+                problem = "\n".join(
+                    [f"{nodeid} was not collected in the worker", *self.uncollected]
+                )
+            else:
+                nextitem = self.items.get(following or "")
+                self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            sys.stdout.flush()
+            self.connection.send(("done", problem))
+        return True
+
+    def _requests(self) -> Iterator[tuple[str, str | None]]:
+        with suppress(EOFError):
+            while True:
+                _, nodeid, following = self.connection.recv()
+                yield nodeid, following
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Send a report."""
+        values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
+        self.connection.send(("report", values))
+
+    @pytest.hookimpl
+    def pytest_warning_recorded(
+        self, warning_message: Any, when: str, nodeid: str, location: Any
+    ) -> None:
+        """Send a warning of a test; those of the collection the parent has seen itself."""
+        if when != "runtest":
+            return
+        category = warning_message.category
+        self.connection.send(
+            (
+                "warning",
+                {
+                    "message": str(warning_message.message),
+                    "category": (category.__module__, category.__qualname__),
+                    "filename": warning_message.filename,
+                    "lineno": warning_message.lineno,
+                    "nodeid": nodeid,
+                    "location": location,
+                },
+            )
+        )

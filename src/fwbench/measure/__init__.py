@@ -1,0 +1,1 @@
+"""Time that means something: a clock that waits, a warm-up that ends when it should."""

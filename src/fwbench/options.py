@@ -1,0 +1,308 @@
+"""What to measure and how: from the command line, the ini file and markers, checked.
+
+Every option of the group ``fwbench`` is also an ini setting (``--fw-size`` is ``fw_size``). The
+command line wins over a test's marker, a marker over the ini file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from fwbench.environment import usable_cpus
+from fwbench.errors import UsageError, unknown
+from fwbench.workloads.operation import PRESETS
+
+DIRECTIONS = ("forward", "backward")
+ISOLATIONS = ("process", "none")
+
+#: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which cells of the grid to measure. None stands for the default of each field.
+
+    Attributes:
+        frameworks: names; default: all that are installed.
+        devices: ``cpu``, ``gpu:N``; default: all there are.
+        executions: default: all but those that run on request only.
+        dtypes: default: float32.
+        directions: default: forward; with ``--benchmark-disable`` forward and backward.
+        sizes: a preset or sizes; default: quick; with ``--benchmark-disable`` each operation's
+            smallest quick one.
+    """
+
+    frameworks: tuple[str, ...] | None = None
+    devices: tuple[str, ...] | None = None
+    executions: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+    directions: tuple[str, ...] | None = None
+    sizes: tuple[int, ...] | str | None = None
+
+    def over(self, other: Selection) -> Selection:
+        """This selection, with the fields that it leaves open taken from another."""
+        ours = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(other, **ours)
+
+
+@dataclass(frozen=True)
+class Options:
+    """All of fwbench's options.
+
+    Attributes:
+        asked: what the command line selects; it wins over markers.
+        configured: what the ini file selects; markers win over it.
+        threads: per framework.
+        isolation: ``process`` or ``none``.
+        timeout_s: per case, its bind, verification and warm-up included.
+        warmup_s: the longest warm-up of a case.
+    """
+
+    asked: Selection
+    configured: Selection
+    threads: int
+    isolation: str
+    timeout_s: float
+    warmup_s: float
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Options:
+        """From the command line and the ini file.
+
+        Raises:
+            UsageError: a value has the wrong form; whether what is named exists is seen later.
+        """
+        return cls(
+            asked=Selection(**{n: config.getoption(_DEST[n]) for n in _SELECTORS}),
+            configured=Selection(**{n: _ini(config, n) for n in _SELECTORS}),
+            **{n: _setting(config, n) for n in _SETTINGS},
+        )
+
+    def selection(self, marker: Selection) -> Selection:
+        """What a test with this marker is to measure."""
+        return self.asked.over(marker.over(self.configured))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``"a, b"`` as ``("a", "b")``.
+
+    Raises:
+        UsageError: no name, or an empty one.
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise UsageError(f"{text!r} has an empty name; give names separated by commas")
+    return tuple(dict.fromkeys(parts))
+
+
+def devices(text: str) -> tuple[str, ...]:
+    """Device names; ``gpu`` is the first one, ``gpu:0``."""
+    return tuple("gpu:0" if name == "gpu" else name for name in names(text))
+
+
+def directions(text: str) -> tuple[str, ...]:
+    """Directions.
+
+    Raises:
+        UsageError: an unknown one.
+    """
+    return tuple(_known("direction", name, DIRECTIONS) for name in names(text))
+
+
+def sizes(text: str) -> tuple[int, ...] | str:
+    """A preset, or sizes.
+
+    Raises:
+        UsageError: neither.
+    """
+    parts = names(text)
+    if not any(part.lstrip("+-").isdigit() for part in parts):
+        if len(parts) > 1:
+            raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
+        return _known("size or preset", parts[0], (*PRESETS, "positive whole numbers"))
+    return tuple(positive(part, "size") for part in parts)
+
+
+def positive(text: str, what: str) -> int:
+    """A positive whole number.
+
+    Raises:
+        UsageError: something else.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{what} {text!r} is not a positive whole number")
+    return int(text)
+
+
+def seconds(text: str, what: str, *, zero: bool) -> float:
+    """A finite number of seconds, positive or (where allowed) zero.
+
+    Raises:
+        UsageError: something else.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise UsageError(
+            f"{what} {text!r} is not a number of seconds {'from' if zero else 'above'} 0"
+        )
+    return value
+
+
+def isolation(text: str) -> str:
+    """An isolation.
+
+    Raises:
+        UsageError: an unknown one.
+    """
+    return _known("isolation", text, ISOLATIONS)
+
+
+def _known(kind: str, name: str, known: Sequence[str]) -> str:
+    if name not in known:
+        raise unknown(kind, name, known)
+    return name
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One option: how it is spelled, read and explained; the ini setting follows from it."""
+
+    flag: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    default: Callable[[], Any] = lambda: None
+
+    @property
+    def dest(self) -> str:
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+_SELECTORS: Mapping[str, _Option] = {
+    "frameworks": _Option("--fw", names, "NAMES", "frameworks (default: all that are installed)"),
+    "devices": _Option(
+        "--fw-device", devices, "NAMES", "devices: cpu, gpu, gpu:N (default: all there are)"
+    ),
+    "executions": _Option(
+        "--fw-execution",
+        names,
+        "NAMES",
+        "executions: eager, graph, xla, hybridize, compile ... "
+        "(default: all but those that run on request only, such as compile)",
+    ),
+    "dtypes": _Option(
+        "--fw-dtype", names, "NAMES", f"dtypes: {', '.join(DTYPES)} (default: float32)"
+    ),
+    "directions": _Option(
+        "--fw-direction",
+        directions,
+        "NAMES",
+        "directions: forward, backward (the forward pass and the gradient; default: forward)",
+    ),
+    "sizes": _Option(
+        "--fw-size", sizes, "SIZES", f"sizes, or a preset: {', '.join(PRESETS)} (default: quick)"
+    ),
+}
+
+_SETTINGS: Mapping[str, _Option] = {
+    "threads": _Option(
+        "--fw-threads",
+        lambda text: positive(text, "number of threads"),
+        "N",
+        "threads of every framework, set and checked (default: the CPUs this process may use)",
+        usable_cpus,
+    ),
+    "isolation": _Option(
+        "--fw-isolation",
+        isolation,
+        "KIND",
+        "process: each framework in a worker process of its own; none: all in this process, for "
+        "debuggers (default: process)",
+        lambda: "process",
+    ),
+    "timeout_s": _Option(
+        "--fw-timeout",
+        lambda text: seconds(text, "timeout", zero=False),
+        "SECONDS",
+        "how long a case may take before its worker is ended (default: 300)",
+        lambda: 300.0,
+    ),
+    "warmup_s": _Option(
+        "--fw-warmup",
+        lambda text: seconds(text, "warm-up", zero=True),
+        "SECONDS",
+        "how long a case is warmed up at most, until its times are steady; 0: not at all "
+        "(default: 0.5)",
+        lambda: 0.5,
+    ),
+}
+
+_DEST = {name: option.dest for name, option in {**_SELECTORS, **_SETTINGS}.items()}
+
+
+def add_to(parser: pytest.Parser) -> None:
+    """Add the group ``fwbench`` to pytest's options, and each as an ini setting."""
+    group = parser.getgroup("fwbench", "benchmarks of deep-learning frameworks")
+    for option in (*_SELECTORS.values(), *_SETTINGS.values()):
+        group.addoption(
+            option.flag,
+            dest=option.dest,
+            type=_refusing(option),
+            metavar=option.metavar,
+            help=option.help,
+        )
+        parser.addini(option.dest, option.help, default=None)
+
+
+def _refusing(option: _Option) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return option.parse(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def _ini(config: pytest.Config, name: str) -> Any:
+    option = {**_SELECTORS, **_SETTINGS}[name]
+    text = config.getini(option.dest)
+    if text in (None, ""):
+        return None
+    try:
+        return option.parse(str(text))
+    except UsageError as error:
+        raise UsageError(f"ini setting {option.dest}: {error}") from None
+
+
+def _setting(config: pytest.Config, name: str) -> Any:
+    given = config.getoption(_DEST[name])
+    if given is None:
+        given = _ini(config, name)
+    return _SETTINGS[name].default() if given is None else given
+
+
+def from_marker(mark: pytest.Mark) -> Selection:
+    """What ``@pytest.mark.fwbench(..., sizes=(8, 64))`` selects for its test.
+
+    Raises:
+        UsageError: an unknown keyword.
+    """
+    for name in mark.kwargs:
+        if name not in _SELECTORS:
+            raise unknown("keyword of the marker fwbench", name, _SELECTORS)
+    text = {
+        name: value if isinstance(value, str) else ",".join(str(part) for part in value)
+        for name, value in mark.kwargs.items()
+    }
+    return Selection(**{name: _SELECTORS[name].parse(value) for name, value in text.items()})

@@ -1,0 +1,223 @@
+"""Records: what is kept of a measured case, on the wire, in the journal and in the JSON.
+
+A record is pytest-benchmark's own entry with ``extra_info["fwbench"]``. It travels on the test
+report of its case, is appended to the session's journal when it arrives, and ends in
+pytest-benchmark's JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pstats
+import statistics
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_benchmark.fixture import BenchmarkFixture
+from pytest_benchmark.stats import Metadata
+from pytest_benchmark.utils import safe_dumps
+
+from fwbench.errors import StorageError
+from fwbench.frameworks.framework import Framework
+from fwbench.frameworks.manifest import Manifest
+from fwbench.grid import Cell
+from fwbench.measure.clock import Clock
+
+#: Version of what stands under ``extra_info["fwbench"]``.
+SCHEMA = 1
+
+#: How many journals are kept; older ones are deleted when a session begins one.
+_JOURNALS = 10
+
+_ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def facts(cell: Cell, framework: Framework, manifest: Manifest) -> dict[str, Any]:
+    """What a record says of a case beside its times."""
+    cost = cell.operation.cost_of(cell.direction, cell.size)
+    return {
+        "schema": SCHEMA,
+        **cell.params,
+        "framework_version": framework.version,
+        "device_name": manifest.device(cell.device).model,
+        "threads": framework.threads(),
+        "toggles": {**framework.toggles(), **_variables(framework.variables)},
+        "flops": None if cost is None else cost.flops,
+        "bytes": None if cost is None else cost.bytes_moved(_ITEMSIZE_BYTES[cell.dtype]),
+    }
+
+
+def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
+    """The environment variables that change this framework's speed."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
+
+
+def times(benchmark: BenchmarkFixture, clock: Clock) -> dict[str, float]:
+    """Dispatch and completion time of a call: medians over the rounds just measured."""
+    rounds_s = benchmark.stats.stats.data
+    return {
+        "dispatch_s": clock.dispatch_s(rounds_s, benchmark.stats.iterations),
+        "completion_s": statistics.median(rounds_s),
+    }
+
+
+def of(benchmark: BenchmarkFixture) -> dict[str, Any] | None:
+    """A measured case as plain values that survive pickling; None if nothing was measured."""
+    if not benchmark.stats or benchmark.has_error:
+        return None
+    profile = benchmark.stats.cprofile_stats
+    return {
+        "entry": benchmark.stats.as_dict(include_data=True),
+        "cprofile": profile.stats if profile else None,
+    }
+
+
+def dumps(output_json: Mapping[str, Any]) -> str:
+    """A whole run as text, as pytest-benchmark writes it."""
+    return str(safe_dumps(output_json, ensure_ascii=True, indent=4))
+
+
+def restore(record: Mapping[str, Any]) -> Metadata:
+    """A record as pytest-benchmark's own object, for its tables, comparisons and files."""
+    entry = record["entry"]
+    fixture = SimpleNamespace(
+        **{name: entry[name] for name in ("name", "fullname", "group", "param", "params")},
+        extra_info=entry["extra_info"],
+        cprofile_stats=None,
+        has_error=False,
+    )
+    metadata = Metadata(fixture, iterations=entry["stats"]["iterations"], options=entry["options"])
+    metadata.stats.data = entry["stats"]["data"]
+    if record["cprofile"] is not None:
+        # pstats reads anything that looks like a profiler.
+        profiler = SimpleNamespace(create_stats=lambda: None, stats=record["cprofile"])
+        metadata.cprofile_stats = pstats.Stats(profiler)  # type: ignore[arg-type]
+    return metadata
+
+
+def journal_folder(root: Path) -> Path:
+    """Where the journals of a project lie.
+
+    Args:
+        root: pytest's root folder.
+    """
+    return root / ".fwbench" / "journal"
+
+
+class Journal:
+    """The records of a session, appended as they finish, so that a crash loses none.
+
+    The first line is what surrounds the records in pytest-benchmark's JSON, every other one is an
+    entry. A line is complete or it is the last one.
+
+    Args:
+        folder: where journals lie; made when missing.
+        name: of this session's journal.
+
+    Raises:
+        StorageError: it cannot be begun.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # What is written here is of this machine: no version control.
+            (folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+            for old in sorted(folder.glob("*.jsonl"))[: -(_JOURNALS - 1)]:
+                old.unlink(missing_ok=True)
+            self._file = self.path.open("x", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(
+                f"cannot write a journal under {folder}: {error.strerror}"
+            ) from error
+
+    def append(self, values: Mapping[str, Any]) -> None:
+        """Append one line and hand it to the operating system.
+
+        Raises:
+            StorageError: it cannot be written; what was written before stays readable.
+        """
+        try:
+            self._file.write(safe_dumps(values) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise StorageError(f"cannot write to {self.path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Close the file; an empty journal is removed."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+            if self.path.stat().st_size == 0:
+                self.path.unlink()
+
+
+def recover(journal: Path) -> dict[str, Any]:
+    """The records of a journal as pytest-benchmark's JSON.
+
+    Args:
+        journal: a session's journal, whether or not the session ended.
+
+    Returns:
+        What ``--benchmark-json`` would have written.
+
+    Raises:
+        StorageError: the file cannot be read, or is not a journal with at least one record.
+    """
+    try:
+        lines = journal.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"cannot read {journal}: {error}") from error
+    # Whatever follows the last line break was cut off while it was written.
+    parsed = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            parsed.append(json.loads(line))
+        except ValueError as error:
+            raise StorageError(f"{journal} is not a journal: line {number}: {error}") from error
+    if not parsed or not isinstance(parsed[0], dict) or "fwbench_journal" not in parsed[0]:
+        raise StorageError(f"{journal} is not a journal of fwbench: its first line says so of none")
+    head, *entries = parsed
+    if not entries:
+        raise StorageError(f"{journal} has no record: the session ended before a case did")
+    del head["fwbench_journal"]
+    return {**head, "benchmarks": entries}
+
+
+def check_writable(path: Path) -> None:
+    """Try whether a file could be written to ``path``, and leave nothing there.
+
+    Raises:
+        StorageError: it could not.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "is a directory")
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all: an earlier file stays until the new one is complete.
+
+    Raises:
+        StorageError: it cannot be written; an earlier file is as it was.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error

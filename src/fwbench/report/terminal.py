@@ -1,0 +1,137 @@
+"""What fwbench prints: the header after the collection, one section after the tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from fwbench.grid import Cell
+from fwbench.session import Session
+
+#: From this ratio on, completion and dispatch are said to differ.
+_DISPATCH_RATIO = 2.0
+
+_SHOWN = 3
+
+Entry = Mapping[str, Any]
+
+
+def header(session: Session) -> list[str]:
+    """One line for the session and one for each framework."""
+    options = session.options
+    isolation = {
+        "process": "each framework in a process of its own",
+        "none": "all frameworks in this process, where they disturb each other: for debugging",
+    }
+    lines = [f"fwbench: {options.threads} threads; {isolation[options.isolation]}"]
+    for manifest in session.manifests.values():
+        devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
+        threads = "unknown" if manifest.threads is None else str(manifest.threads)
+        lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
+    lines += [f"  {name}: absent: {why}" for name, why in session.absent.items()]
+    return lines
+
+
+def summarize(
+    reporter: pytest.TerminalReporter,
+    records: Sequence[Entry],
+    gaps: Sequence[Cell],
+    storage_problems: Sequence[str],
+) -> None:
+    """Write the section: what is compared, what was misread for years, what is not known."""
+    lines = [
+        *_means(records),
+        *_dispatch(records),
+        *_unsteady(records),
+        *_skipped(gaps),
+    ]
+    if lines:
+        reporter.section("fwbench", sep="-", yellow=True)
+        for line in lines:
+            reporter.line(line)
+    for problem in storage_problems:
+        reporter.line(f"fwbench: {problem}", red=True)
+
+
+def _means(records: Sequence[Entry]) -> list[str]:
+    """Geometric means of time against the fastest of each group; ``noop`` is no contestant."""
+    fastest: dict[str, float] = {}
+    for entry in records:
+        group, time_s = entry["group"], _completion_s(entry)
+        fastest[group] = min(time_s, fastest.get(group, time_s))
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for entry in records:
+        facts = entry["extra_info"]["fwbench"]
+        if facts["workload"] != "noop":
+            ratio = _completion_s(entry) / fastest[entry["group"]]
+            ratios[facts["framework"], facts["execution"]].append(ratio)
+    if not ratios:
+        return []
+    width = max(len(f"{framework} {execution}") for framework, execution in ratios)
+    means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
+    return [
+        "geometric mean of the median times against the fastest of each group:",
+        *(
+            f"  {' '.join(name):<{width}}  {mean:8.2f}x  ({_count(len(ratios[name]), 'case')})"
+            for name, mean in sorted(means.items(), key=lambda pair: pair[1])
+        ),
+    ]
+
+
+def _completion_s(entry: Entry) -> float:
+    return float(entry["extra_info"]["fwbench"]["completion_s"])
+
+
+def _dispatch(records: Sequence[Entry]) -> list[str]:
+    apart: dict[str, list[tuple[float, Entry]]] = defaultdict(list)
+    for entry in records:
+        facts = entry["extra_info"]["fwbench"]
+        ratio = facts["completion_s"] / max(facts["dispatch_s"], 1e-9)
+        if ratio > _DISPATCH_RATIO:
+            apart[facts["framework"]].append((ratio, entry))
+    lines = []
+    for framework, found in apart.items():
+        ratio, entry = max(found, key=lambda pair: pair[0])
+        facts = entry["extra_info"]["fwbench"]
+        lines.append(
+            f"{framework}: {_count(len(found), 'case')} returned in less than half the time that "
+            f"the work took; most of all {entry['param']}: returned after "
+            f"{_time(facts['dispatch_s'])}, done after {_time(facts['completion_s'])} "
+            f"({ratio:.0f}x)"
+        )
+    return lines
+
+
+def _unsteady(records: Sequence[Entry]) -> list[str]:
+    names = [
+        str(entry["param"])
+        for entry in records
+        if entry["extra_info"]["fwbench"]["steady"] is False
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return [
+        f"not steady when its warm-up ended: {', '.join(names[:_SHOWN])}{more}",
+        "  (a longer --fw-warmup may help, or a quieter machine)",
+    ]
+
+
+def _skipped(gaps: Sequence[Cell]) -> list[str]:
+    counts = Counter(cell.gap for cell in gaps)
+    return [f"skipped {_count(n, 'case')}: {reason}" for reason, n in counts.most_common()]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _time(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

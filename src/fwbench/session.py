@@ -1,0 +1,147 @@
+"""What a pytest session knows of frameworks: options, manifests, cells, loaded frameworks.
+
+The same object serves the parent, a worker, and a session without isolation. It asks nobody
+anything until a test carries the marker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from fwbench import frameworks, grid
+from fwbench.environment import cpu_model, thread_variables
+from fwbench.errors import FrameworkUnavailable, FwbenchError, UsageError, unknown
+from fwbench.frameworks import Absent, Framework, Manifest
+from fwbench.frameworks.cache import ManifestCache
+from fwbench.isolation.parent import describe
+from fwbench.options import Options, Selection, from_marker
+from fwbench.workloads.operation import Operation
+
+SESSION = pytest.StashKey["Session"]()
+
+
+def benchmark_session(config: pytest.Config) -> Any:
+    """pytest-benchmark's session; it has no public way in."""
+    return config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001
+
+
+class Session:
+    """The frameworks of one pytest session.
+
+    Attributes:
+        manifests: the frameworks that were asked and can be used.
+        absent: those that cannot.
+        problem: why nothing may run; kept, because pytest would take an error raised while it
+            collects for a broken test file.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.manifests: dict[str, Manifest] = {}
+        self.absent: dict[str, Absent] = {}
+        self.problem: UsageError | None = None
+        self.used = False
+        input_ = getattr(config, "workerinput", None)
+        own = (input_ or {}).get("fwbench")
+        self.in_worker = own is not None
+        self.under_xdist = input_ is not None and own is None
+        if own is not None:
+            manifest = Manifest.from_json(own)
+            self.manifests[manifest.name] = manifest
+
+    @cached_property
+    def options(self) -> Options:
+        """The options, read when they are first needed."""
+        return Options.of(self._config)
+
+    @property
+    def isolated(self) -> bool:
+        """Whether this process leaves frameworks to workers."""
+        return self.options.isolation == "process" and not self.in_worker
+
+    @property
+    def verify_only(self) -> bool:
+        """Whether pytest-benchmark is disabled, so that nothing will be timed."""
+        return bool(benchmark_session(self._config).disabled)
+
+    def cells(self, mark: pytest.Mark) -> Sequence[grid.Cell]:
+        """The cells of a test with this marker; none if there is a :attr:`problem`."""
+        self.used = True
+        if self.problem is not None:
+            return ()
+        try:
+            operations = _operations(mark)
+            selection = self.options.selection(from_marker(mark))
+            if not self.in_worker:
+                self._ask(selection)
+                grid.check(selection, self.manifests, self.absent)
+            return list(
+                grid.cells(operations, selection, self.manifests, verify_only=self.verify_only)
+            )
+        except UsageError as error:
+            self.problem = error
+        except FwbenchError as error:
+            self.problem = UsageError(str(error))
+        return ()
+
+    def framework(self, name: str) -> Framework:
+        """The framework itself, loaded into this process.
+
+        Raises:
+            FrameworkUnavailable: it cannot be.
+        """
+        return frameworks.load(name, self.options.threads)
+
+    def _ask(self, selection: Selection) -> None:
+        """Have the manifests of the frameworks that a selection is about."""
+        known = frameworks.registry()
+        for name in selection.frameworks or known:
+            if name not in known:
+                raise unknown("framework", name, known)
+        asked = {*self.manifests, *self.absent}
+        names = [name for name in selection.frameworks or known if name not in asked]
+        if not names:
+            return
+        answers = self._answers(names)
+        for name in names:
+            answer = answers[name]
+            if isinstance(answer, Manifest):
+                self.manifests[name] = answer
+            else:
+                self.absent[name] = answer
+
+    def _answers(self, names: list[str]) -> dict[str, Manifest | Absent]:
+        if not self.isolated:
+            return {name: self._describe_here(name) for name in names}
+        cache = ManifestCache(getattr(self._config, "cache", None), self.options.threads)
+        cached = {name: manifest for name in names if (manifest := cache.get(name))}
+        asked = describe([name for name in names if name not in cached], self.options.threads)
+        for answer in asked.values():
+            if isinstance(answer, Manifest):
+                cache.put(answer)
+        return {**cached, **asked}
+
+    def _describe_here(self, name: str) -> Manifest | Absent:
+        os.environ.update(thread_variables(self.options.threads))
+        try:
+            return Manifest.of(self.framework(name), cpu_model())
+        except FrameworkUnavailable as error:
+            return Absent.because(name, error)
+
+
+def _operations(mark: pytest.Mark) -> Sequence[Operation]:
+    wrong = [value for value in mark.args if not isinstance(value, Operation)]
+    if wrong or not mark.args:
+        raise UsageError(
+            f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
+            "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
+        )
+    names = [operation.name for operation in mark.args]
+    if len({*names}) < len(names):
+        raise UsageError(f"@pytest.mark.fwbench names an operation twice: {', '.join(names)}")
+    return mark.args

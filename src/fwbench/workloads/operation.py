@@ -1,0 +1,179 @@
+"""What an operation is: inputs, a NumPy reference, sizes, cost. It names no framework."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+
+#: ``implementation(namespace)`` returns the function that computes the operation on the
+#: framework's own arrays; ``namespace`` is what the framework's users call it through
+#: (``torch``, ``tf``, ``np``, MXNet's ``F``).
+Implementation = Callable[[Any], Callable[..., Any]]
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+#: The presets that ``--fw-size`` knows.
+PRESETS = ("quick", "paper", "full")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of an operation, by preset.
+
+    Attributes:
+        quick: small, middling and large, for a first look.
+        paper: the sizes of the TensorFlow / MXNet report of 2020.
+        full: from overhead alone to well beyond the caches.
+
+    A preset that is empty is the quick one.
+    """
+
+    quick: tuple[int, ...]
+    paper: tuple[int, ...] = ()
+    full: tuple[int, ...] = ()
+
+    def preset(self, name: str) -> tuple[int, ...]:
+        """The sizes of one of :data:`PRESETS`."""
+        return {"quick": self.quick, "paper": self.paper, "full": self.full}[name] or self.quick
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least that an operation must do, whatever computes it.
+
+    Attributes:
+        flops: arithmetic operations; each elementary function counts as one.
+        elements: array elements read and written, every operand once.
+        other_bytes: bytes moved beside those elements, for sources that are not arrays.
+    """
+
+    flops: float
+    elements: float
+    other_bytes: float = 0.0
+
+    def bytes_moved(self, itemsize_bytes: int) -> float:
+        """Bytes moved when an element of the case's dtype takes ``itemsize_bytes``."""
+        return self.elements * itemsize_bytes + self.other_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One operation: what is computed, on what, how large, and what it costs at least.
+
+    Args:
+        name: letters, digits and underscores; the first part of every case id.
+        inputs: ``inputs(size, rng)`` returns the operands, a tuple of NumPy arrays. Floating-point
+            ones (float64) are placed in the dtype of the case, others as they are.
+        reference: the same operation in NumPy; called with float64 arrays.
+        sizes: a :class:`Sizes`, or a tuple of sizes for every preset.
+        cost: ``cost(size)`` of ``forward``; None where it is not known.
+        backward_cost: ``backward_cost(size)`` of the forward pass and the gradient together.
+        differentiable: whether ``backward`` makes sense.
+        compilable: whether executions other than ``eager`` make sense.
+        source: ``source(array)``, the host data from which an operation creates an array. Such an
+            operation is the framework's own creator, so no framework implements it.
+        terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
+            grow with its square root.
+        tolerance: factor on the tolerances of :mod:`fwbench.verify`.
+
+    Raises:
+        DeclarationError: the name or the sizes cannot be used.
+    """
+
+    name: str
+    inputs: Callable[[int, np.random.Generator], tuple[NDArray[Any], ...]]
+    reference: Callable[..., Any]
+    sizes: Sizes | tuple[int, ...]
+    cost: Callable[[int], Cost] | None = None
+    backward_cost: Callable[[int], Cost] | None = None
+    differentiable: bool = True
+    compilable: bool = True
+    source: Callable[[NDArray[Any]], Any] | None = None
+    terms: Callable[[int], int] = lambda _: 1
+    tolerance: float = 1.0
+    implementations: dict[str, Implementation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise DeclarationError(
+                f"an operation is named {self.name!r}; the name becomes part of case ids: use "
+                "letters, digits and underscores, beginning with a letter"
+            )
+        sizes = self.by_preset
+        every = (*sizes.quick, *sizes.paper, *sizes.full)
+        wrong = [size for size in every if type(size) is not int or size < 1]
+        if wrong or not sizes.quick:
+            raise DeclarationError(
+                f"operation {self.name!r} has the sizes {every}; give at least one, "
+                "all of them positive whole numbers"
+            )
+
+    def implement(self, framework: str) -> Callable[[Implementation], Implementation]:
+        """Declare how one framework computes this operation; use as a decorator.
+
+        The decorated function gets the framework's namespace and returns the function that
+        computes the operation on its arrays::
+
+            @swish.implement("torch")
+            def _(torch):
+                return torch.nn.functional.silu
+
+        It is called once, before anything is timed, and only in that framework's process.
+
+        Args:
+            framework: the framework's name, as ``--fw`` takes it.
+
+        Raises:
+            DeclarationError: this framework's implementation is declared already.
+        """
+
+        def declare(implementation: Implementation) -> Implementation:
+            if framework in self.implementations:
+                raise DeclarationError(
+                    f"{self.name} is implemented twice for {framework}; keep one"
+                )
+            self.implementations[framework] = implementation
+            return implementation
+
+        return declare
+
+    def operands(self, size: int) -> tuple[NDArray[Any], ...]:
+        """The inputs at ``size``: the same numbers in every process and framework.
+
+        Raises:
+            DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
+        """
+        # The name is in the seed so that operations do not share operands by accident.
+        rng = np.random.default_rng([zlib.crc32(self.name.encode()), size])
+        operands = self.inputs(size, rng)
+        if not isinstance(operands, tuple) or not all(  # type: ignore[redundant-expr]
+            isinstance(x, np.ndarray) for x in operands
+        ):
+            raise DeclarationError(
+                f"the inputs of {self.name} are {type(operands).__name__}; "
+                "return a tuple of NumPy arrays"
+            )
+        return operands
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The sizes; the same for every preset where only a tuple was given."""
+        return self.sizes if isinstance(self.sizes, Sizes) else Sizes(tuple(self.sizes))
+
+    @property
+    def creates(self) -> bool:
+        """Whether the operation turns host data into an array, which must be a copy."""
+        return self.source is not None
+
+    def cost_of(self, direction: str, size: int) -> Cost | None:
+        """What ``direction`` costs at ``size``; None where it is not declared."""
+        cost = self.cost if direction == "forward" else self.backward_cost
+        return None if cost is None else cost(size)
