@@ -16,6 +16,9 @@ from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.measure.warmup import WarmUp, warm_up
 
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
 _COTANGENT_SEED = 1
 
 

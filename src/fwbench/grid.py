@@ -93,7 +93,9 @@ def check(
     devices = _union(device.name for manifest in chosen for device in manifest.devices)
     executions = _union(name for manifest in chosen for name in manifest.executions)
     dtypes = _union((*DTYPES, *(name for manifest in chosen for name in manifest.dtypes)))
-    _all_known(f"device (seen by {who})", selection.devices, devices)
+    for name in selection.devices or ():
+        if name not in devices:
+            raise UsageError(f"device {name!r} is not there; {who}: {', '.join(devices)}")
     _all_known(f"execution (of {who})", selection.executions, executions)
     _all_known("dtype", selection.dtypes, dtypes)
 

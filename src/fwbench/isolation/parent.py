@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,12 @@ _LOOK_EVERY_S = 0.2
 #: How long a worker gets to write its traceback before it is ended.
 _TRACEBACK_S = 0.5
 _TAIL_LINES = 30
+#: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
+_HARNESS_FRAME = re.compile(
+    r"""\s*File\ "(.*[/\\](_pytest|pluggy|pytest_benchmark|fwbench[/\\]isolation)[/\\]|<string>)
+    |Extension\ modules:""",
+    re.VERBOSE,
+)
 #: A framework whose workers die this often before they are ready is not tried again.
 _START_ATTEMPTS = 2
 
@@ -72,25 +79,23 @@ class WorkerProcess:
         except OSError:
             raise self._died() from None
 
-    def receive(self, timeout_s: float, what: str) -> tuple[Any, ...]:
+    def receive(self, deadline: float, overdue: str) -> tuple[Any, ...]:
         """Wait for a message.
 
         Args:
-            timeout_s: how long at most; the worker is ended then.
-            what: what is waited for, for the message.
+            deadline: until when, in the time of ``time.monotonic``; the worker is ended then.
+            overdue: what it did not do, for the message.
 
         Raises:
             WorkerDied: the worker ended, or said nothing in time.
         """
-        deadline = time.monotonic() + timeout_s
         while not self._readable(deadline):
             if self._process.poll() is not None and not self._connection.poll():
                 raise self._died()
             if time.monotonic() >= deadline:
                 self._end_with_traceback()
                 raise WorkerDied(
-                    f"the worker of {self.framework} did not finish {what} within "
-                    f"{timeout_s:g} s and was ended{self.tail()}"
+                    f"the worker of {self.framework} {overdue} and was ended{self.tail()}"
                 )
         try:
             message: tuple[Any, ...] = self._connection.recv()
@@ -108,7 +113,10 @@ class WorkerProcess:
             FrameworkUnavailable: it cannot be.
             WorkerDied: the worker died of it.
         """
-        kind, *arguments = self.receive(_START_TIMEOUT_S, f"importing {self.framework}")
+        kind, *arguments = self.receive(
+            time.monotonic() + _START_TIMEOUT_S,
+            f"did not import it within {_START_TIMEOUT_S:g} s",
+        )
         if kind == "unavailable":
             raise FrameworkUnavailable(*arguments)
 
@@ -121,7 +129,11 @@ class WorkerProcess:
         # Not by seeking: the worker writes at the offset that it shares with this file.
         descriptor = self._log.fileno()
         written = os.pread(descriptor, os.fstat(descriptor).st_size - self._mark, self._mark)
-        lines = written.decode(errors="replace").rstrip().splitlines()
+        lines = [
+            line
+            for line in written.decode(errors="replace").rstrip().splitlines()
+            if not _HARNESS_FRAME.match(line)
+        ]
         if not lines:
             return "; it wrote nothing to its standard error"
         return "; the end of what it wrote:\n" + "\n".join(lines[-_TAIL_LINES:])
@@ -184,7 +196,10 @@ def _described(worker: WorkerProcess) -> Manifest | Absent:
     try:
         worker.load()
         worker.send("describe")
-        _, values = worker.receive(_START_TIMEOUT_S, "describing itself")
+        _, values = worker.receive(
+            time.monotonic() + _START_TIMEOUT_S,
+            f"did not describe it within {_START_TIMEOUT_S:g} s",
+        )
     except FrameworkUnavailable as error:
         return Absent.because(worker.framework, error)
     except WorkerDied as error:
@@ -231,8 +246,9 @@ class Workers:
             worker.send("run", nodeid, following)
             deadline = time.monotonic() + timeout_s
             while True:
-                left_s = max(0.0, deadline - time.monotonic())
-                message = worker.receive(left_s, f"{nodeid} (--fw-timeout {timeout_s:g})")
+                message = worker.receive(
+                    deadline, f"did not finish the case within {timeout_s:g} s (--fw-timeout)"
+                )
                 if message[0] == "done":
                     if message[1] is not None:
                         raise WorkerDied(message[1])

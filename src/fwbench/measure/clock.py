@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
 Timer = Callable[[], float]
 
 

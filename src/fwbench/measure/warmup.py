@@ -14,6 +14,9 @@ from typing import Any
 
 from fwbench.measure.clock import Clock
 
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
 _BLOCK_S = 1e-3
 _BLOCKS = 5
 _BLOCKS_AT_LEAST = 2
