@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
-from fwbench.case import Case
-from fwbench.errors import FwbenchError
-from fwbench.frameworks.framework import Device, Framework
-from fwbench.workloads.operation import Cost, Operation, Sizes
+if TYPE_CHECKING:
+    from fwbench.case import Case
+    from fwbench.errors import FwbenchError
+    from fwbench.frameworks.framework import Device, Framework
+    from fwbench.sizes import Sizes
+    from fwbench.workloads.operation import Cost, Operation
+
+# Imported when they are asked for: pytest imports this package in every session, and those that
+# measure nothing must not pay for NumPy.
+_PUBLIC = {
+    "Case": "fwbench.case",
+    "Cost": "fwbench.workloads.operation",
+    "Device": "fwbench.frameworks.framework",
+    "Framework": "fwbench.frameworks.framework",
+    "FwbenchError": "fwbench.errors",
+    "Operation": "fwbench.workloads.operation",
+    "Sizes": "fwbench.sizes",
+}
 
 __all__ = ["Case", "Cost", "Device", "Framework", "FwbenchError", "Operation", "Sizes"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 #: The variables through which OpenMP and the BLAS libraries learn of their threads, at import.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -82,6 +80,9 @@ def cpu_model() -> str:
 
 def machine() -> dict[str, Any]:
     """The machine's facts, for ``fwbench doctor`` and for every stored run."""
+    # Here, because options need this module in sessions that use nothing else of fwbench.
+    import psutil
+
     return {
         "cpu": cpu_model(),
         "cpus": os.cpu_count(),

@@ -16,7 +16,7 @@ import pytest
 
 from fwbench.environment import usable_cpus
 from fwbench.errors import UsageError, unknown
-from fwbench.workloads.operation import PRESETS
+from fwbench.sizes import PRESETS
 
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")

@@ -20,9 +20,7 @@ from fwbench.isolation import handover
 from fwbench.isolation.parent import Workers
 from fwbench.isolation.worker import Session as WorkerSession
 from fwbench.report import terminal
-from fwbench.session import Session, benchmark_session
-
-CELL = pytest.StashKey[grid.Cell]()
+from fwbench.session import CELL, Session, benchmark_session
 
 
 class Parent:
@@ -76,8 +74,6 @@ class Parent:
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Name the frameworks: version, devices, threads; and what is missing, with the reason."""
-        if not self.session.used or self.session.problem:
-            return []
         return terminal.header(self.session)
 
     # Isolation
@@ -238,8 +234,7 @@ class Parent:
 
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
-        if self.session.used:
-            output_json["fwbench"] = self._surroundings()
+        output_json["fwbench"] = self._surroundings()
 
     def _surroundings(self) -> dict[str, Any]:
         options = self.session.options
@@ -290,5 +285,4 @@ class Parent:
         try:
             yield
         finally:
-            if self.session.used:
-                terminal.summarize(terminalreporter, self.records, self.gaps, self.storage_problems)
+            terminal.summarize(terminalreporter, self.records, self.gaps, self.storage_problems)

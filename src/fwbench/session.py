@@ -1,7 +1,6 @@
 """What a pytest session knows of frameworks: options, manifests, cells, loaded frameworks.
 
-The same object serves the parent, a worker, and a session without isolation. It asks nobody
-anything until a test carries the marker.
+The same object serves the parent, a worker, and a session without isolation.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from fwbench.isolation.parent import describe
 from fwbench.options import Options, Selection, from_marker
 from fwbench.workloads.operation import Operation
 
-SESSION = pytest.StashKey["Session"]()
+#: The cell of an item that is a case.
+CELL = pytest.StashKey[grid.Cell]()
 
 
 def benchmark_session(config: pytest.Config) -> Any:
@@ -45,7 +45,6 @@ class Session:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
         self.problem: UsageError | None = None
-        self.used = False
         input_ = getattr(config, "workerinput", None)
         own = (input_ or {}).get("fwbench")
         self.in_worker = own is not None
@@ -71,7 +70,6 @@ class Session:
 
     def cells(self, mark: pytest.Mark) -> Sequence[grid.Cell]:
         """The cells of a test with this marker; none if there is a :attr:`problem`."""
-        self.used = True
         if self.problem is not None:
             return ()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fwbench.workloads.activations import relu, sigmoid, softplus, softsign, tanh
 from fwbench.workloads.creation import from_list, from_numpy
 from fwbench.workloads.linalg import dot, flatten, gemm, l2_normalize
-from fwbench.workloads.operation import PRESETS, Cost, Implementation, Operation, Sizes
+from fwbench.workloads.operation import Cost, Implementation, Operation
 from fwbench.workloads.overhead import noop
 
 #: The fundamental operations: Benchmark A of the TensorFlow / MXNet report, and ``noop``.
@@ -26,11 +26,9 @@ OPERATIONS: tuple[Operation, ...] = (
 
 __all__ = [
     "OPERATIONS",
-    "PRESETS",
     "Cost",
     "Implementation",
     "Operation",
-    "Sizes",
     "dot",
     "flatten",
     "from_list",

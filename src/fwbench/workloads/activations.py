@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.workloads.operation import Cost, Operation, Sizes
+from fwbench.sizes import Sizes
+from fwbench.workloads.operation import Cost, Operation
 
 Vectors = tuple[NDArray[Any], ...]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.workloads.operation import Cost, Operation, Sizes
+from fwbench.sizes import Sizes
+from fwbench.workloads.operation import Cost, Operation
 
 #: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
 _LIST_FLOAT_BYTES = 32

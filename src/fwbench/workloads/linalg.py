@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.workloads.operation import Cost, Operation, Sizes
+from fwbench.sizes import Sizes
+from fwbench.workloads.operation import Cost, Operation
 
 Arrays = tuple[NDArray[Any], ...]
 

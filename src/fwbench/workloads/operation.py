@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+from fwbench.sizes import Sizes
 
 #: ``implementation(namespace)`` returns the function that computes the operation on the
 #: framework's own arrays; ``namespace`` is what the framework's users call it through
@@ -19,30 +20,6 @@ from fwbench.errors import DeclarationError
 Implementation = Callable[[Any], Callable[..., Any]]
 
 _NAME = re.compile(r"[A-Za-z]\w*")
-
-#: The presets that ``--fw-size`` knows.
-PRESETS = ("quick", "paper", "full")
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of an operation, by preset.
-
-    Attributes:
-        quick: small, middling and large, for a first look.
-        paper: the sizes of the TensorFlow / MXNet report of 2020.
-        full: from overhead alone to well beyond the caches.
-
-    A preset that is empty is the quick one.
-    """
-
-    quick: tuple[int, ...]
-    paper: tuple[int, ...] = ()
-    full: tuple[int, ...] = ()
-
-    def preset(self, name: str) -> tuple[int, ...]:
-        """The sizes of one of :data:`PRESETS`."""
-        return {"quick": self.quick, "paper": self.paper, "full": self.full}[name] or self.quick
 
 
 @dataclass(frozen=True)

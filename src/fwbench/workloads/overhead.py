@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwbench.workloads.operation import Cost, Operation, Sizes
+from fwbench.sizes import Sizes
+from fwbench.workloads.operation import Cost, Operation
 
 #: Returns its argument, through the same path as every other operation.
 noop = Operation(

@@ -1,0 +1,108 @@
+"""The hooks that make a case, the same in the parent, in a worker, and without isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from fwbench import grid, record
+from fwbench.case import Case
+from fwbench.measure.clock import Clock
+from fwbench.parent import Parent
+from fwbench.session import CELL, Session, benchmark_session
+
+_SESSION = pytest.StashKey[Session]()
+_CLOCK = pytest.StashKey[Clock]()
+
+#: The shortest round of work that is done when its call returns.
+_ROUND_S = 200e-6
+
+
+def begin(config: pytest.Config) -> Session:
+    """The session of fwbench's; it begins, and its hooks join in, when first asked for."""
+    session = config.stash.get(_SESSION, None)
+    if session is None:
+        session = config.stash[_SESSION] = Session(config)
+        config.pluginmanager.register(CaseHooks(session), "fwbench-cases")
+        if not session.in_worker and not session.under_xdist:
+            config.pluginmanager.register(Parent(config, session), "fwbench-parent")
+    return session
+
+
+def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
+    """The ``case`` of an item, in the process that measures it."""
+    cell = item.stash.get(CELL, None)
+    if cell is None:
+        pytest.fail(
+            "the fixture 'case' was asked for by a test without @pytest.mark.fwbench(operation)",
+            pytrace=False,
+        )
+    session = begin(item.config)
+    others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
+    benchmark.params = {**others, **cell.params}
+    benchmark.group = benchmark.group or cell.group
+    return Case(
+        cell,
+        session.framework(cell.framework),
+        session.manifests[cell.framework],
+        item.stash[_CLOCK],
+        benchmark,
+        session.options.warmup_s,
+    )
+
+
+class CaseHooks:
+    """Hooks of every process that has cases."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Say what is wrong with the options, now that pytest would understand it.
+
+        Raises:
+            UsageError: they name what is not there.
+        """
+        if self.session.problem is not None:
+            raise pytest.UsageError(str(self.session.problem))
+        for item in items:
+            callspec = getattr(item, "callspec", None)
+            cell = callspec.params.get("case") if callspec else None
+            if isinstance(cell, grid.Cell):
+                item.stash[CELL] = cell
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Give pytest-benchmark a timer that waits for the case's device.
+
+        Its fixture reads the timer from the closest marker, so the marker must be there before any
+        fixture is, in whatever order the test names them.
+        """
+        cell = item.stash.get(CELL, None)
+        if cell is None or cell.gap:
+            return
+        framework = self.session.framework(cell.framework)
+        configured = benchmark_session(item.config).options
+        closest = item.get_closest_marker("benchmark")
+        given = dict(closest.kwargs) if closest else {}
+        clock = Clock(given.pop("timer", configured["timer"].target), framework.waiter(cell.device))
+        if clock.wait is None:
+            # Calls of asynchronous work overlap within a round, so there a round is one call
+            # wherever the clock allows; others lose nothing by longer rounds, and records become
+            # smaller.
+            given.setdefault("min_time", max(_ROUND_S, float(configured["min_time"])))
+        item.stash[_CLOCK] = clock
+        item.add_marker(pytest.mark.benchmark(**given, timer=clock.timer), append=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the record of a case that passed travel on its report."""
+        report = yield
+        if call.when == "call" and report.passed and CELL in item.stash:
+            report.fwbench = record.of(item.funcargs["benchmark"])  # type: ignore[attr-defined]
+        return report
