@@ -13,7 +13,7 @@ from typing import Any
 from fwbench import __version__, environment, frameworks, options, record
 from fwbench.errors import FwbenchError, StorageError, UsageError
 from fwbench.frameworks import Manifest
-from fwbench.isolation.parent import describe
+from fwbench.isolation.workers import describe
 
 _USAGE_ERROR = 2
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, record
 from fwbench.case import Case
+from fwbench.isolation.runner import IsolatedRunner
 from fwbench.measure.clock import Clock
-from fwbench.parent import Parent
+from fwbench.report.terminal import Summary
 from fwbench.session import CELL, Session, benchmark_session
+from fwbench.store import Store
 
 _SESSION = pytest.StashKey[Session]()
 _CLOCK = pytest.StashKey[Clock]()
@@ -25,10 +27,19 @@ def begin(config: pytest.Config) -> Session:
     session = config.stash.get(_SESSION, None)
     if session is None:
         session = config.stash[_SESSION] = Session(config)
-        config.pluginmanager.register(CaseHooks(session), "fwbench-cases")
-        if not session.in_worker and not session.under_xdist:
-            config.pluginmanager.register(Parent(config, session), "fwbench-parent")
+        for plugin in _plugins(config, session):
+            config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
+
+
+def _plugins(config: pytest.Config, session: Session) -> Iterator[object]:
+    yield CaseHooks(session)
+    if session.in_worker or session.under_xdist:
+        return
+    yield Store(config, session)
+    yield Summary(session)
+    if session.isolated:
+        yield IsolatedRunner(config, session)
 
 
 def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:

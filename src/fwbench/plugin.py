@@ -1,8 +1,7 @@
 """pytest's way in: options, the marker, the grid, the ``case`` fixture.
 
 pytest imports this module in every session, so it imports nothing heavy. When the first test
-with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.hooks` (and in the user's own process
-:mod:`fwbench.parent`) join in; until then nothing else of fwbench is there.
+with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.hooks` brings in the rest.
 """
 
 from __future__ import annotations

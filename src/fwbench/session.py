@@ -17,7 +17,7 @@ from fwbench.environment import cpu_model, thread_variables
 from fwbench.errors import FrameworkUnavailable, FwbenchError, UsageError, unknown
 from fwbench.frameworks import Absent, Framework, Manifest
 from fwbench.frameworks.cache import ManifestCache
-from fwbench.isolation.parent import describe
+from fwbench.isolation.workers import describe
 from fwbench.options import Options, Selection, from_marker
 from fwbench.workloads.operation import Operation
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks.manifest import Manifest
-from fwbench.isolation.worker import Session
+from fwbench.isolation.worker import WorkerSession
 
 #: Options that a worker does not take over: selecting, stopping and reporting are the parent's.
 _LEFT_TO_PARENT: dict[str, Any] = {
@@ -40,7 +40,7 @@ _LEFT_TO_PARENT: dict[str, Any] = {
 }
 
 
-def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) -> Session:
+def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) -> WorkerSession:
     """The session of the worker of one framework.
 
     Args:
@@ -60,7 +60,7 @@ def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) 
     if options.get("basetemp"):
         # pytest empties its base folder when it starts: a worker must not empty the parent's.
         options["basetemp"] = str(Path(options["basetemp"]) / f"fwbench-{manifest.name}")
-    return Session(options, files, sys.path, manifest.to_json())
+    return WorkerSession(options, files, sys.path, manifest.to_json())
 
 
 def _can_be_sent(value: Any) -> bool:

@@ -21,7 +21,7 @@ from the worker                       meaning
 from the parent                       meaning
 ====================================  ============================================================
 ``("describe",)``                     tell what the framework is and has
-``("session", session)``              begin a pytest session; see :class:`Session`
+``("session", session)``              begin a pytest session; see :class:`WorkerSession`
 ``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
 ====================================  ============================================================
 
@@ -50,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
-class Session:
+class WorkerSession:
     """What a worker needs for a pytest session like the parent's.
 
     Attributes:
@@ -105,7 +105,7 @@ def _serve(connection: Connection, name: str, threads: int) -> None:
         _run_session(connection, name, arguments[0])
 
 
-def _run_session(connection: Connection, name: str, session: Session) -> None:
+def _run_session(connection: Connection, name: str, session: WorkerSession) -> None:
     sys.path[:] = session.path
     config = Config.fromdictargs(session.options, session.files)
     config.workerinput = {  # type: ignore[attr-defined]

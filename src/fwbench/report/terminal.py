@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from fwbench.grid import Cell
 from fwbench.session import Session
 
 #: From this ratio on, completion and dispatch are said to differ.
@@ -36,25 +35,50 @@ def header(session: Session) -> list[str]:
     return lines
 
 
-def summarize(
-    reporter: pytest.TerminalReporter,
-    records: Sequence[Entry],
-    gaps: Sequence[Cell],
-    storage_problems: Sequence[str],
-) -> None:
-    """Write the section: what is compared, what was misread for years, what is not known."""
-    lines = [
-        *_means(records),
-        *_dispatch(records),
-        *_unsteady(records),
-        *_skipped(gaps),
-    ]
-    if lines:
-        reporter.section("fwbench", sep="-", yellow=True)
-        for line in lines:
-            reporter.line(line)
-    for problem in storage_problems:
-        reporter.line(f"fwbench: {problem}", red=True)
+def section(records: Sequence[Entry], skips: Sequence[str]) -> list[str]:
+    """What is compared, what was misread for years, what is not known.
+
+    Args:
+        records: pytest-benchmark's entries.
+        skips: the reason of each case that was skipped.
+    """
+    return [*_means(records), *_dispatch(records), *_unsteady(records), *_skipped(skips)]
+
+
+class Summary:
+    """The hooks that print."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.records: list[Entry] = []
+        self.skips: list[str] = []
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Name the frameworks: version, devices, threads; and what is missing, with the reason."""
+        return header(self.session)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a case brought, or why it was skipped."""
+        measured = getattr(report, "fwbench", None)
+        if measured is not None:
+            self.records.append(measured["entry"])
+        elif report.skipped and "fwbench" in report.keywords:
+            _, _, reason = report.longrepr  # type: ignore[misc,str-unpack]  # path, line, reason
+            self.skips.append(str(reason).removeprefix("Skipped: "))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """After pytest-benchmark's tables, also when its comparison fails the session."""
+        try:
+            yield
+        finally:
+            lines = section(self.records, self.skips)
+            if lines:
+                terminalreporter.section("fwbench", sep="-", yellow=True)
+            for line in lines:
+                terminalreporter.line(line)
 
 
 def _means(records: Sequence[Entry]) -> list[str]:
@@ -121,9 +145,9 @@ def _unsteady(records: Sequence[Entry]) -> list[str]:
     ]
 
 
-def _skipped(gaps: Sequence[Cell]) -> list[str]:
-    counts = Counter(cell.gap for cell in gaps)
-    return [f"skipped {_count(n, 'case')}: {reason}" for reason, n in counts.most_common()]
+def _skipped(skips: Sequence[str]) -> list[str]:
+    counts = Counter(skips).most_common()
+    return [f"skipped {_count(number, 'case')}: {reason}" for reason, number in counts]
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""The parent's side: worker processes, started when first needed, replaced when they die."""
+"""Worker processes, started when first needed, replaced when they die."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from fwbench.environment import thread_variables
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, WorkerDied
 from fwbench.frameworks.manifest import Absent, Manifest
-from fwbench.isolation.worker import Session
+from fwbench.isolation.worker import WorkerSession
 
 #: How long a framework may take to be imported.
 _START_TIMEOUT_S = 300.0
@@ -217,7 +217,7 @@ class Workers:
     """
 
     def __init__(
-        self, session_of: Callable[[str], Session], threads: int, *, inherit_output: bool
+        self, session_of: Callable[[str], WorkerSession], threads: int, *, inherit_output: bool
     ) -> None:
         self._session_of = session_of
         self._threads = threads

@@ -1,0 +1,155 @@
+"""Runs cases in the workers, and hands what comes back to pytest as if it had happened here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from fwbench import record
+from fwbench.errors import FwbenchError
+from fwbench.isolation import handover
+from fwbench.isolation.worker import WorkerSession
+from fwbench.isolation.workers import Workers
+from fwbench.session import CELL, Session, benchmark_session
+
+
+class IsolatedRunner:
+    """The hooks that take cases from pytest and give it their reports."""
+
+    def __init__(self, config: pytest.Config, session: Session) -> None:
+        self.config = config
+        self.session = session
+        self.workers: Workers | None = None
+        self.following: dict[str, str | None] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse debuggers, which a worker has no terminal for.
+
+        Raises:
+            UsageError: one was asked for.
+        """
+        if not any(CELL in item.stash for item in items):
+            return
+        for flag, given in (("--pdb", "usepdb"), ("--trace", "trace")):
+            if self.config.getoption(given):
+                raise pytest.UsageError(
+                    f"{flag} needs the frameworks in this process, where the terminal is: "
+                    "add --fw-isolation=none"
+                )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Know which case each worker gets next: it decides which of its fixtures stay."""
+        latest: dict[str, str] = {}
+        for item in reversed(session.items):
+            if _is_for_worker(item):
+                framework = item.stash[CELL].framework
+                self.following[item.nodeid] = latest.get(framework)
+                latest[framework] = item.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Run a case in its framework's worker."""
+        if not _is_for_worker(item):
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self._reports(item):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _reports(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+        if self.workers is None:
+            self.workers = Workers(
+                partial(self._worker_session, item.session),
+                self.session.options.threads,
+                inherit_output=self.config.option.capture == "no",
+            )
+        when = "call"
+        try:
+            for kind, values in self.workers.run(
+                item.stash[CELL].framework,
+                item.nodeid,
+                self.following[item.nodeid],
+                self.session.options.timeout_s,
+            ):
+                if kind == "warning":
+                    self._warn(values)
+                    continue
+                report = self._received(values)
+                # What dies after the call has passed is an error of the teardown.
+                when = "call" if report.when == "setup" else "teardown"
+                yield report
+        except FwbenchError as error:
+            yield pytest.TestReport(
+                nodeid=item.nodeid,
+                location=item.location,
+                keywords=dict.fromkeys(item.keywords, 1),
+                outcome="failed",
+                longrepr=str(error),
+                when=when,  # type: ignore[arg-type]
+            )
+
+    def _worker_session(self, session: pytest.Session, framework: str) -> WorkerSession:
+        files = {
+            str(item.path): None
+            for item in session.items
+            if _is_for_worker(item) and item.stash[CELL].framework == framework
+        }
+        return handover.worker_session(self.config, list(files), self.session.manifests[framework])
+
+    def _received(self, values: dict[str, Any]) -> pytest.TestReport:
+        report: pytest.TestReport = self.config.hook.pytest_report_from_serializable(
+            config=self.config, data=values
+        )
+        measured = getattr(report, "fwbench", None)
+        if measured is not None:
+            benchmark_session(self.config).benchmarks.append(record.restore(measured))
+        return report
+
+    def _warn(self, values: dict[str, Any]) -> None:
+        """Hand on a worker's warning as if it had been raised here."""
+        module, name = values["category"]
+        try:
+            category = getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            category = UserWarning  # a framework's own; its module is not imported here
+        message = warnings.WarningMessage(
+            category(values["message"]), category, values["filename"], values["lineno"]
+        )
+        self.config.hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": message,
+                "when": "runtest",
+                "nodeid": values["nodeid"],
+                "location": values["location"],
+            }
+        )
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Leave no process behind."""
+        if self.workers is not None:
+            self.workers.kill()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let the workers tear down what they have set up."""
+        if self.workers is not None:
+            self.workers.stop()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """End what is left, however the session ended."""
+        if self.workers is not None:
+            self.workers.kill()
+
+
+def _is_for_worker(item: pytest.Item) -> bool:
+    """Whether an item is a case, and not one that would only be skipped."""
+    return CELL in item.stash and item.get_closest_marker("skip") is None

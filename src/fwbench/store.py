@@ -1,0 +1,149 @@
+"""Keeps records safe: the journal while a session runs, whole files when it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark import __version__ as benchmark_version
+
+from fwbench import __version__, environment, record
+from fwbench.errors import StorageError
+from fwbench.session import CELL, Session, benchmark_session
+
+
+class Store:
+    """The hooks through which records reach the disk."""
+
+    def __init__(self, config: pytest.Config, session: Session) -> None:
+        self.config = config
+        self.session = session
+        self.benchmarks = benchmark_session(config)
+        self.journal: record.Journal | None = None
+        self.problems: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find out before the first measurement whether its record can be kept.
+
+        Raises:
+            UsageError: the file of ``--benchmark-json`` cannot be written.
+        """
+        cases = any(CELL in item.stash for item in items)
+        if not cases or self.config.option.collectonly or self.session.verify_only:
+            return
+        if self.benchmarks.json:
+            try:
+                record.check_writable(Path(self.benchmarks.json))
+            except StorageError as error:
+                raise pytest.UsageError(f"--benchmark-json: {error}") from None
+        # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
+        # one, too.
+        self.benchmarks.save_json = self._save_json
+        self.benchmarks.storage.save = partial(self._save, self.benchmarks.storage.save)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Append the record that a report brought to the journal."""
+        measured = getattr(report, "fwbench", None)
+        if measured is None or self.problems:
+            return
+        try:
+            if self.journal is None:
+                self.journal = self._begin_journal()
+            self.journal.append(measured["entry"])
+        except StorageError as error:
+            self.problems.append(
+                f"{error}; should this session crash, records are lost from here on"
+            )
+
+    def _begin_journal(self) -> record.Journal:
+        now = datetime.now(UTC)
+        journal = record.Journal(
+            record.journal_folder(self.config.rootpath),
+            f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
+        )
+        hook = self.config.hook
+        commit_info = hook.pytest_benchmark_generate_commit_info(config=self.config)
+        hook.pytest_benchmark_update_commit_info(config=self.config, commit_info=commit_info)
+        journal.append(
+            {
+                "fwbench_journal": record.SCHEMA,
+                "machine_info": self.benchmarks.get_machine_info(),
+                "commit_info": commit_info,
+                "datetime": now.isoformat(),
+                "version": benchmark_version,
+                "fwbench": self._surroundings(),
+            }
+        )
+        return journal
+
+    def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
+        """Add what was measured, on what, and what could not be."""
+        output_json["fwbench"] = self._surroundings()
+
+    def _surroundings(self) -> dict[str, Any]:
+        options = self.session.options
+        return {
+            "version": __version__,
+            "schema": record.SCHEMA,
+            "machine": environment.machine(),
+            "threads": options.threads,
+            "isolation": options.isolation,
+            "frameworks": {n: m.to_json() for n, m in self.session.manifests.items()},
+            "absent": {name: str(why) for name, why in self.session.absent.items()},
+        }
+
+    def _save_json(self, output_json: dict[str, Any]) -> None:
+        path = Path(self.benchmarks.json)
+        try:
+            record.write_atomically(path, record.dumps(output_json))
+        except StorageError as error:
+            self._failed("--benchmark-json", error)
+        else:
+            logger = self.benchmarks.logger
+            logger.info(f"Wrote benchmark data in: {path}", purple=True)  # noqa: G004
+
+    def _save(self, save: Any, output_json: dict[str, Any], name: str) -> None:
+        storage = self.benchmarks.storage
+        before = {*storage.query()}
+        try:
+            save(output_json, name)
+        except OSError as error:
+            for unfinished in {*storage.query()} - before:
+                unfinished.unlink(missing_ok=True)
+            problem = StorageError(f"cannot write under {storage}: {error.strerror}")
+            self._failed("--benchmark-save", problem)
+
+    def _failed(self, option: str, error: StorageError) -> None:
+        hint = "earlier files are as they were"
+        if self.journal is not None:
+            hint += f"; the records are in {self.journal.path}: fwbench recover writes them out"
+        self.problems.append(f"{option}: {error}; {hint}")
+
+    @pytest.hookimpl(trylast=True)  # after pytest-benchmark has saved
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Do not let a session end well whose records could not be saved."""
+        if any(problem.startswith("--") for problem in self.problems):
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Say at the end what could not be kept."""
+        try:
+            yield
+        finally:
+            for problem in self.problems:
+                terminalreporter.line(f"fwbench: {problem}", red=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Close the journal."""
+        if self.journal is not None:
+            self.journal.close()
