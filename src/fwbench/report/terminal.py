@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
@@ -26,7 +27,7 @@ def header(session: Session) -> list[str]:
         "process": "each framework in a process of its own",
         "none": "all frameworks in this process, where they disturb each other: for debugging",
     }
-    lines = [f"fwbench: {options.threads} threads; {isolation[options.isolation]}"]
+    lines = [f"fwbench: {_count(options.threads, 'thread')}; {isolation[options.isolation]}"]
     for manifest in session.manifests.values():
         devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
         threads = "unknown" if manifest.threads is None else str(manifest.threads)
@@ -42,7 +43,13 @@ def section(records: Sequence[Entry], skips: Sequence[str]) -> list[str]:
         records: pytest-benchmark's entries.
         skips: the reason of each case that was skipped.
     """
-    return [*_means(records), *_dispatch(records), *_unsteady(records), *_skipped(skips)]
+    return [
+        *_means(records),
+        *_overhead(records),
+        *_dispatch(records),
+        *_unsteady(records),
+        *_skipped(skips),
+    ]
 
 
 class Summary:
@@ -62,9 +69,9 @@ class Summary:
         measured = getattr(report, "fwbench", None)
         if measured is not None:
             self.records.append(measured["entry"])
-        elif report.skipped and "fwbench" in report.keywords:
-            _, _, reason = report.longrepr  # type: ignore[misc,str-unpack]  # path, line, reason
-            self.skips.append(str(reason).removeprefix("Skipped: "))
+        elif report.skipped and "fwbench" in report.keywords and type(report.longrepr) is tuple:
+            _, _, reason = report.longrepr  # of a skip; an xfail has something else there
+            self.skips.append(reason.removeprefix("Skipped: "))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -104,6 +111,19 @@ def _means(records: Sequence[Entry]) -> list[str]:
             for name, mean in sorted(means.items(), key=lambda pair: pair[1])
         ),
     ]
+
+
+def _overhead(records: Sequence[Entry]) -> list[str]:
+    times_s: dict[str, float] = {}
+    for entry in records:
+        facts = entry["extra_info"]["fwbench"]
+        if facts["workload"] == "noop":
+            name = f"{facts['framework']} {facts['execution']}"
+            times_s[name] = min(_completion_s(entry), times_s.get(name, math.inf))
+    if not times_s:
+        return []
+    costs = ", ".join(f"{name} {_time(time_s)}" for name, time_s in times_s.items())
+    return [f"noop, which harness and framework take to do nothing (not subtracted): {costs}"]
 
 
 def _completion_s(entry: Entry) -> float:
