@@ -8,6 +8,7 @@ pytest-benchmark's JSON.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pstats
@@ -67,13 +68,15 @@ def times(benchmark: BenchmarkFixture, clock: Clock) -> dict[str, float]:
 
 
 def of(benchmark: BenchmarkFixture) -> dict[str, Any] | None:
-    """A measured case as plain values that survive pickling; None if nothing was measured."""
+    """A measured case as plain values; None if nothing was measured."""
     if not benchmark.stats or benchmark.has_error:
         return None
     profile = benchmark.stats.cprofile_stats
     return {
         "entry": benchmark.stats.as_dict(include_data=True),
-        "cprofile": profile.stats if profile else None,
+        "cprofile": [(where, what[:4]) for where, what in profile.stats.items()]
+        if profile
+        else None,
     }
 
 
@@ -94,8 +97,9 @@ def restore(record: Mapping[str, Any]) -> Metadata:
     metadata = Metadata(fixture, iterations=entry["stats"]["iterations"], options=entry["options"])
     metadata.stats.data = entry["stats"]["data"]
     if record["cprofile"] is not None:
-        # pstats reads anything that looks like a profiler.
-        profiler = SimpleNamespace(create_stats=lambda: None, stats=record["cprofile"])
+        # pstats reads anything that looks like a profiler; callers are not kept.
+        functions = {tuple(where): (*what, {}) for where, what in record["cprofile"]}
+        profiler = SimpleNamespace(create_stats=lambda: None, stats=functions)
         metadata.cprofile_stats = pstats.Stats(profiler)  # type: ignore[arg-type]
     return metadata
 
@@ -195,9 +199,12 @@ def check_writable(path: Path) -> None:
     Raises:
         StorageError: it could not.
     """
+    path = path.resolve()
     try:
         if path.is_dir():
-            raise IsADirectoryError(21, "is a directory")
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if _is_special(path):
+            return
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
@@ -207,9 +214,22 @@ def check_writable(path: Path) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file as a whole or not at all: an earlier file stays until the new one is complete.
 
+    A link is followed; devices and pipes are written to, since they keep nothing.
+
     Raises:
         StorageError: it cannot be written; an earlier file is as it was.
     """
+    path = path.resolve()
+    try:
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path, text)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _replace(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -217,7 +237,12 @@ def write_atomically(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is a device or a pipe."""
+    return path.exists() and not path.is_file()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.frameworks.manifest import Manifest
-from fwbench.isolation.worker import WorkerSession
 
 #: Options that a worker does not take over: selecting, stopping and reporting are the parent's.
 _LEFT_TO_PARENT: dict[str, Any] = {
@@ -40,15 +41,18 @@ _LEFT_TO_PARENT: dict[str, Any] = {
 }
 
 
-def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) -> WorkerSession:
-    """The session of the worker of one framework.
+def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) -> dict[str, Any]:
+    """The session of the worker of one framework, as values that JSON has.
 
     Args:
         config: the parent's.
         files: the test files with its cases.
-        manifest: of the framework.
+        manifest: of the framework, as the parent knows it.
+
+    Returns:
+        ``options`` (packed), ``files``, ``path`` (the parent's ``sys.path``) and ``manifest``.
     """
-    options = {name: value for name, value in vars(config.option).items() if _can_be_sent(value)}
+    options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
     options["file_or_dir"] = files
     options["rootdir"] = str(config.rootpath)
@@ -60,12 +64,27 @@ def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) 
     if options.get("basetemp"):
         # pytest empties its base folder when it starts: a worker must not empty the parent's.
         options["basetemp"] = str(Path(options["basetemp"]) / f"fwbench-{manifest.name}")
-    return WorkerSession(options, files, sys.path, manifest.to_json())
+    return {
+        "options": _packed(options),
+        "files": files,
+        "path": sys.path,
+        "manifest": manifest.to_json(),
+    }
 
 
-def _can_be_sent(value: Any) -> bool:
-    try:
-        pickle.dumps(value)
-    except Exception:  # noqa: BLE001 (an option may be anything, and fail in any way)
-        return False
-    return True
+def _packed(options: dict[str, Any]) -> dict[str, str]:
+    """Options pickled one by one; those that cannot be are the defaults in the worker."""
+    packed = {}
+    for name, value in options.items():
+        with suppress(Exception):  # an option may be anything, and fail in any way
+            packed[name] = base64.b64encode(pickle.dumps(value)).decode()
+    return packed
+
+
+def unpacked(options: dict[str, str]) -> dict[str, Any]:
+    """The inverse, in the worker; what cannot be found there is the default there."""
+    values = {}
+    for name, text in options.items():
+        with suppress(Exception):
+            values[name] = pickle.loads(base64.b64decode(text))  # noqa: S301 (from the parent)
+    return values

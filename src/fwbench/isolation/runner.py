@@ -13,7 +13,6 @@ import pytest
 from fwbench import record
 from fwbench.errors import FwbenchError
 from fwbench.isolation import handover
-from fwbench.isolation.worker import WorkerSession
 from fwbench.isolation.workers import Workers
 from fwbench.session import CELL, Session, benchmark_session
 
@@ -96,7 +95,7 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
-    def _worker_session(self, session: pytest.Session, framework: str) -> WorkerSession:
+    def _worker_session(self, session: pytest.Session, framework: str) -> dict[str, Any]:
         files = {
             str(item.path): None
             for item in session.items
@@ -105,6 +104,8 @@ class IsolatedRunner:
         return handover.worker_session(self.config, list(files), self.session.manifests[framework])
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:
+        if isinstance(values["longrepr"], list):
+            values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
         report: pytest.TestReport = self.config.hook.pytest_report_from_serializable(
             config=self.config, data=values
         )

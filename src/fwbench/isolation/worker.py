@@ -4,7 +4,7 @@ It loads its framework, then runs the node ids that it is sent and returns seria
 pytest-xdist's workers do. Other plugins take it for such a worker (``config.workerinput``), so
 that they leave files and summaries to the parent.
 
-Messages are tuples whose first element says what they are:
+Messages have a kind and values:
 
 ====================================  ============================================================
 from the worker                       meaning
@@ -21,7 +21,7 @@ from the worker                       meaning
 from the parent                       meaning
 ====================================  ============================================================
 ``("describe",)``                     tell what the framework is and has
-``("session", session)``              begin a pytest session; see :class:`WorkerSession`
+``("session", session)``              begin a pytest session; see :mod:`~fwbench.isolation.handover`
 ``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
 ====================================  ============================================================
 
@@ -36,7 +36,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -45,25 +44,10 @@ import pytest
 from _pytest.config import Config
 
 from fwbench.errors import FrameworkUnavailable
+from fwbench.isolation import handover
+from fwbench.isolation.channel import Channel
 
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclass(frozen=True)
-class WorkerSession:
-    """What a worker needs for a pytest session like the parent's.
-
-    Attributes:
-        options: of the parent's ``config.option``, as far as they can be sent.
-        files: the test files to collect.
-        path: the parent's ``sys.path``.
-        manifest: of the worker's framework, as the parent knows it.
-    """
-
-    options: dict[str, Any]
-    files: list[str]
-    path: list[str]
-    manifest: dict[str, Any]
 
 
 def main() -> None:
@@ -75,7 +59,7 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        _serve(Connection(int(descriptor)), framework, int(threads))
+        _serve(Channel(Connection(int(descriptor))), framework, int(threads))
 
 
 def _end_with_parent() -> None:
@@ -87,40 +71,40 @@ def _end_with_parent() -> None:
             Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
 
 
-def _serve(connection: Connection, name: str, threads: int) -> None:
+def _serve(channel: Channel, name: str, threads: int) -> None:
     from fwbench.frameworks import Manifest, load
 
     try:
         framework = load(name, threads)
     except FrameworkUnavailable as error:
-        connection.send(("unavailable", error.reason, error.remedy))
+        channel.send("unavailable", error.reason, error.remedy)
         return
-    connection.send(("loaded",))
-    kind, *arguments = connection.recv()
+    channel.send("loaded")
+    kind, *values = channel.receive()
     if kind == "describe":
         from fwbench.environment import cpu_model
 
-        connection.send(("manifest", Manifest.of(framework, cpu_model()).to_json()))
+        channel.send("manifest", Manifest.of(framework, cpu_model()).to_json())
     else:
-        _run_session(connection, name, arguments[0])
+        _run_session(channel, name, values[0])
 
 
-def _run_session(connection: Connection, name: str, session: WorkerSession) -> None:
-    sys.path[:] = session.path
-    config = Config.fromdictargs(session.options, session.files)
+def _run_session(channel: Channel, name: str, session: dict[str, Any]) -> None:
+    sys.path[:] = session["path"]
+    config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
     config.workerinput = {  # type: ignore[attr-defined]
         "workerid": name,
-        "fwbench": session.manifest,
+        "fwbench": session["manifest"],
     }
-    config.pluginmanager.register(Worker(connection, config), "fwbench-worker")
+    config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
 
 class Worker:
     """The hooks that make a pytest session run what it is sent."""
 
-    def __init__(self, connection: Connection, config: pytest.Config) -> None:
-        self.connection = connection
+    def __init__(self, channel: Channel, config: pytest.Config) -> None:
+        self.channel = channel
         self.config = config
         self.items: dict[str, pytest.Item] = {}
         self.uncollected: list[str] = []
@@ -150,20 +134,20 @@ class Worker:
                 nextitem = self.items.get(following or "")
                 self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
             sys.stdout.flush()
-            self.connection.send(("done", problem))
+            self.channel.send("done", problem)
         return True
 
     def _requests(self) -> Iterator[tuple[str, str | None]]:
         with suppress(EOFError):
             while True:
-                _, nodeid, following = self.connection.recv()
+                _, nodeid, following = self.channel.receive()
                 yield nodeid, following
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a report."""
         values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
-        self.connection.send(("report", values))
+        self.channel.send("report", values)
 
     @pytest.hookimpl
     def pytest_warning_recorded(
@@ -173,16 +157,14 @@ class Worker:
         if when != "runtest":
             return
         category = warning_message.category
-        self.connection.send(
-            (
-                "warning",
-                {
-                    "message": str(warning_message.message),
-                    "category": (category.__module__, category.__qualname__),
-                    "filename": warning_message.filename,
-                    "lineno": warning_message.lineno,
-                    "nodeid": nodeid,
-                    "location": location,
-                },
-            )
+        self.channel.send(
+            "warning",
+            {
+                "message": str(warning_message.message),
+                "category": (category.__module__, category.__qualname__),
+                "filename": warning_message.filename,
+                "lineno": warning_message.lineno,
+                "nodeid": nodeid,
+                "location": location,
+            },
         )

@@ -17,7 +17,7 @@ from typing import Any
 from fwbench.environment import thread_variables
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, WorkerDied
 from fwbench.frameworks.manifest import Absent, Manifest
-from fwbench.isolation.worker import WorkerSession
+from fwbench.isolation.channel import Channel
 
 #: How long a framework may take to be imported.
 _START_TIMEOUT_S = 300.0
@@ -51,7 +51,8 @@ class WorkerProcess:
         self.framework = framework
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._mark = 0
-        self._connection, theirs = Pipe()
+        ours, theirs = Pipe()
+        self._channel = Channel(ours)
         self._process = subprocess.Popen(
             [
                 # -P: a torch.py in the current folder is not PyTorch.
@@ -68,18 +69,18 @@ class WorkerProcess:
         )
         theirs.close()
 
-    def send(self, *message: Any) -> None:
+    def send(self, kind: str, *values: Any) -> None:
         """Send a message.
 
         Raises:
             WorkerDied: there is nobody to receive it.
         """
         try:
-            self._connection.send(message)
+            self._channel.send(kind, *values)
         except OSError:
             raise self._died() from None
 
-    def receive(self, deadline: float, overdue: str) -> tuple[Any, ...]:
+    def receive(self, deadline: float, overdue: str) -> list[Any]:
         """Wait for a message.
 
         Args:
@@ -90,7 +91,7 @@ class WorkerProcess:
             WorkerDied: the worker ended, or said nothing in time.
         """
         while not self._readable(deadline):
-            if self._process.poll() is not None and not self._connection.poll():
+            if self._process.poll() is not None and not self._channel.readable():
                 raise self._died()
             if time.monotonic() >= deadline:
                 self._end_with_traceback()
@@ -98,13 +99,12 @@ class WorkerProcess:
                     f"the worker of {self.framework} {overdue} and was ended{self.tail()}"
                 )
         try:
-            message: tuple[Any, ...] = self._connection.recv()
+            return self._channel.receive()
         except (EOFError, OSError):
             raise self._died() from None
-        return message
 
     def _readable(self, deadline: float) -> bool:
-        return self._connection.poll(min(_LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+        return self._channel.readable(min(_LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
 
     def load(self) -> None:
         """Wait until the framework is imported.
@@ -140,7 +140,7 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """Let the worker tear down what it has set up, and end it."""
-        self._connection.close()
+        self._channel.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_TIMEOUT_S)
         self.kill()
@@ -150,7 +150,7 @@ class WorkerProcess:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._connection.close()
+        self._channel.close()
 
     def _end_with_traceback(self) -> None:
         with suppress(ProcessLookupError):
@@ -217,7 +217,7 @@ class Workers:
     """
 
     def __init__(
-        self, session_of: Callable[[str], WorkerSession], threads: int, *, inherit_output: bool
+        self, session_of: Callable[[str], dict[str, Any]], threads: int, *, inherit_output: bool
     ) -> None:
         self._session_of = session_of
         self._threads = threads
@@ -227,7 +227,7 @@ class Workers:
 
     def run(
         self, framework: str, nodeid: str, following: str | None, timeout_s: float
-    ) -> Iterator[tuple[Any, ...]]:
+    ) -> Iterator[list[Any]]:
         """Run one case and pass on what its worker sends.
 
         Args:
