@@ -27,14 +27,13 @@ def begin(config: pytest.Config) -> Session:
     session = config.stash.get(_SESSION, None)
     if session is None:
         session = config.stash[_SESSION] = Session(config)
-        for plugin in _plugins(config, session):
+        for plugin in (CaseHooks(session), *_parents_plugins(config, session)):
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
 
 
-def _plugins(config: pytest.Config, session: Session) -> Iterator[object]:
-    yield CaseHooks(session)
-    if session.in_worker or session.under_xdist:
+def _parents_plugins(config: pytest.Config, session: Session) -> Iterator[object]:
+    if session.in_worker or session.under_xdist or session.problem is not None:
         return
     yield Store(config, session)
     yield Summary(session)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ class Session:
     """The frameworks of one pytest session.
 
     Attributes:
+        options: of the command line and the ini file; missing if these are the problem.
         manifests: the frameworks that were asked and can be used.
         absent: those that cannot.
         problem: why nothing may run; kept, because pytest would take an error raised while it
@@ -52,11 +52,10 @@ class Session:
         if own is not None:
             manifest = Manifest.from_json(own)
             self.manifests[manifest.name] = manifest
-
-    @cached_property
-    def options(self) -> Options:
-        """The options, read when they are first needed."""
-        return Options.of(self._config)
+        try:
+            self.options = Options.of(config)
+        except UsageError as error:
+            self.problem = error
 
     @property
     def isolated(self) -> bool:
