@@ -42,13 +42,15 @@ class ManifestCache:
     def _fingerprint(self, source: str) -> str:
         """Changes whenever a framework could answer differently.
 
-        Installing or removing a package changes the folder that it lies in.
+        Installing or removing a package changes the folder that packages lie in; other folders of
+        the path change with every file that is written there.
         """
+        packages = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
         facts = [
             __version__,
             sys.executable,
             self._threads,
-            [(path, _modified_ns(path)) for path in (*sys.path, source)],
+            [(path, _modified_ns(path)) for path in (*packages, source)],
             sorted(str(device) for device in Path("/dev").glob("nvidia[0-9]*")),
             os.environ.get("CUDA_VISIBLE_DEVICES"),
         ]

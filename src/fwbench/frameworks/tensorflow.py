@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -50,7 +50,8 @@ class TensorFlow(Framework):
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        for gpu in tf.config.list_physical_devices("GPU"):
+        self._gpus = tf.config.list_physical_devices("GPU")
+        for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
 
@@ -66,18 +67,17 @@ class TensorFlow(Framework):
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """The CPU and every GPU."""
         details = tf.config.experimental.get_device_details
-        gpus = tf.config.list_physical_devices("GPU")
         return (
             *super().devices(cpu_model),
             *(
                 Device(f"gpu:{i}", details(gpu).get("device_name", "NVIDIA GPU"))
-                for i, gpu in enumerate(gpus)
+                for i, gpu in enumerate(self._gpus)
             ),
         )
 
     def scope(self, device: str) -> AbstractContextManager[Any]:
-        """``tf.device``: without it everything goes to the first GPU."""
-        context: AbstractContextManager[Any] = tf.device(device)
+        """``tf.device``, where there is a choice: it costs every eager call 0.3 us."""
+        context: AbstractContextManager[Any] = tf.device(device) if self._gpus else nullcontext()
         return context
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:

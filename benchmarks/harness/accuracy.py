@@ -1,0 +1,200 @@
+"""fwbench reports what a bare, hand-written loop finds.
+
+This file is a script and a test file in one. The script runs pytest on the file: the tests measure
+sigmoid and gemm, from 8 elements to 1024 x 1024, in each framework's worker, and beside every
+measurement a loop of the framework's own call, as one would write it by hand, with as many calls a
+round, as many rounds, and the wait that the framework needs. Which of the two comes first
+alternates. The figure is the median of the ratios of such pairs, over a few sessions; it must be
+within 5 % of 1.
+
+In the same way noop, what the harness itself costs, is compared with an empty Python call in a for
+loop: it must cost at most 0.15 us more.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bounds
+import pytest
+
+from fwbench.case import Case
+from fwbench.workloads import gemm, noop, sigmoid
+
+_WITHIN = 0.05
+_NOOP_BOUND_US = 0.15
+
+Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
+
+_LOOP = """\
+def loop(calls, {name}, a=None, b=None):
+    {wait}
+    start = perf_counter()
+    for _ in range(calls):
+        {call}
+    {wait}
+    return (perf_counter() - start) / calls
+"""
+
+
+@dataclass(frozen=True)
+class _Idiom:
+    """How one writes it by hand.
+
+    Attributes:
+        name: what the framework's namespace is called.
+        place: makes an array of the framework's from NumPy's.
+        calls: of the framework, by operation; the arrays are called a and b.
+        wait: for the results.
+    """
+
+    name: str
+    place: Callable[[Any, Any], Any]
+    calls: dict[str, str]
+    wait: str = "pass"
+
+    def loop(self, call: str, wait: str) -> Callable[..., float]:
+        """One round of calls, in seconds a call."""
+        names: dict[str, Any] = {"perf_counter": time.perf_counter, "empty": _empty}
+        exec(_LOOP.format(name=self.name, call=call, wait=wait), names)  # noqa: S102 (see above)
+        made: Callable[..., float] = names["loop"]
+        return made
+
+
+_IDIOMS = {
+    "mxnet": _Idiom(
+        "nd",
+        lambda nd, x: nd.array(x, dtype="float32"),
+        {"sigmoid": "nd.sigmoid(a)", "gemm": "nd.dot(a, b)"},
+        wait="nd.waitall()",
+    ),
+    "numpy": _Idiom(
+        "np",
+        lambda np, x: np.array(x, dtype="float32"),
+        {"sigmoid": "1.0 / (1.0 + np.exp(-a))", "gemm": "np.matmul(a, b)"},
+    ),
+    "tensorflow": _Idiom(
+        "tf",
+        lambda tf, x: tf.constant(x, dtype="float32"),
+        {"sigmoid": "tf.math.sigmoid(a)", "gemm": "tf.linalg.matmul(a, b)"},
+    ),
+    "torch": _Idiom(
+        "torch",
+        lambda torch, x: torch.tensor(x, dtype=torch.float32),
+        {"sigmoid": "torch.sigmoid(a)", "gemm": "torch.matmul(a, b)"},
+    ),
+}
+
+
+def _empty() -> None:
+    pass
+
+
+@dataclass
+class _Rounds:
+    """How many rounds of how many calls fwbench made of each case, for the loop that comes next."""
+
+    known: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, case: Case) -> tuple[int, int]:
+        """Those of a case that was measured just now, or in the turn before."""
+        if case.benchmark.stats is not None:
+            stats = case.benchmark.stats
+            self.known[case.cell.id] = (stats.stats.rounds, stats.iterations)
+        return self.known[case.cell.id]
+
+
+_ROUNDS = _Rounds()
+
+
+def _bare_s(case: Case) -> float:
+    """The median of the hand-written loop, in seconds a call."""
+    rounds, calls = _ROUNDS.take(case)
+    idiom = _IDIOMS[case.framework.name]
+    operation = case.cell.operation
+    namespace = case.framework.namespace
+    if operation.name == noop.name:
+        loop, arrays = idiom.loop("empty()", "pass"), []
+    else:
+        loop = idiom.loop(idiom.calls[operation.name], idiom.wait)
+        arrays = [idiom.place(namespace, x) for x in operation.operands(case.cell.size)]
+    return statistics.median(loop(calls, namespace, *arrays) for _ in range(rounds))
+
+
+def _pair(case: Case, turn: int) -> None:
+    if turn % 2:
+        case.benchmark.extra_info["bare_s"] = _bare_s(case)
+        case.measure()
+    else:
+        case.measure()
+        case.benchmark.extra_info["bare_s"] = _bare_s(case)
+
+
+_in_turns = pytest.mark.parametrize("turn", range(4))
+
+
+@_in_turns
+@pytest.mark.fwbench(sigmoid, sizes=(8, 1_000, 1_000_000), executions="eager")
+def test_sigmoid(case: Case, turn: int) -> None:
+    _pair(case, turn)
+
+
+@_in_turns
+@pytest.mark.fwbench(gemm, sizes=(8, 64, 1_024), executions="eager")
+def test_gemm(case: Case, turn: int) -> None:
+    _pair(case, turn)
+
+
+@_in_turns
+@pytest.mark.fwbench(noop, sizes=(8,), executions="eager")
+def test_noop(case: Case, turn: int) -> None:
+    _pair(case, turn)
+
+
+def _measured(rounds: int) -> Pairs:
+    """By framework, operation and size: what fwbench reported and what the loop found."""
+    pairs: Pairs = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            # Hand-written calls go where the framework likes: here to the CPU, like the cases.
+            for record in bounds.records(
+                Path(folder) / "run.json", __file__, CUDA_VISIBLE_DEVICES="-1"
+            ):
+                facts = record["extra_info"]["fwbench"]
+                key = (facts["framework"], facts["workload"], facts["size"])
+                pairs[key].append((record["stats"]["median"], record["extra_info"]["bare_s"]))
+    return pairs
+
+
+def _finding(key: tuple[str, str, int], pairs: list[tuple[float, float]]) -> bounds.Finding:
+    what = " ".join(map(str, key))
+    if key[1] == noop.name:
+        more_us = 1e6 * statistics.median(found - bare for found, bare in pairs)
+        return bounds.at_most(f"{what} - empty call", more_us, _NOOP_BOUND_US, "us")
+    ratios = [found / bare for found, bare in pairs]
+    ratio = statistics.median(ratios)
+    bare_us = 1e6 * statistics.median(bare for _, bare in pairs)
+    return bounds.Finding(
+        f"{what} ({bare_us:.4g} us)",
+        f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
+        f"{1 - _WITHIN:g} to {1 + _WITHIN:g}",
+        abs(ratio - 1) <= _WITHIN,
+    )
+
+
+def main() -> int:
+    """Measure, print, and give the exit status."""
+    given = bounds.arguments(__doc__, rounds=3)
+    return bounds.conclude([_finding(*item) for item in sorted(_measured(given.rounds).items())])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""What the scripts of this folder share: sessions in fresh processes, taking turns, verdicts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+_KEPT = {True: "kept", False: "BROKEN", None: "-"}
+_HEADINGS = ("what", "figure", "bound", "")
+_TAIL_LINES = 40
+
+#: The load average of a machine that does nothing else.
+_QUIET = 0.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a script's table.
+
+    Attributes:
+        what: was measured.
+        figure: what came out, with its unit.
+        bound: what it must keep; empty where the figure only explains another.
+        kept: whether it did; None where that is not asked, or cannot be told.
+    """
+
+    what: str
+    figure: str
+    bound: str = ""
+    kept: bool | None = None
+
+
+def at_most(what: str, figure: float, bound: float, unit: str) -> Finding:
+    """A figure with an upper bound."""
+    return Finding(what, f"{figure:.2f} {unit}", f"at most {bound:g} {unit}", figure <= bound)
+
+
+def conclude(findings: Sequence[Finding]) -> int:
+    """Print the table.
+
+    Returns:
+        The exit status: 1 when a bound was broken.
+    """
+    rows = [_HEADINGS, *((f.what, f.figure, f.bound, _KEPT[f.kept]) for f in findings)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    for row in rows:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
+    return int(any(finding.kept is False for finding in findings))
+
+
+def arguments(doc: str | None, rounds: int, **defaults: int) -> argparse.Namespace:
+    """The options of a script, all of them whole numbers.
+
+    Args:
+        doc: the script's docstring, which becomes its help.
+        rounds: the default of ``--rounds``, how often everything is measured.
+        defaults: of further options.
+    """
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in {"rounds": rounds, **defaults}.items():
+        parser.add_argument(
+            f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
+        )
+    given = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > _QUIET:
+        print(f"The machine is busy (load average {load:.1f}): expect noise.", file=sys.stderr)
+    return given
+
+
+def in_turn(rounds: int, measurements: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Measure A, B, A, B ... so that a machine that drifts moves all of them alike.
+
+    Everything is done once before, uncounted: it fills the caches of files and manifests.
+    """
+    found: dict[str, list[float]] = {name: [] for name in measurements}
+    for round_ in range(rounds + 1):
+        for name, measure in measurements.items():
+            figure = measure()
+            if round_:
+                found[name].append(figure)
+    return found
+
+
+def medians(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The median of each measurement."""
+    return {name: statistics.median(figures) for name, figures in found.items()}
+
+
+def spread(figures: Sequence[float]) -> float:
+    """How far apart the figures lie, as a share of their median."""
+    return (max(figures) - min(figures)) / statistics.median(figures)
+
+
+def python(*command: str, folder: Path = REPOSITORY, **variables: str) -> tuple[float, str]:
+    """Run a Python interpreter that must succeed.
+
+    Args:
+        command: its arguments.
+        folder: the current folder.
+        variables: of the environment, beside those that there are.
+
+    Returns:
+        Seconds from start to end, and its output.
+    """
+    start = time.perf_counter()
+    ended = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    seconds = time.perf_counter() - start
+    if ended.returncode:
+        tail = "\n".join(ended.stdout.splitlines()[-_TAIL_LINES:])
+        raise SystemExit(f"{' '.join(command)}: exit status {ended.returncode}\n{tail}")
+    return seconds, ended.stdout
+
+
+def pytest_s(*options: str, folder: Path) -> float:
+    """Seconds that a whole pytest session takes."""
+    return python("-m", "pytest", "-q", *options, folder=folder)[0]
+
+
+def records(path: Path, *options: str, **variables: str) -> list[dict[str, Any]]:
+    """Run a session that measures, and give what it recorded.
+
+    Args:
+        path: where to keep its JSON.
+        options: of pytest.
+        variables: of the environment.
+    """
+    python("-m", "pytest", "-q", *options, f"--benchmark-json={path}", **variables)
+    kept: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+    return kept

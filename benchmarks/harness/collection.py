@@ -1,0 +1,121 @@
+"""Collecting 5,000 cases costs at most 1.5 times what plain pytest needs for 5,000 tests.
+
+Two files of one shape, each with one test: in one it is marked with five operations, in the other
+it is parametrised with the very ids of those cases. `pytest --collect-only -q` collects each in a
+fresh process, in turn; the manifests of the frameworks are cached, as in every session but the
+first. The plain session runs without fwbench. Start-up makes the ratio look better than it is, so
+it is taken again without: what a session with one size takes is subtracted on both sides.
+
+Also: no framework is imported in the process that collects.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import bounds
+
+from fwbench.frameworks import registry
+
+_BOUND = 1.5
+
+_MARKED = """\
+import pytest
+
+from fwbench.workloads import relu, sigmoid, softplus, softsign, tanh
+
+
+@pytest.mark.fwbench(sigmoid, relu, tanh, softplus, softsign)
+def test_cases(case):
+    case.measure()
+"""
+
+_PLAIN = """\
+import pytest
+
+
+@pytest.mark.parametrize("case", {ids})
+def test_cases(case):
+    pass
+"""
+
+#: Collects, then says which frameworks have been imported on the way.
+_IMPORTED = """\
+import sys, pytest
+arguments, frameworks = sys.argv[1].split(), sys.argv[2].split()
+assert pytest.main(arguments) == 0
+print("imported:", *(name for name in frameworks if name in sys.modules))
+"""
+
+
+def _sizes(count: int) -> str:
+    return "--fw-size=" + ",".join(map(str, range(1, count + 1)))
+
+
+def _ids(folder: Path, sizes: int) -> list[str]:
+    _, output = bounds.python(
+        *("-m", "pytest", "-q", "--collect-only", "marked.py", _sizes(sizes)), folder=folder
+    )
+    lines = (line for line in output.splitlines() if line.startswith("marked.py::"))
+    return [line.partition("[")[2].rstrip("]") for line in lines]
+
+
+def _imported(folder: Path, sizes: int) -> str:
+    # NumPy is no stranger there: references are computed with it.
+    names = " ".join(name for name in registry() if name != "numpy")
+    command = f"-q --collect-only marked.py {_sizes(sizes)}"
+    _, output = bounds.python("-c", _IMPORTED, command, names, folder=folder)
+    return output.splitlines()[-1].removeprefix("imported:").strip()
+
+
+def main() -> int:
+    """Measure, print, and give the exit status."""
+    given = bounds.arguments(__doc__, rounds=7, cases=5_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        (folder / "marked.py").write_text(_MARKED, encoding="utf-8")
+        few = _ids(folder, 1)
+        sizes = math.ceil(given.cases / len(few))
+        many = _ids(folder, sizes)
+        for file, ids in (("few.py", few), ("many.py", many)):
+            (folder / file).write_text(_PLAIN.format(ids=ids), encoding="utf-8")
+        collect = partial(bounds.pytest_s, "--collect-only", folder=folder)
+        found = bounds.in_turn(
+            given.rounds,
+            {
+                "fwbench": partial(collect, "marked.py", _sizes(sizes)),
+                "plain": partial(collect, "many.py", "-p", "no:fwbench"),
+                "fwbench, one size": partial(collect, "marked.py", _sizes(1)),
+                "plain, one size": partial(collect, "few.py", "-p", "no:fwbench"),
+            },
+        )
+        imported = _imported(folder, sizes)
+    took = bounds.medians(found)
+    alone = {kind: took[kind] - took[f"{kind}, one size"] for kind in ("fwbench", "plain")}
+    return bounds.conclude(
+        [
+            *(
+                bounds.Finding(f"{kind}: {len(ids)} cases", f"{took[name]:.2f} s")
+                for name, kind, ids in (
+                    ("fwbench", "fwbench", many),
+                    ("plain", "plain pytest", many),
+                    ("fwbench, one size", "fwbench", few),
+                    ("plain, one size", "plain pytest", few),
+                )
+            ),
+            bounds.at_most("fwbench / plain", took["fwbench"] / took["plain"], _BOUND, "x"),
+            bounds.at_most(
+                "the same without start-up", alone["fwbench"] / alone["plain"], _BOUND, "x"
+            ),
+            bounds.Finding("frameworks imported", imported or "none", "none", not imported),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
