@@ -1,4 +1,7 @@
-"""fwbench: benchmarks of deep-learning frameworks that can be trusted."""
+"""fwbench: benchmarks of deep-learning frameworks that can be trusted.
+
+PYTEST_DONT_REWRITE: a worker has imported this package before its pytest session begins.
+"""
 
 from __future__ import annotations
 

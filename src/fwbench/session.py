@@ -20,6 +20,9 @@ from fwbench.isolation.workers import describe
 from fwbench.options import Options, Selection, from_marker
 from fwbench.workloads.operation import Operation
 
+#: In a worker: the manifest of its framework, as the parent knows it.
+OWN_MANIFEST = pytest.StashKey[Manifest]()
+
 #: The cell of an item that is a case.
 CELL = pytest.StashKey[grid.Cell]()
 
@@ -45,13 +48,11 @@ class Session:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
         self.problem: UsageError | None = None
-        input_ = getattr(config, "workerinput", None)
-        own = (input_ or {}).get("fwbench")
+        self.under_xdist = hasattr(config, "workerinput")
+        own = config.stash.get(OWN_MANIFEST, None)
         self.in_worker = own is not None
-        self.under_xdist = input_ is not None and own is None
         if own is not None:
-            manifest = Manifest.from_json(own)
-            self.manifests[manifest.name] = manifest
+            self.manifests[own.name] = own
         try:
             self.options = Options.of(config)
         except UsageError as error:

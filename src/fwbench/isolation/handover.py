@@ -13,7 +13,8 @@ import pytest
 
 from fwbench.frameworks.manifest import Manifest
 
-#: Options that a worker does not take over: selecting, stopping and reporting are the parent's.
+#: Options that a worker does not take over: selecting, stopping and reporting are the parent's,
+#: also where plugins do it that are widely used beside benchmarks.
 _LEFT_TO_PARENT: dict[str, Any] = {
     "keyword": "",
     "markexpr": "",
@@ -38,6 +39,11 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "benchmark_compare_fail": None,
     "benchmark_histogram": [],
     "benchmark_csv": [],
+    "cov_source": [],
+    "htmlpath": None,
+    "json_report": False,
+    "report_log": None,
+    "reruns": None,
 }
 
 

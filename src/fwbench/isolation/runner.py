@@ -78,6 +78,8 @@ class IsolatedRunner:
                 self.following[item.nodeid],
                 self.session.options.timeout_s,
             ):
+                if kind == "stopped":
+                    pytest.exit(values)
                 if kind == "warning":
                     self._warn(values)
                     continue

@@ -1,8 +1,8 @@
 """The worker: one framework in a process of its own, as a pytest session without a terminal.
 
 It loads its framework, then runs the node ids that it is sent and returns serialised reports, as
-pytest-xdist's workers do. Other plugins take it for such a worker (``config.workerinput``), so
-that they leave files and summaries to the parent.
+pytest-xdist's workers do. It does not pose as one (``config.workerinput``): plugins would look for
+what their own half in xdist's controller has sent them.
 
 Messages have a kind and values:
 
@@ -14,6 +14,7 @@ from the worker                       meaning
 ``("manifest", values)``              answer to ``describe``
 ``("report", values)``                a test report, serialised
 ``("warning", values)``               a warning that a test caused
+``("stopped", reason)``               a test asked the whole session to stop
 ``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
 ====================================  ============================================================
 
@@ -44,8 +45,10 @@ import pytest
 from _pytest.config import Config
 
 from fwbench.errors import FrameworkUnavailable
+from fwbench.frameworks import Manifest, load
 from fwbench.isolation import handover
 from fwbench.isolation.channel import Channel
+from fwbench.session import OWN_MANIFEST
 
 _PR_SET_PDEATHSIG = 1
 
@@ -72,8 +75,6 @@ def _end_with_parent() -> None:
 
 
 def _serve(channel: Channel, name: str, threads: int) -> None:
-    from fwbench.frameworks import Manifest, load
-
     try:
         framework = load(name, threads)
     except FrameworkUnavailable as error:
@@ -86,18 +87,19 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
 
         channel.send("manifest", Manifest.of(framework, cpu_model()).to_json())
     else:
-        _run_session(channel, name, values[0])
+        _run_session(channel, values[0])
 
 
-def _run_session(channel: Channel, name: str, session: dict[str, Any]) -> None:
+def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     sys.path[:] = session["path"]
     config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
-    config.workerinput = {  # type: ignore[attr-defined]
-        "workerid": name,
-        "fwbench": session["manifest"],
-    }
+    config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
     config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
+
+
+#: The plugins of pytest that write its cache of failed tests and the like.
+_CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 
 
 class Worker:
@@ -108,6 +110,17 @@ class Worker:
         self.config = config
         self.items: dict[str, pytest.Item] = {}
         self.uncollected: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self) -> None:
+        """Leave the cache of failed tests to the parent, which knows all of them."""
+        for name in _CACHE_WRITERS:
+            self.config.pluginmanager.unregister(name=name)
+
+    @pytest.hookimpl
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Pass on ``pytest.exit`` and a KeyboardInterrupt that a test raised."""
+        self.channel.send("stopped", str(excinfo.value) or excinfo.typename)
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

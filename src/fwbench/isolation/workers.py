@@ -94,10 +94,8 @@ class WorkerProcess:
             if self._process.poll() is not None and not self._channel.readable():
                 raise self._died()
             if time.monotonic() >= deadline:
-                self._end_with_traceback()
-                raise WorkerDied(
-                    f"the worker of {self.framework} {overdue} and was ended{self.tail()}"
-                )
+                self._ask_for_traceback()
+                raise self._ended(f"{overdue} and was ended")
         try:
             return self._channel.receive()
         except (EOFError, OSError):
@@ -151,21 +149,24 @@ class WorkerProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._channel.close()
+        self._log.close()
 
-    def _end_with_traceback(self) -> None:
+    def _ask_for_traceback(self) -> None:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TRACEBACK_S)
-        self.kill()
 
     def _died(self) -> WorkerDied:
         # The connection closes a moment before the process has ended.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_TIMEOUT_S)
-        status = self._process.poll()
+        return self._ended(_ending(self._process.poll()))
+
+    def _ended(self, how: str) -> WorkerDied:
+        problem = WorkerDied(f"the worker of {self.framework} {how}{self.tail()}")
         self.kill()
-        return WorkerDied(f"the worker of {self.framework} {_ending(status)}{self.tail()}")
+        return problem
 
 
 def _ending(status: int | None) -> str:
