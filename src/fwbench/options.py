@@ -104,7 +104,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def devices(text: str) -> tuple[str, ...]:
     """Device names; ``gpu`` is the first one, ``gpu:0``."""
-    return tuple("gpu:0" if name == "gpu" else name for name in names(text))
+    return tuple(dict.fromkeys("gpu:0" if name == "gpu" else name for name in names(text)))
 
 
 def directions(text: str) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def sizes(text: str) -> tuple[int, ...] | str:
         if len(parts) > 1:
             raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
         return _known("size or preset", parts[0], (*PRESETS, "positive whole numbers"))
-    return tuple(positive(part, "size") for part in parts)
+    return tuple(dict.fromkeys(positive(part, "size") for part in parts))
 
 
 def positive(text: str, what: str) -> int:
@@ -301,8 +301,13 @@ def from_marker(mark: pytest.Mark) -> Selection:
     for name in mark.kwargs:
         if name not in _SELECTORS:
             raise unknown("keyword of the marker fwbench", name, _SELECTORS)
-    text = {
-        name: value if isinstance(value, str) else ",".join(str(part) for part in value)
-        for name, value in mark.kwargs.items()
-    }
-    return Selection(**{name: _SELECTORS[name].parse(value) for name, value in text.items()})
+    return Selection(
+        **{name: _SELECTORS[name].parse(_as_text(value)) for name, value in mark.kwargs.items()}
+    )
+
+
+def _as_text(value: Any) -> str:
+    """A marker's names or sizes, one or several, as the command line would have them."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)

@@ -199,12 +199,12 @@ def check_writable(path: Path) -> None:
     Raises:
         StorageError: it could not.
     """
-    path = path.resolve()
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if _is_special(path):
             return
+        path = path.resolve()
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
@@ -219,12 +219,11 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         StorageError: it cannot be written; an earlier file is as it was.
     """
-    path = path.resolve()
     try:
         if _is_special(path):
             path.write_text(text, encoding="utf-8")
         else:
-            _replace(path, text)
+            _replace(path.resolve(), text)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 

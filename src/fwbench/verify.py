@@ -69,7 +69,8 @@ def result(found: NDArray[Any], reference: NDArray[Any], allowed: float) -> floa
         )
     if found.size == 0:
         return 0.0
-    errors = np.asarray(np.abs(found - reference) / _scale(reference))
+    with np.errstate(all="ignore"):  # infinities are judged below
+        errors = np.asarray(np.abs(found - reference) / _scale(reference))
     # Infinities and NaNs that the reference has too are right; those that it has not never are.
     errors[~np.isfinite(errors)] = np.inf
     errors[(found == reference) | (np.isnan(found) & np.isnan(reference))] = 0.0
@@ -87,9 +88,13 @@ def result(found: NDArray[Any], reference: NDArray[Any], allowed: float) -> floa
 
 
 def _scale(reference: NDArray[Any]) -> NDArray[Any]:
-    finite = reference[np.isfinite(reference)]
-    rms = float(np.sqrt(np.mean(finite * finite))) if finite.size else 0.0
-    return np.maximum(np.abs(reference), rms or 1.0)
+    finite = np.abs(reference[np.isfinite(reference)])
+    largest = float(np.max(finite, initial=0.0))
+    if largest == 0.0:
+        return np.maximum(np.abs(reference), 1.0)
+    # Divided before they are squared, so that nothing overflows or vanishes.
+    rms = largest * float(np.sqrt(np.mean((finite / largest) ** 2)))
+    return np.maximum(np.abs(reference), rms)
 
 
 def gradient(
@@ -118,8 +123,11 @@ def gradient(
         The largest relative error.
 
     Raises:
-        WrongGradient: a gradient's shape is not its input's, or it is off by more than allowed.
+        WrongGradient: there is not one for each, a shape is not its input's, or one is off by more
+            than allowed.
     """
+    if len(found) != len(variables):
+        raise WrongGradient(f"{len(found)} gradients were returned, for {len(variables)} inputs")
     rng = np.random.default_rng(0)
     largest = 0.0
     for position, gradient_found in zip(variables, found, strict=True):

@@ -66,6 +66,11 @@ def load(name: str, threads: int) -> Framework:
 def _start(point: metadata.EntryPoint, threads: int) -> Framework:
     try:
         framework: Framework = point.load()()
+        if framework.name != point.name:
+            raise FrameworkBroken(
+                f"its entry point is named {point.name!r}, and its class {framework.name!r}",
+                "give both one name: cases are named by one and found by the other",
+            )
         framework.set_threads(threads)
         return framework
     except FrameworkUnavailable:

@@ -16,6 +16,7 @@ from fwbench.session import Session
 _DISPATCH_RATIO = 2.0
 
 _SHOWN = 3
+_HUNDRED = 99.95  # what rounds to 100
 
 Entry = Mapping[str, Any]
 
@@ -177,5 +178,10 @@ def _count(number: int, noun: str) -> str:
 def _time(seconds: float) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds * 1e9)} ns"
+
+
+def _three_digits(number: float) -> str:
+    """At least three significant digits, never with an exponent."""
+    return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
