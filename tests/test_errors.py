@@ -1,0 +1,79 @@
+"""The tree of exceptions is as it is drawn, and unknown names are met with help."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from fwbench import errors
+from fwbench.errors import FrameworkMissing, FwbenchError, UsageError, unknown
+from fwbench.frameworks import Absent
+
+
+def drawn() -> dict[str, str]:
+    """The base of every class that the module's docstring draws."""
+    bases = {}
+    branch: list[str] = []
+    indent = 0
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"(?P<edge>[ │├└─]+)(?P<name>[A-Z]\w+)", line)
+        if found is None:
+            continue
+        indent = indent or len(found["edge"])
+        depth = (len(found["edge"]) - indent) // len(" ├─ ")
+        branch[depth:] = [found["name"]]
+        bases[found["name"]] = branch[depth - 1] if depth else "Exception"
+    return bases
+
+
+def test_the_tree_is_as_drawn() -> None:
+    """The docstring draws every class of the module below its base, and no other class."""
+    classes = {
+        name: value.__bases__[0].__name__
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    assert drawn() == classes
+
+
+def test_everything_is_one_family() -> None:
+    """Whoever catches FwbenchError catches all that fwbench raises on purpose."""
+    assert drawn()["FwbenchError"] == "Exception"
+    assert all(issubclass(getattr(errors, name), FwbenchError) for name in drawn())
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("tensorflw", " Did you mean 'tensorflow'?"),
+        ("pytorch", " Did you mean 'torch'?"),
+        ("nupmy", " Did you mean 'numpy'?"),
+        ("caffe", ""),
+        ("", ""),
+    ],
+)
+def test_unknown_names_are_met_with_the_known_ones(asked: str, hint: str) -> None:
+    """The message has what was asked, all that is known in order, and the near miss if any."""
+    error = unknown("framework", asked, iter(["tensorflow", "torch", "numpy"]))
+    assert isinstance(error, UsageError)
+    expected = f"unknown framework {asked!r}; known: tensorflow, torch, numpy.{hint}"
+    assert str(error) == expected
+
+
+def test_unknown_names_where_nothing_is_known() -> None:
+    """Where there is nothing to choose from, the message says so."""
+    assert str(unknown("execution", "xla", [])) == "unknown execution 'xla'; known: none."
+
+
+@pytest.mark.parametrize(
+    ("remedy", "text"), [("install it", "not there; install it"), ("", "not there")]
+)
+def test_an_unavailable_framework_says_reason_and_remedy(remedy: str, text: str) -> None:
+    """The error and what is kept of it read alike, with a remedy only where there is one."""
+    error = FrameworkMissing("not there", remedy)
+    assert str(error) == text
+    absent = Absent.because("torch", error)
+    assert (absent.name, absent.reason, absent.remedy) == ("torch", "not there", remedy)
+    assert str(absent) == text

@@ -1,0 +1,341 @@
+"""The grid has a cell for everything that was asked for, and a reason for every gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes import cell, manifest, operation
+
+from fwbench import grid
+from fwbench.errors import UsageError
+from fwbench.frameworks import Absent, Device, Manifest
+from fwbench.grid import Cell
+from fwbench.options import Selection
+from fwbench.sizes import Sizes
+from fwbench.workloads import from_numpy, gemm, noop
+
+CPU, GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
+
+#: Two frameworks: one with everything, one with little.
+RICH = manifest(
+    name="rich", executions=("eager", "graph", "compile"), on_request=("compile",), gaps=()
+)
+POOR = manifest(
+    name="poor",
+    devices=(CPU,),
+    executions=("eager",),
+    on_request=(),
+    dtypes=("float32",),
+    operations=("gemm",),
+    differentiable=False,
+    gaps=(),
+)
+BOTH = {"rich": RICH, "poor": POOR}
+
+
+def cells(
+    *operations: Any, of: dict[str, Manifest] | None = None, verify_only: bool = False, **asked: Any
+) -> list[Cell]:
+    """The cells of a selection, one size unless it says otherwise."""
+    selection = Selection(**{"sizes": (8,), **asked})
+    return list(grid.cells(operations, selection, of or BOTH, verify_only=verify_only))
+
+
+def ids(*operations: Any, **asked: Any) -> list[str]:
+    """The ids of these cells."""
+    return [cell.id for cell in cells(*operations, **asked)]
+
+
+def gaps(*operations: Any, **asked: Any) -> dict[str, str | None]:
+    """The gap of each framework's cell, of one cell each."""
+    return {cell.framework: cell.gap for cell in cells(*operations, **asked)}
+
+
+# Names
+
+
+def test_a_cell_is_named_by_what_it_is() -> None:
+    """The id and the parameters say every part, the group all but who computes and how."""
+    one = Cell(gemm, "torch", "gpu:0", "compile", "backward", "float16", 64)
+    assert one.id == "gemm-torch-gpu:0-compile-backward-float16-64"
+    assert one.group == "gemm gpu:0 backward float16 64"
+    assert one.params == {
+        "workload": "gemm",
+        "framework": "torch",
+        "device": "gpu:0",
+        "execution": "compile",
+        "direction": "backward",
+        "dtype": "float16",
+        "size": 64,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "same_group"),
+    [
+        ({"framework": "other"}, True),
+        ({"execution": "graph"}, True),
+        ({"device": "gpu:0"}, False),
+        ({"direction": "backward"}, False),
+        ({"dtype": "float64"}, False),
+        ({"size": 5}, False),
+        ({"operation": operation(name="other")}, False),
+    ],
+    ids=str,
+)
+def test_groups_are_what_can_be_compared(change: dict[str, Any], same_group: bool) -> None:
+    """Frameworks and executions of the same work share a group, all else does not; ids differ."""
+    one, other = cell(operation()), cell(operation(), **change)
+    assert (one.group == other.group) is same_group
+    assert one.id != other.id
+
+
+def test_ids_differ_within_a_grid() -> None:
+    """No two cells of a grid have the same id."""
+    found = ids(
+        gemm,
+        noop,
+        sizes=(8, 16),
+        dtypes=("float32", "float16"),
+        directions=("forward", "backward"),
+        executions=("eager", "graph", "compile"),
+    )
+    # Two operations, sizes, dtypes and directions; three executions on two devices, and one.
+    assert len(found) == len({*found}) == 16 * (3 * 2 + 1)
+
+
+# Order and contents
+
+
+def test_what_is_compared_comes_one_after_the_other() -> None:
+    """The cells of a group are neighbours, frameworks in their order, executions within them."""
+    assert ids(gemm, noop, sizes=(8, 16), devices=("cpu",)) == [
+        f"{name}-{who}-cpu-{how}-forward-float32-{size}"
+        for name in ("gemm", "noop")
+        for size in (8, 16)
+        for who, how in (("rich", "eager"), ("rich", "graph"), ("poor", "eager"))
+    ]
+
+
+def test_everything_that_was_asked_for_is_there_in_its_order() -> None:
+    """Frameworks, devices, dtypes and directions come in the order in which they were asked for."""
+    found = cells(
+        gemm,
+        frameworks=("poor", "rich"),
+        devices=("gpu:0", "cpu"),
+        dtypes=("float16", "float32"),
+        directions=("backward", "forward"),
+        executions=("eager",),
+    )
+    assert [(c.dtype, c.direction, c.device, c.framework) for c in found] == [
+        (dtype, direction, device, framework)
+        for dtype in ("float16", "float32")
+        for direction in ("backward", "forward")
+        for device, framework in (("gpu:0", "rich"), ("cpu", "poor"), ("cpu", "rich"))
+    ]
+
+
+def test_defaults_are_all_there_is_in_float32_forward() -> None:
+    """Without a selection: every framework on every device it has, one dtype, one direction."""
+    found = cells(gemm)
+    assert {c.dtype for c in found} == {"float32"}
+    assert {c.direction for c in found} == {"forward"}
+    assert {(c.framework, c.device) for c in found} == {
+        ("rich", "cpu"),
+        ("rich", "gpu:0"),
+        ("poor", "cpu"),
+    }
+
+
+def test_executions_on_request_run_on_request_only() -> None:
+    """What takes long is left out by default, and in when it is asked for by name."""
+    assert {c.execution for c in cells(gemm)} == {"eager", "graph"}
+    assert {c.execution for c in cells(gemm, executions=("compile",))} == {"compile"}
+
+
+def test_an_execution_that_a_framework_has_not_makes_no_cell() -> None:
+    """Executions are each framework's own: without this one there is nothing to skip."""
+    assert {c.framework for c in cells(gemm, executions=("graph",))} == {"rich"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, (10, 20, 30)),
+        ("quick", (10, 20, 30)),
+        ("paper", (50,)),
+        ("full", (1, 1000)),
+        ((7, 5), (7, 5)),
+    ],
+)
+def test_sizes_by_preset_or_by_number(asked: Any, expected: tuple[int, ...]) -> None:
+    """A preset is the operation's own, numbers are taken as they are, quick is the default."""
+    sizes = Sizes(quick=(10, 20, 30), paper=(50,), full=(1, 1000))
+    found = cells(operation(sizes=sizes), of={"rich": RICH}, sizes=asked, executions=("eager",))
+    assert tuple(dict.fromkeys(c.size for c in found)) == expected
+
+
+def test_verifying_alone_takes_the_smallest_size_in_both_directions() -> None:
+    """Where nothing is timed, the smallest quick size shows as much as any."""
+    sizes = Sizes(quick=(30, 10, 20), full=(1,))
+    found = cells(operation(sizes=sizes), verify_only=True, sizes=None)
+    assert {(c.size, c.direction) for c in found} == {(10, "forward"), (10, "backward")}
+
+
+def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
+    """Sizes, presets and directions that were asked for are taken also where nothing is timed."""
+    sizes = Sizes(quick=(30, 10), full=(1, 2))
+    one = operation(sizes=sizes)
+    found = cells(one, verify_only=True, sizes="full", directions=("forward",))
+    assert {(c.size, c.direction) for c in found} == {(1, "forward"), (2, "forward")}
+    assert {c.size for c in cells(one, verify_only=True, sizes=(7, 9))} == {7, 9}
+
+
+# Gaps
+
+
+@pytest.mark.parametrize(
+    ("of", "asked", "rich", "poor"),
+    [
+        (gemm, {}, None, None),
+        (noop, {}, None, "noop is not written for poor"),
+        (from_numpy, {}, None, None),
+        (gemm, {"directions": ("backward",)}, None, "poor offers no gradients"),
+        (noop, {"directions": ("backward",)}, "noop has no gradient", "noop has no gradient"),
+        (gemm, {"dtypes": ("float16",)}, None, "poor has no float16"),
+        (
+            from_numpy,
+            {"directions": ("backward",)},
+            "from_numpy has no gradient",
+            "from_numpy has no gradient",
+        ),
+        (
+            gemm,
+            {"directions": ("backward",), "dtypes": ("float16",)},
+            None,
+            "poor offers no gradients",
+        ),
+        (
+            noop,
+            {"dtypes": ("float16",)},
+            None,
+            "noop is not written for poor",
+        ),
+    ],
+)
+def test_a_gap_says_why(of: Any, asked: dict[str, Any], rich: str | None, poor: str | None) -> None:
+    """A cell that cannot be filled is there, with the first reason why not."""
+    found = gaps(of, executions=("eager",), devices=("cpu",), **asked)
+    assert found == {"rich": rich, "poor": poor}
+
+
+def test_there_is_nothing_to_compile_in_a_creation() -> None:
+    """An operation that cannot be compiled has a gap for every execution but eager."""
+    found = {c.execution: c.gap for c in cells(from_numpy, of={"rich": RICH}, devices=("cpu",))}
+    assert found == {"eager": None, "graph": "from_numpy has nothing to compile"}
+
+
+def test_an_operations_own_implementation_closes_the_gap() -> None:
+    """What an operation declares for a framework is as good as what the framework's file has."""
+    one = operation()
+    assert gaps(one, executions=("eager",), devices=("cpu",)) == {
+        "rich": "double is not written for rich",
+        "poor": "double is not written for poor",
+    }
+    one.implement("poor")(lambda np: np.square)
+    assert gaps(one, executions=("eager",), devices=("cpu",))["poor"] is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "gap"),
+    [
+        ("float16", "gpu:0", "no kernel"),
+        ("float16", "gpu:1", "no kernel"),
+        ("float16", "cpu", None),
+        ("float32", "gpu:0", None),
+    ],
+)
+def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
+    dtype: str, device: str, gap: str | None
+) -> None:
+    """What a framework declares that it does not offer is a gap on every device of the kind."""
+    gpus = (CPU, GPU, Device("gpu:1", "another GPU"))
+    one = manifest(devices=gpus, gaps=(("gemm", "float16", "gpu", "no kernel"),))
+    found = cells(gemm, of={"fake": one}, dtypes=(dtype,), devices=(device,))
+    assert {c.gap for c in found} == {gap}
+    assert {c.gap for c in cells(noop, of={"fake": one}, dtypes=(dtype,))} == {None}
+
+
+# Selections that name what is not there
+
+ABSENT = {"broken": Absent("broken", "does not import", "try it alone")}
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(),
+        Selection(frameworks=("poor",)),
+        Selection(devices=("gpu:0", "cpu")),
+        Selection(executions=("compile",)),
+        Selection(dtypes=("bfloat16",), frameworks=("poor",)),
+    ],
+    ids=str,
+)
+def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
+    """What at least one chosen framework has, or what gives a gap, may be asked for."""
+    grid.check(selection, BOTH, ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"frameworks": ("rihc",)},
+            "unknown framework 'rihc'; known: rich, poor, broken. Did you mean 'rich'?",
+        ),
+        (
+            {"frameworks": ("rich", "broken")},
+            "framework 'broken' cannot be used here: does not import; try it alone",
+        ),
+        ({"devices": ("gpu:7",)}, "device 'gpu:7' is not there; rich, poor: cpu, gpu:0"),
+        (
+            {"devices": ("gpu:0",), "frameworks": ("poor",)},
+            "device 'gpu:0' is not there; poor: cpu",
+        ),
+        (
+            {"executions": ("eager", "grpah")},
+            (
+                "unknown execution (of rich, poor) 'grpah'; known: eager, graph, compile. "
+                "Did you mean 'graph'?"
+            ),
+        ),
+        (
+            {"executions": ("graph",), "frameworks": ("poor",)},
+            "unknown execution (of poor) 'graph'; known: eager.",
+        ),
+        (
+            {"dtypes": ("float23",)},
+            (
+                "unknown dtype 'float23'; known: float32, float64, float16, bfloat16. "
+                "Did you mean 'float32'?"
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_a_selection_of_what_is_not_there_is_refused(asked: dict[str, Any], message: str) -> None:
+    """The message has what was asked, what there is, and the near miss if any."""
+    with pytest.raises(UsageError) as caught:
+        grid.check(Selection(**asked), BOTH, ABSENT)
+    assert str(caught.value) == message
+
+
+def test_without_any_framework_the_reasons_are_said() -> None:
+    """Where no framework can be used, the message says of each why not."""
+    with pytest.raises(UsageError) as caught:
+        grid.check(Selection(), {}, ABSENT)
+    assert str(caught.value) == (
+        "no framework can be used here:\n  broken: does not import; try it alone"
+    )
