@@ -72,6 +72,12 @@ def test_version_2_groups_beside_do_not_count(tmp_path: Path) -> None:
     assert usable(tmp_path, "0::/job\n", files) == 8
 
 
+def test_files_above_the_mount_do_not_count(tmp_path: Path) -> None:
+    """What lies around the mount of cgroups is no group, whatever it is called."""
+    files = {"../cpu.max": "100000 100000\n", "job/note": "a group without a quota\n"}
+    assert usable(tmp_path, "0::/job\n", files) == 8
+
+
 def test_version_2_in_a_container(tmp_path: Path) -> None:
     """A process that sees its own group as the root finds its quota at the mount."""
     assert usable(tmp_path, "0::/\n", {"cpu.max": "300000 100000\n"}) == 3

@@ -34,6 +34,13 @@ def test_short_calls_are_gathered_into_blocks_of_a_millisecond() -> None:
     assert warmed(repeat(short_s), 100.0) == WarmUp(calls, calls * short_s, True)
 
 
+def test_blocks_are_compared_by_the_call() -> None:
+    """A block of two calls is as steady as a block of one before, if its calls cost the same."""
+    call_s = 2.0**-10  # just short of a millisecond
+    costs = chain([1.03125 * call_s], repeat(call_s))
+    assert warmed(costs, 4 * call_s) == WarmUp(4, 4.03125 * call_s, True)
+
+
 def test_slow_first_calls_are_waited_out() -> None:
     """A case is not steady before ten blocks in a row are without the slow first calls."""
     slow = [64 * CALL_S] * 6

@@ -105,7 +105,7 @@ def _report(facts: dict[str, Any]) -> str:
     lines = [
         "machine",
         f"  cpu       {machine['cpu']}",
-        f"  cpus      {machine['cpus']}; physical cores: {machine['physical_cores']}",
+        f"  cpus      {machine['cpus']}; physical cores: {machine['physical_cores'] or 'unknown'}",
         f"  usable    {machine['usable_cpus']} cpus by this process",
         f"  threads   {facts['threads']} for every framework",
         f"  memory    {machine['memory_bytes'] / 2**30:.1f} GiB",

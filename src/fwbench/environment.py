@@ -59,9 +59,9 @@ def _quota(group: Path) -> list[float]:
         else:
             quota = (group / "cpu.cfs_quota_us").read_text().strip()
             period = (group / "cpu.cfs_period_us").read_text().strip()
-    except (OSError, ValueError):
+        return [] if quota in ("max", "-1") else [int(quota) / int(period)]
+    except (OSError, ValueError, ZeroDivisionError):
         return []
-    return [] if quota in ("max", "-1") else [int(quota) / int(period)]
 
 
 def thread_variables(threads: int) -> dict[str, str]:

@@ -185,8 +185,10 @@ def recover(journal: Path) -> dict[str, Any]:
         except ValueError as error:
             raise StorageError(f"{journal} is not a journal: line {number}: {error}") from error
     if not parsed or not isinstance(parsed[0], dict) or "fwbench_journal" not in parsed[0]:
-        raise StorageError(f"{journal} is not a journal of fwbench: its first line says so of none")
+        raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
     head, *entries = parsed
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise StorageError(f"{journal} is not a journal of fwbench: a line of it is no record")
     if not entries:
         raise StorageError(f"{journal} has no record: the session ended before a case did")
     del head["fwbench_journal"]

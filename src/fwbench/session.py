@@ -6,6 +6,7 @@ The same object serves the parent, a worker, and a session without isolation.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,6 +140,14 @@ def _operations(mark: pytest.Mark) -> Sequence[Operation]:
             f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
             "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
         )
+    for operation in mark.args:
+        for name in operation.implementations.keys() - frameworks.registry().keys():
+            warnings.warn(
+                f"{operation.name} is implemented for {name!r}, which no installed package names; "
+                f"known: {', '.join(frameworks.registry())}",
+                pytest.PytestWarning,
+                stacklevel=2,
+            )
     names = [operation.name for operation in mark.args]
     if len({*names}) < len(names):
         raise UsageError(f"@pytest.mark.fwbench names an operation twice: {', '.join(names)}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import NotACopy, WrongGradient, WrongResult
+from fwbench.errors import DeclarationError, NotACopy, WrongGradient, WrongResult
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -38,7 +38,12 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
         dtype: of the case.
         terms: how many terms an element adds up; errors of random sign grow with the square root.
         factor: of the operation.
+
+    Raises:
+        DeclarationError: a dtype that nobody has said the tolerance of.
     """
+    if dtype not in TOLERANCES:
+        raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(TOLERANCES)}")
     epsilon = _ACCUMULATOR_EPSILON.get(dtype, _FLOAT32_EPSILON)
     return factor * (TOLERANCES[dtype] + 8 * epsilon * float(np.sqrt(terms)))
 

@@ -6,7 +6,7 @@ like anyone's, and there is no other list of them.
 
 from __future__ import annotations
 
-from functools import cache
+import functools
 from importlib import metadata
 
 from fwbench.errors import (
@@ -22,7 +22,7 @@ from fwbench.frameworks.manifest import Absent, Manifest
 GROUP = "fwbench.frameworks"
 
 
-@cache
+@functools.cache
 def registry() -> dict[str, metadata.EntryPoint]:
     """Every framework that an installed package names, by name. Nothing is imported.
 
@@ -40,7 +40,7 @@ def registry() -> dict[str, metadata.EntryPoint]:
     return found
 
 
-@cache
+@functools.cache
 def load(name: str, threads: int) -> Framework:
     """Import a framework into this process and have it compute with ``threads`` threads.
 

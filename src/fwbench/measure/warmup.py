@@ -18,6 +18,8 @@ from fwbench.measure.clock import Clock
 __tracebackhide__ = True
 
 _BLOCK_S = 1e-3
+#: A block of so many calls that is still shorter: the clock does not move.
+_CALLS_AT_MOST = 2**20
 _BLOCKS = 5
 _BLOCKS_AT_LEAST = 2
 _STEADY_WITHIN = 0.05
@@ -60,7 +62,7 @@ def warm_up(run: Callable[[], Any], clock: Clock, limit_s: float) -> WarmUp:
         block_s, _ = clock.time(partial(_repeat, run, size))
         calls += size
         total_s += block_s
-        if block_s < _BLOCK_S and total_s < limit_s:
+        if block_s < _BLOCK_S and total_s < limit_s and size < _CALLS_AT_MOST:
             size *= 2
         else:
             per_call_s.append(block_s / size)

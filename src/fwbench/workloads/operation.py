@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,7 @@ class Operation:
         inputs: ``inputs(size, rng)`` returns the operands, a tuple of NumPy arrays. Floating-point
             ones (float64) are placed in the dtype of the case, others as they are.
         reference: the same operation in NumPy; called with float64 arrays.
-        sizes: a :class:`Sizes`, or a tuple of sizes for every preset.
+        sizes: a :class:`Sizes`, or the same sizes for every preset.
         cost: ``cost(size)`` of ``forward``; None where it is not known.
         backward_cost: ``backward_cost(size)`` of the forward pass and the gradient together.
         differentiable: whether ``backward`` makes sense.
@@ -68,7 +68,7 @@ class Operation:
     name: str
     inputs: Callable[[int, np.random.Generator], tuple[NDArray[Any], ...]]
     reference: Callable[..., Any]
-    sizes: Sizes | tuple[int, ...]
+    sizes: Sizes | Sequence[int]
     cost: Callable[[int], Cost] | None = None
     backward_cost: Callable[[int], Cost] | None = None
     differentiable: bool = True
@@ -83,6 +83,10 @@ class Operation:
             raise DeclarationError(
                 f"an operation is named {self.name!r}; the name becomes part of case ids: use "
                 "letters, digits and underscores, beginning with a letter"
+            )
+        if not isinstance(self.sizes, Sizes | Sequence):
+            raise DeclarationError(
+                f"operation {self.name!r} has the sizes {self.sizes!r}; give a tuple of them"
             )
         sizes = self.by_preset
         every = (*sizes.quick, *sizes.paper, *sizes.full)
@@ -131,18 +135,22 @@ class Operation:
         # The name is in the seed so that operations do not share operands by accident.
         rng = np.random.default_rng([zlib.crc32(self.name.encode()), size])
         operands = self.inputs(size, rng)
-        if not isinstance(operands, tuple) or not all(  # type: ignore[redundant-expr]
-            isinstance(x, np.ndarray) for x in operands
-        ):
+        if not isinstance(operands, tuple):
             raise DeclarationError(
-                f"the inputs of {self.name} are {type(operands).__name__}; "
+                f"the inputs of {self.name} are a {type(operands).__name__}; "
                 "return a tuple of NumPy arrays"
             )
+        for operand in operands:
+            if not isinstance(operand, np.ndarray):
+                raise DeclarationError(
+                    f"among the inputs of {self.name} is a {type(operand).__name__}; "
+                    "return NumPy arrays (np.asarray makes one)"
+                )
         return operands
 
     @property
     def by_preset(self) -> Sizes:
-        """The sizes; the same for every preset where only a tuple was given."""
+        """The sizes; the same for every preset where none are told apart."""
         return self.sizes if isinstance(self.sizes, Sizes) else Sizes(tuple(self.sizes))
 
     @property
