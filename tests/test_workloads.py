@@ -195,7 +195,7 @@ def test_a_dot_product_is_neither_near_zero_nor_too_large(size: int) -> None:
 def test_operands_of_another_kind_are_refused(operands: Any) -> None:
     """An operation whose inputs are not a tuple of arrays is told so by name."""
     of = Operation("odd", lambda size, rng: operands, np.asarray, (8,))
-    with pytest.raises(DeclarationError, match="inputs? of odd .*NumPy arrays"):
+    with pytest.raises(DeclarationError, match=r"inputs? of odd .*NumPy arrays"):
         of.operands(8)
 
 
