@@ -1,0 +1,176 @@
+"""Small projects of a user's own, each measured by a pytest in a process of its own."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+#: As little as can be measured; how long anything takes is no test's business.
+QUICKLY = ("--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "--fw-warmup=0")
+
+_DECLARED = '''
+"""Operations of a user's own, for NumPy alone."""
+
+from fwbench import Operation
+
+
+def doubling(name, function=lambda x: 2.0 * x, sizes=(4, 8)):
+    operation = Operation(
+        name=name,
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=lambda x: 2.0 * x,
+        sizes=sizes,
+    )
+    operation.implement("numpy")(lambda np: function)
+    return operation
+
+
+double = doubling("double")
+twice = doubling("twice", lambda x: x + x)
+wrong = doubling("wrong", lambda x: 3.0 * x)
+'''
+
+#: One test of three operations and one that is none of fwbench's.
+CASES = """
+import pytest
+from declared import double, twice
+
+@pytest.mark.fwbench(double, twice)
+def test_it(case):
+    case.measure()
+
+def test_ordinary():
+    pass
+"""
+
+_PARENT_FACTS = """
+import json, os, sys
+from pathlib import Path
+import pytest
+
+workers = []
+
+def audit(event, arguments):
+    if event == "subprocess.Popen":
+        command = list(map(str, arguments[1]))
+        if any("fwbench" in word for word in command):
+            workers.append(command)
+
+sys.addaudithook(audit)
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        facts = {"pid": os.getpid(), "modules": sorted(sys.modules), "workers": workers}
+        Path("parent.json").write_text(json.dumps(facts))
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What JUnit's XML says of one test."""
+
+    kind: str
+    text: str
+
+
+class Project:
+    """A folder with tests that measure, and the packages that they need.
+
+    Attributes:
+        path: the folder.
+        packages: what lies here can be imported, also by a worker.
+    """
+
+    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._pytester = pytester
+        self.path = pytester.path
+        self.packages = self.path / "packages"
+        self.packages.mkdir()
+        monkeypatch.setenv("PYTHONPATH", str(self.packages))
+        monkeypatch.setenv("COLUMNS", "250")
+        for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):
+            monkeypatch.delenv(name, raising=False)
+        self.write("packages/declared.py", _DECLARED)
+        self.write("packages/parent_facts.py", _PARENT_FACTS)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text), encoding="utf-8")
+        return path
+
+    def install(self, framework: str, value: str, source: str, package: str = "") -> None:
+        """Install a package of one file and one entry point, as an installer would.
+
+        Args:
+            framework: the name of the entry point.
+            value: what it points to, ``module:Class``.
+            source: of the module.
+            package: what the package is called; default: as the module.
+        """
+        module = value.partition(":")[0]
+        package = package or module
+        self.write(f"packages/{module}.py", source)
+        info = f"packages/{package}-1.0.dist-info"
+        self.write(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        self.write(f"{info}/entry_points.txt", f"[fwbench.frameworks]\n{framework} = {value}\n")
+
+    def install_pool(self) -> None:
+        """Install the framework of pool_framework.py."""
+        source = Path(__file__).with_name("pool_framework.py").read_text(encoding="utf-8")
+        self.install("pool", "pool_framework:Pool", source)
+
+    def run(self, *arguments: str, fw: str | None = "numpy") -> pytest.RunResult:
+        """Run pytest in the folder, quickly; later arguments win."""
+        return self.run_exactly(*QUICKLY, *([f"--fw={fw}"] if fw else []), *arguments)
+
+    def run_exactly(self, *arguments: str) -> pytest.RunResult:
+        """Run pytest in the folder with these arguments alone."""
+        return self._pytester.runpytest_subprocess(*arguments, timeout=300)
+
+    def measure(
+        self, *arguments: str, fw: str | None = "numpy"
+    ) -> tuple[pytest.RunResult, dict[str, Any]]:
+        """Run pytest and read what it has stored.
+
+        Returns:
+            Its result, and the records by case id.
+        """
+        result = self.run("--benchmark-json=measured.json", *arguments, fw=fw)
+        return result, self.records("measured.json")
+
+    def records(self, name: str) -> dict[str, Any]:
+        """The records of a JSON file by case id."""
+        return {entry["param"]: entry for entry in self.entries(name)}
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        """The records of a JSON file in its order."""
+        stored = json.loads((self.path / name).read_text(encoding="utf-8"))
+        entries: list[dict[str, Any]] = stored["benchmarks"]
+        return entries
+
+    def outcomes(self, name: str = "junit.xml") -> dict[str, Outcome]:
+        """What ``--junitxml`` says, by test function and case id."""
+        found = {}
+        for test in ET.parse(self.path / name).iter("testcase"):  # noqa: S314 (our own)
+            troubles = [child for child in test if child.tag in ("failure", "error", "skipped")]
+            kind = troubles[0].tag if troubles else "passed"
+            text = "".join(child.text or "" for child in test)
+            found[test.attrib["name"]] = Outcome(kind, text)
+        return found
+
+    def parent(self) -> dict[str, Any]:
+        """What the plugin ``-p parent_facts`` saw in the process that pytest was started in."""
+        facts: dict[str, Any] = json.loads((self.path / "parent.json").read_text(encoding="utf-8"))
+        return facts
+
+    def lines(self, name: str) -> list[str]:
+        """The lines that tests of the project wrote to a file."""
+        path = self.path / name
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
