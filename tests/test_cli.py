@@ -49,7 +49,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     }
     monkeypatch.setattr(cli, "describe", made.describe)
     monkeypatch.setattr(frameworks, "registry", made.registry)
-    monkeypatch.setattr(environment, "machine", lambda: facts)
+    monkeypatch.setattr(environment, "machine", lambda _: facts)
     monkeypatch.setattr(environment, "usable_cpus", lambda: 2)
     return made
 

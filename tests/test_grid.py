@@ -132,7 +132,8 @@ def test_everything_that_was_asked_for_is_there_in_its_order() -> None:
         (dtype, direction, device, framework)
         for dtype in ("float16", "float32")
         for direction in ("backward", "forward")
-        for device, framework in (("gpu:0", "rich"), ("cpu", "poor"), ("cpu", "rich"))
+        for device in ("gpu:0", "cpu")
+        for framework in ("poor", "rich")
     ]
 
 
@@ -222,12 +223,21 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
             None,
             "noop is not written for poor",
         ),
+        (gemm, {"devices": ("gpu:0",)}, None, "poor sees no gpu:0"),
     ],
 )
 def test_a_gap_says_why(of: Any, asked: dict[str, Any], rich: str | None, poor: str | None) -> None:
     """A cell that cannot be filled is there, with the first reason why not."""
-    found = gaps(of, executions=("eager",), devices=("cpu",), **asked)
+    found = gaps(of, **{"executions": ("eager",), "devices": ("cpu",), **asked})
     assert found == {"rich": rich, "poor": poor}
+
+
+def test_a_framework_that_a_marker_names_in_vain_is_a_gap() -> None:
+    """One test's marker does not refuse a session: its cells are there, and say what is missing."""
+    selection = Selection(frameworks=("lost",), sizes=(8,))
+    (cell,) = grid.cells([gemm], selection, {}, {"lost": Absent("lost", "not installed", "do")})
+    assert cell.id == "gemm-lost-cpu-eager-forward-float32-8"
+    assert cell.gap == "lost: not installed; do"
 
 
 def test_there_is_nothing_to_compile_in_a_creation() -> None:

@@ -113,7 +113,7 @@ def test_selection(cards: Project, flags: dict[str, str], ini: dict[str, str], s
     assert _collected(result) == [
         f"sigmoid-{framework}-gpu:0-inline-{direction}-{dtype}-{size}"
         for size, dtype, direction, framework in product(
-            (3, 5), ("float64", "float16"), ("backward", "forward"), ("cards",)
+            (3, 5), ("float64", "float16"), ("backward", "forward"), ("cards", "pool")
         )
     ]
 
@@ -291,7 +291,7 @@ def test_case_without_marker(cases: Project) -> None:
 _REFUSED = {
     "framework": (["--fw=nunpy"], ["'nunpy'", "known: ", "torch", "Did you mean 'numpy'?"]),
     "framework empty": (["--fw="], ["'' has an empty name"]),
-    "device": (["--fw-device=cpi"], ["'cpi'", "numpy: cpu"]),
+    "device": (["--fw-device=cpi"], ["'cpi'", "gpu:N", "Did you mean 'cpu'?"]),
     "device not there": (["--fw-device=gpu"], ["'gpu:0' is not there", "numpy: cpu"]),
     "execution": (["--fw-execution=eagr"], ["'eagr'", "known: eager", "Did you mean 'eager'?"]),
     "dtype": (["--fw-dtype=float31"], ["'float31'", "float16", "Did you mean 'float32'?"]),

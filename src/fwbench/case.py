@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,10 @@ __tracebackhide__ = True
 _COTANGENT_SEED = 1
 
 
+def _here(function: Callable[[], Any]) -> Any:
+    return function()
+
+
 class Case:
     """What a test's ``case`` argument is.
 
@@ -39,6 +44,7 @@ class Case:
         clock: Clock,
         benchmark: BenchmarkFixture,
         warmup_s: float,
+        call: Callable[[Callable[[], Any]], Any] = _here,
     ) -> None:
         self.cell = cell
         self.framework = framework
@@ -46,6 +52,7 @@ class Case:
         self._manifest = manifest
         self._clock = clock
         self._warmup_s = warmup_s
+        self._call = call
 
     def measure(self) -> Any:
         """Bind, verify, warm up and measure this case, and record what is known of it.
@@ -60,6 +67,9 @@ class Case:
             WrongGradient: the gradient does.
             NotACopy: a created array shares memory with its source.
         """
+        return self._call(self._measure)
+
+    def _measure(self) -> Any:
         benchmark = self.benchmark
         try:
             with self.framework.scope(self.cell.device):

@@ -79,7 +79,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     threads = arguments.threads or environment.usable_cpus()
     answers = describe(list(frameworks.registry()), threads)
     facts: dict[str, Any] = {
-        "machine": environment.machine(),
+        "machine": environment.machine(environment.cpu_model()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
         "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},

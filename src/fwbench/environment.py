@@ -78,13 +78,17 @@ def cpu_model() -> str:
     return str(get_cpu_info().get("brand_raw") or platform.processor() or platform.machine())
 
 
-def machine() -> dict[str, Any]:
-    """The machine's facts, for ``fwbench doctor`` and for every stored run."""
+def machine(cpu: str) -> dict[str, Any]:
+    """The machine's facts, for ``fwbench doctor`` and for every stored run.
+
+    Args:
+        cpu: what :func:`cpu_model` said, here or in a worker.
+    """
     # Here, because options need this module in sessions that use nothing else of fwbench.
     import psutil
 
     return {
-        "cpu": cpu_model(),
+        "cpu": cpu,
         "cpus": os.cpu_count(),
         "physical_cores": psutil.cpu_count(logical=False),
         "usable_cpus": usable_cpus(),

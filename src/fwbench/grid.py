@@ -92,12 +92,21 @@ def check(
     who = ", ".join(manifest.name for manifest in chosen)
     devices = _union(device.name for manifest in chosen for device in manifest.devices)
     executions = _union(name for manifest in chosen for name in manifest.executions)
-    dtypes = _union((*DTYPES, *(name for manifest in chosen for name in manifest.dtypes)))
     for name in selection.devices or ():
         if name not in devices:
             raise UsageError(f"device {name!r} is not there; {who}: {', '.join(devices)}")
     _all_known(f"execution (of {who})", selection.executions, executions)
-    _all_known("dtype", selection.dtypes, dtypes)
+    check_dtypes(selection, manifests)
+
+
+def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> None:
+    """Refuse a dtype that nobody knows; one that a framework lacks is a gap.
+
+    Raises:
+        UsageError: there is one.
+    """
+    there = (name for manifest in manifests.values() for name in manifest.dtypes)
+    _all_known("dtype", selection.dtypes, _union((*DTYPES, *there)))
 
 
 def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> None:
@@ -110,6 +119,7 @@ def cells(
     operations: Iterable[Operation],
     selection: Selection,
     manifests: Mapping[str, Manifest],
+    absent: Mapping[str, Absent] = {},
     *,
     verify_only: bool = False,
 ) -> Iterator[Cell]:
@@ -117,8 +127,9 @@ def cells(
 
     Args:
         operations: what to compute.
-        selection: what is asked for; names that a framework does not know are passed over.
+        selection: what is asked for; executions that a framework does not know are passed over.
         manifests: the frameworks that can be used.
+        absent: those that cannot.
         verify_only: nothing will be timed, so the smallest size will do, in both directions.
     """
     default_directions = ("forward", "backward") if verify_only else ("forward",)
@@ -129,21 +140,16 @@ def cells(
             selection.dtypes or ("float32",),
             selection.directions or default_directions,
         ):
-            for device in selection.devices or _union(
-                device.name for manifest in chosen for device in manifest.devices
-            ):
-                for manifest in chosen:
-                    for execution in _executions(manifest, selection, device):
-                        yield Cell(
-                            operation,
-                            manifest.name,
-                            device,
-                            execution,
-                            direction,
-                            dtype,
-                            size,
-                            _gap(operation, manifest, device, execution, direction, dtype),
-                        )
+            for device, manifest in itertools.product(_devices(selection, chosen), chosen):
+                if selection.devices is None and not manifest.has(device):
+                    continue
+                for execution in _executions(manifest, selection):
+                    gap = _gap(operation, manifest, device, execution, direction, dtype)
+                    place = (manifest.name, device, execution)
+                    yield Cell(operation, *place, direction, dtype, size, gap)
+            for name in absent.keys() & {*(selection.frameworks or ())}:
+                place = (name, "cpu", "eager")
+                yield Cell(operation, *place, direction, dtype, size, f"{name}: {absent[name]}")
 
 
 def _chosen(selection: Selection, manifests: Mapping[str, Manifest]) -> list[Manifest]:
@@ -163,9 +169,13 @@ def _sizes(operation: Operation, selection: Selection, verify_only: bool) -> tup
     return operation.by_preset.preset(selection.sizes or "quick")
 
 
-def _executions(manifest: Manifest, selection: Selection, device: str) -> Iterator[str]:
-    if device not in (there.name for there in manifest.devices):
-        return
+def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:
+    if selection.devices is not None:
+        return selection.devices
+    return _union(device.name for manifest in chosen for device in manifest.devices)
+
+
+def _executions(manifest: Manifest, selection: Selection) -> Iterator[str]:
     for execution in manifest.executions:
         if selection.executions is None:
             if execution not in manifest.on_request:
@@ -184,18 +194,22 @@ def _gap(
 ) -> str | None:
     """Why a cell cannot be filled; what never makes sense comes before what a framework lacks."""
     name = manifest.name
-    if direction == "backward" and not operation.differentiable:
-        return f"{operation.name} has no gradient"
-    if execution != "eager" and not operation.compilable:
-        return f"{operation.name} has nothing to compile"
-    if not (
+    backward = direction == "backward"
+    written = (
         operation.creates
         or operation.name in manifest.operations
         or name in operation.implementations
-    ):
-        return f"{operation.name} is not written for {name}"
-    if direction == "backward" and not manifest.differentiable:
-        return f"{name} offers no gradients"
-    if dtype not in manifest.dtypes:
-        return f"{name} has no {dtype}"
+    )
+    reasons = {
+        f"{operation.name} has no gradient": backward and not operation.differentiable,
+        f"{operation.name} has nothing to compile": execution != "eager"
+        and not operation.compilable,
+        f"{operation.name} is not written for {name}": not written,
+        f"{name} sees no {device}": not manifest.has(device),
+        f"{name} offers no gradients": backward and not manifest.differentiable,
+        f"{name} has no {dtype}": dtype not in manifest.dtypes,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            return reason
     return manifest.gap(operation.name, dtype, device)

@@ -10,6 +10,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fwbench import grid, record
 from fwbench.case import Case
 from fwbench.isolation.runner import IsolatedRunner
+from fwbench.measure import shallow
 from fwbench.measure.clock import Clock
 from fwbench.report.terminal import Summary
 from fwbench.session import CELL, Session, benchmark_session
@@ -60,6 +61,8 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
         item.stash[_CLOCK],
         benchmark,
         session.options.warmup_s,
+        # A debugger wants one thread; what is published comes from a worker.
+        *([shallow.call] if session.in_worker else []),
     )
 
 

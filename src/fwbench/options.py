@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,7 +104,14 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def devices(text: str) -> tuple[str, ...]:
-    """Device names; ``gpu`` is the first one, ``gpu:0``."""
+    """Device names; ``gpu`` is the first one, ``gpu:0``.
+
+    Raises:
+        UsageError: something that no device is called.
+    """
+    for name in names(text):
+        if not re.fullmatch(r"cpu|gpu(:\d+)?", name):
+            raise unknown("device", name, ("cpu", "gpu", "gpu:N"))
     return tuple(dict.fromkeys("gpu:0" if name == "gpu" else name for name in names(text)))
 
 

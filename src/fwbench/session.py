@@ -5,8 +5,8 @@ The same object serves the parent, a worker, and a session without isolation.
 
 from __future__ import annotations
 
+import difflib
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,9 +78,16 @@ class Session:
             selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
                 self._ask(selection)
-                grid.check(selection, self.manifests, self.absent)
+                grid.check_dtypes(selection, self.manifests)
+                self._check_asked()
             return list(
-                grid.cells(operations, selection, self.manifests, verify_only=self.verify_only)
+                grid.cells(
+                    operations,
+                    selection,
+                    self.manifests,
+                    self.absent,
+                    verify_only=self.verify_only,
+                )
             )
         except UsageError as error:
             self.problem = error
@@ -95,6 +102,13 @@ class Session:
             FrameworkUnavailable: it cannot be.
         """
         return frameworks.load(name, self.options.threads)
+
+    def _check_asked(self) -> None:
+        """Refuse what the user asked for in vain; what a marker asks for in vain is skipped."""
+        asked = self.options.asked.over(self.options.configured)
+        if asked != Selection() or not self.manifests:
+            self._ask(asked)
+            grid.check(asked, self.manifests, self.absent)
 
     def _ask(self, selection: Selection) -> None:
         """Have the manifests of the frameworks that a selection is about."""
@@ -141,14 +155,16 @@ def _operations(mark: pytest.Mark) -> Sequence[Operation]:
             "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
         )
     for operation in mark.args:
-        for name in operation.implementations.keys() - frameworks.registry().keys():
-            warnings.warn(
-                f"{operation.name} is implemented for {name!r}, which no installed package names; "
-                f"known: {', '.join(frameworks.registry())}",
-                pytest.PytestWarning,
-                stacklevel=2,
-            )
+        _refuse_near_misses(operation)
     names = [operation.name for operation in mark.args]
     if len({*names}) < len(names):
         raise UsageError(f"@pytest.mark.fwbench names an operation twice: {', '.join(names)}")
     return mark.args
+
+
+def _refuse_near_misses(operation: Operation) -> None:
+    """An implementation for a framework that is not installed is fine; a misspelled one is not."""
+    known = list(frameworks.registry())
+    for name in operation.implementations:
+        if name not in known and difflib.get_close_matches(name, known, n=1, cutoff=0.85):
+            raise unknown(f"framework (implemented by {operation.name})", name, known)

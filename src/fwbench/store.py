@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Generator
 from datetime import UTC, datetime
@@ -42,6 +43,8 @@ class Store:
                 record.check_writable(Path(self.benchmarks.json))
             except StorageError as error:
                 raise pytest.UsageError(f"--benchmark-json: {error}") from None
+        # Asking what the CPU is takes a second, and pytest-benchmark asks each time anew.
+        self.benchmarks.get_machine_info = functools.cache(self.benchmarks.get_machine_info)
         # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
         # one, too.
         self.benchmarks.save_json = self._save_json
@@ -91,12 +94,16 @@ class Store:
         return {
             "version": __version__,
             "schema": record.SCHEMA,
-            "machine": environment.machine(),
+            "machine": environment.machine(self._cpu_model()),
             "threads": options.threads,
             "isolation": options.isolation,
             "frameworks": {n: m.to_json() for n, m in self.session.manifests.items()},
             "absent": {name: str(why) for name, why in self.session.absent.items()},
         }
+
+    def _cpu_model(self) -> str:
+        models = {manifest.devices[0].model for manifest in self.session.manifests.values()}
+        return models.pop() if models else environment.cpu_model()
 
     def _save_json(self, output_json: dict[str, Any]) -> None:
         path = Path(self.benchmarks.json)

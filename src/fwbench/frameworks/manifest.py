@@ -82,6 +82,10 @@ class Manifest:
         """
         return {device.name: device for device in self.devices}[name]
 
+    def has(self, device: str) -> bool:
+        """Whether the framework sees a device of that name."""
+        return any(there.name == device for there in self.devices)
+
     def gap(self, operation: str, dtype: str, device: str) -> str | None:
         """Why the framework does not offer the operation in the dtype there; None if it does."""
         place = (operation, dtype, device.partition(":")[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import sys
 from contextlib import suppress
@@ -29,6 +30,8 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "xmlpath": None,
     "durations": None,
     "setupshow": False,
+    "log_file": os.devnull,  # the ini setting would be next
+    "debug": None,
     "numprocesses": None,
     "dist": "no",
     "tx": [],

@@ -16,6 +16,13 @@ from fwbench.isolation import handover
 from fwbench.isolation.workers import Workers
 from fwbench.session import CELL, Session, benchmark_session
 
+_NEED_TERMINAL = {
+    "--pdb": "usepdb",
+    "--trace": "trace",
+    "--setup-only": "setuponly",
+    "--setup-plan": "setupplan",
+}
+
 
 class IsolatedRunner:
     """The hooks that take cases from pytest and give it their reports."""
@@ -28,14 +35,14 @@ class IsolatedRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse debuggers, which a worker has no terminal for.
+        """Refuse what needs the terminal that a worker has not.
 
         Raises:
-            UsageError: one was asked for.
+            UsageError: it was asked for.
         """
         if not any(CELL in item.stash for item in items):
             return
-        for flag, given in (("--pdb", "usepdb"), ("--trace", "trace")):
+        for flag, given in _NEED_TERMINAL.items():
             if self.config.getoption(given):
                 raise pytest.UsageError(
                     f"{flag} needs the frameworks in this process, where the terminal is: "

@@ -48,7 +48,7 @@ from fwbench.errors import FrameworkUnavailable
 from fwbench.frameworks import Manifest, load
 from fwbench.isolation import handover
 from fwbench.isolation.channel import Channel
-from fwbench.session import OWN_MANIFEST
+from fwbench.session import OWN_MANIFEST, benchmark_session
 
 _PR_SET_PDEATHSIG = 1
 
@@ -140,9 +140,9 @@ class Worker:
             item = self.items.get(nodeid)
             problem = None
             if item is None:
-                problem = "\n".join(
-                    [f"{nodeid} was not collected in the worker", *self.uncollected]
-                )
+                unknown = f"{nodeid} was not collected in the worker"
+                advice = "the id of a case must be the same in every process"
+                problem = "\n".join([f"{unknown}; {advice}", *self.uncollected])
             else:
                 nextitem = self.items.get(following or "")
                 self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
@@ -161,6 +161,8 @@ class Worker:
         """Send a report."""
         values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         self.channel.send("report", values)
+        if report.when == "teardown":
+            benchmark_session(self.config).benchmarks.clear()  # the parent has the records
 
     @pytest.hookimpl
     def pytest_warning_recorded(

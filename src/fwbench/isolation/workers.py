@@ -15,7 +15,7 @@ from multiprocessing.connection import Pipe
 from typing import Any
 
 from fwbench.environment import thread_variables
-from fwbench.errors import FrameworkBroken, FrameworkUnavailable, WorkerDied
+from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
 from fwbench.frameworks.manifest import Absent, Manifest
 from fwbench.isolation.channel import Channel
 
@@ -27,6 +27,7 @@ _STOP_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.2
 #: How long a worker gets to write its traceback before it is ended.
 _TRACEBACK_S = 0.5
+_TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 30
 #: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
 _HARNESS_FRAME = re.compile(
@@ -126,7 +127,9 @@ class WorkerProcess:
         """The last lines that the worker wrote since the mark, ready to append to a message."""
         # Not by seeking: the worker writes at the offset that it shares with this file.
         descriptor = self._log.fileno()
-        written = os.pread(descriptor, os.fstat(descriptor).st_size - self._mark, self._mark)
+        end = os.fstat(descriptor).st_size
+        start = max(self._mark, end - _TAIL_BYTES)
+        written = os.pread(descriptor, end - start, start)
         lines = [
             line
             for line in written.decode(errors="replace").rstrip().splitlines()
@@ -139,9 +142,15 @@ class WorkerProcess:
     def stop(self) -> None:
         """Let the worker tear down what it has set up, and end it."""
         self._channel.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_STOP_TIMEOUT_S)
-        self.kill()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_TIMEOUT_S)
+        finally:
+            self.kill()
+
+    def is_alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._process.poll() is None
 
     def kill(self) -> None:
         """End the worker and whatever it has started."""
@@ -185,8 +194,10 @@ def describe(names: list[str], threads: int) -> dict[str, Manifest | Absent]:
 
     Nothing is timed then, so they need not take turns.
     """
-    workers = {name: WorkerProcess(name, threads) for name in names}
+    workers: dict[str, WorkerProcess] = {}
     try:
+        for name in names:
+            workers[name] = WorkerProcess(name, threads)
         return {name: _described(worker) for name, worker in workers.items()}
     finally:
         for worker in workers.values():
@@ -240,6 +251,7 @@ class Workers:
         Raises:
             FrameworkUnavailable: the worker cannot be started.
             WorkerDied: it died of this case, or took too long; the next case gets a fresh one.
+            IsolationError: it does not know the case.
         """
         worker = self._ready(framework)
         worker.mark()
@@ -251,36 +263,44 @@ class Workers:
                     deadline, f"did not finish the case within {timeout_s:g} s (--fw-timeout)"
                 )
                 if message[0] == "done":
-                    if message[1] is not None:
-                        raise WorkerDied(message[1])
-                    return
+                    break
                 yield message
         except WorkerDied:
             self._running.pop(framework).kill()
             raise
+        if message[1] is not None:
+            raise IsolationError(message[1])
 
     def _ready(self, framework: str) -> WorkerProcess:
-        if framework in self._running:
-            return self._running[framework]
+        worker = self._running.get(framework)
+        if worker is not None and worker.is_alive():
+            return worker
+        if worker is not None:  # it died between two cases: neither is to blame
+            self._running.pop(framework).kill()
         failures = self._failed_starts.setdefault(framework, [])
         if len(failures) >= _START_ATTEMPTS:
             raise failures[-1]
+        try:
+            return self._started(framework)
+        except (FrameworkUnavailable, WorkerDied, OSError) as error:
+            if framework in self._running:
+                self._running.pop(framework).kill()
+            failures.append(FrameworkBroken(f"the worker of {framework} did not start: {error}"))
+            raise failures[-1] from error
+
+    def _started(self, framework: str) -> WorkerProcess:
         worker = WorkerProcess(framework, self._threads, inherit_output=self._inherit_output)
         # Known before it is ready, so that Ctrl-C meanwhile ends it too.
         self._running[framework] = worker
-        try:
-            worker.load()
-            worker.send("session", self._session_of(framework))
-        except (FrameworkUnavailable, WorkerDied) as error:
-            self._running.pop(framework).kill()
-            failures.append(FrameworkBroken(f"the worker of {framework} did not start: {error}"))
-            raise failures[-1] from error
+        worker.load()
+        worker.send("session", self._session_of(framework))
         return worker
 
     def stop(self) -> None:
         """End all workers, letting them tear down their fixtures."""
-        while self._running:
-            self._running.popitem()[1].stop()
+        for framework in [*self._running]:
+            self._running[framework].stop()
+            del self._running[framework]
 
     def kill(self) -> None:
         """End all workers at once."""

@@ -91,15 +91,15 @@ class Summary:
 
 def _means(records: Sequence[Entry]) -> list[str]:
     """Geometric means of time against the fastest of each group; ``noop`` is no contestant."""
-    fastest: dict[str, float] = {}
+    fastest: dict[tuple[Any, ...], float] = {}
     for entry in records:
-        group, time_s = entry["group"], _completion_s(entry)
+        group, time_s = _work(entry), _completion_s(entry)
         fastest[group] = min(time_s, fastest.get(group, time_s))
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
     for entry in records:
         facts = entry["extra_info"]["fwbench"]
         if facts["workload"] != "noop":
-            ratio = _completion_s(entry) / fastest[entry["group"]]
+            ratio = _completion_s(entry) / fastest[_work(entry)]
             ratios[facts["framework"], facts["execution"]].append(ratio)
     if not ratios:
         return []
@@ -112,6 +112,12 @@ def _means(records: Sequence[Entry]) -> list[str]:
             for name, mean in sorted(means.items(), key=lambda pair: pair[1])
         ),
     ]
+
+
+def _work(entry: Entry) -> tuple[Any, ...]:
+    """What is the same work, whatever the user groups the tables by."""
+    facts = entry["extra_info"]["fwbench"]
+    return tuple(facts[part] for part in ("workload", "device", "direction", "dtype", "size"))
 
 
 def _overhead(records: Sequence[Entry]) -> list[str]:
