@@ -242,7 +242,8 @@ _SETTINGS: Mapping[str, _Option] = {
         "--fw-timeout",
         lambda text: seconds(text, "timeout", zero=False),
         "SECONDS",
-        "how long a case may take before its worker is ended (default: 300)",
+        "how long a case may take before its worker is ended; there is none without isolation "
+        "(default: 300)",
         lambda: 300.0,
     ),
     "warmup_s": _Option(

@@ -1,9 +1,8 @@
 """A clock that waits for the device before it is read.
 
 pytest-benchmark reads its timer exactly twice a round, before and after the calls. Reading a clock
-that first waits makes every round end when its results exist, and leaves nothing of fwbench's
-inside the round. The moment before the wait is when the calls had returned: dispatch, kept at no
-extra cost, from the very rounds that were measured.
+that first waits makes every round end when its results exist. The moment before the wait is when
+the calls had returned: dispatch, from the very rounds that were measured, for some 0.2 us a round.
 """
 
 from __future__ import annotations
