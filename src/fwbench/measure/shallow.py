@@ -3,25 +3,45 @@
 TensorFlow keeps the Python stack of every eager operation. Under the sixty frames of a pytest test
 that makes small operations a third slower than they are in a script: a sigmoid of 8 elements takes
 16.2 us instead of 12.0 (medians of 1,000 rounds, four times in each of three processes). So a
-worker measures in a thread, whose stack begins empty. It is one thread for the process's life:
-OpenMP keeps a team of threads for each thread that computes.
+worker measures in a thread, whose stack begins with one frame. It is one thread for the process's
+life: OpenMP keeps a team of threads for each thread that computes.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextvars
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
+_Answer = tuple[Any, BaseException | None]
+_Requests = SimpleQueue[tuple[Callable[[], Any], SimpleQueue[_Answer]]]
+
 
 @functools.cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="fwbench")
+def _requests() -> _Requests:
+    """What the thread is asked to call, and where it puts the answers; the thread begins here."""
+    requests: _Requests = SimpleQueue()
+    # threading.Thread and its executors have frames of their own below what they call.
+    _thread.start_new_thread(_serve, (requests,))
+    return requests
+
+
+def _serve(requests: _Requests) -> None:
+    while True:
+        function, answers = requests.get()
+        try:
+            answer: _Answer = (function(), None)
+        except BaseException as error:  # noqa: BLE001 (raised again by `call`)
+            answer = (None, error)
+        answers.put(answer)
+        # Between two requests the thread keeps nothing of the first alive.
+        del function, answers, answer
 
 
 def call(function: Callable[[], Any]) -> Any:
@@ -30,16 +50,9 @@ def call(function: Callable[[], Any]) -> Any:
     Returns:
         What it returned. What it raised is raised here, KeyboardInterrupt and the like included.
     """
-    context = contextvars.copy_context()
-    result, error = _thread().submit(context.run, _caught, function).result()
+    answers: SimpleQueue[_Answer] = SimpleQueue()
+    _requests().put((functools.partial(contextvars.copy_context().run, function), answers))
+    result, error = answers.get()
     if error is not None:
         raise error
     return result
-
-
-def _caught(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Catch here, so that no frame of the executor is in the traceback."""
-    try:
-        return function(), None
-    except BaseException as error:  # noqa: BLE001 (raised again by `call`)
-        return None, error

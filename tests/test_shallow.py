@@ -1,0 +1,71 @@
+"""The measuring thread: one, with a stack of its own, that hands back what it is given."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import sys
+import threading
+import traceback
+import weakref
+
+import pytest
+
+from fwbench.measure import shallow
+
+
+def _depth() -> int:
+    frame, depth = sys._getframe(), 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+def test_a_call_has_one_frame_below_it() -> None:
+    """However deep the caller stands."""
+    assert shallow.call(_depth) == 2
+    assert _depth() > 10
+
+
+def test_every_call_is_made_in_the_same_thread() -> None:
+    """OpenMP keeps a team for each thread that computes."""
+    first, second = (shallow.call(threading.get_ident) for _ in range(2))
+    assert first == second != threading.get_ident()
+
+
+def test_context_variables_are_the_callers() -> None:
+    """Libraries keep settings in them."""
+    variable = contextvars.ContextVar("variable", default="default")
+    variable.set("set")
+    assert shallow.call(variable.get) == "set"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_errors_are_the_callers(error: type[BaseException]) -> None:
+    """With the frames of the function that raised it, and the thread goes on."""
+
+    def fail() -> None:
+        raise error("what was wrong")
+
+    with pytest.raises(error, match="what was wrong") as caught:
+        shallow.call(fail)
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[-1] == "fail"
+    assert shallow.call(lambda: "still there") == "still there"
+
+
+def test_nothing_of_a_call_is_kept() -> None:
+    """A case's arrays are gone when the case is."""
+
+    class Array:
+        pass
+
+    def make() -> weakref.ref[Array]:
+        array = Array()
+        kept = weakref.ref(array)
+        assert shallow.call(lambda: array) is array
+        return kept
+
+    kept = make()
+    gc.collect()
+    assert kept() is None
