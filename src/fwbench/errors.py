@@ -11,9 +11,12 @@
      ├─ VerificationError        the work is not the work that was asked for
      │   ├─ WrongResult          ... its result differs from the NumPy reference
      │   ├─ WrongGradient        ... its gradient differs from the central difference
-     │   └─ NotACopy             ... its result still shares memory with its source
+     │   ├─ NotACopy             ... its result still shares memory with its source
+     │   └─ WrongTraining        ... its first losses differ from the float64 reference
+     ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
      │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
+     ├─ DataError                a data file is missing, cut off or not what it should be
      └─ StorageError             a file could not be written or read
 
 Every message says what was asked, what was found, and what to do.
@@ -78,12 +81,24 @@ class NotACopy(VerificationError):
     """Changing the source of a created array changed the array."""
 
 
+class WrongTraining(VerificationError):
+    """A training has other parameters or other first losses than its float64 reference."""
+
+
+class Diverged(FwbenchError):
+    """A loss became infinite or NaN while a training was measured."""
+
+
 class IsolationError(FwbenchError):
     """Something went wrong between the parent and a worker process."""
 
 
 class WorkerDied(IsolationError):
     """A worker process ended, was ended, or did not answer in time."""
+
+
+class DataError(FwbenchError):
+    """A data file is missing, cut off or not what it should be."""
 
 
 class StorageError(FwbenchError):

@@ -1,0 +1,137 @@
+"""The data sets of the training loops: found on disk, never downloaded, or generated.
+
+Real data is used where it is found in the folder that was asked for, in those that the environment
+variable ``FWBENCH_DATA`` names, or where one of the frameworks keeps it; else
+:mod:`~fwbench.workloads.data.synthetic` has a substitute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fwbench.errors import DataError, UsageError, unknown
+from fwbench.workloads.data import cifar, imdb, mnist, synthetic
+from fwbench.workloads.data.dataset import DataSet, Found, Kind, Layout, Split, data_set
+
+#: Folders to search after the one that was asked for, separated as those in ``PATH``.
+VARIABLE = "FWBENCH_DATA"
+
+_KINDS: Mapping[str, Kind] = {"mnist": mnist, "cifar10": cifar, "imdb": imdb}
+
+#: The names of the data sets.
+NAMES = tuple(_KINDS)
+
+
+def find(name: str, folder: Path | None) -> Found:
+    """Find a data set, without reading it.
+
+    Args:
+        name: one of :data:`NAMES`.
+        folder: where to look first; None for the usual places alone.
+
+    Raises:
+        UsageError: there is no such data set, or no such folder.
+        DataError: a folder that the user named has a part of the data set.
+    """
+    kind = _kind(name)
+    for place in _named(folder):
+        if layout := _complete(kind, place):
+            return _real(name, kind, layout)
+    for place in _caches():
+        # What a framework left there unfinished, or keeps from us, is nobody's request.
+        with contextlib.suppress(DataError):
+            if layout := _complete(kind, place):
+                return _real(name, kind, layout)
+    return generated(name)
+
+
+def generated(name: str) -> Found:
+    """The substitute for a data set, whether or not there is a real one."""
+    return Found(name, "synthetic", "generated", (), synthetic.TRAIN_EXAMPLES[name])
+
+
+def load(found: Found, cache: Path | None = None) -> DataSet:
+    """Read, or generate, a data set.
+
+    Args:
+        found: by :func:`find`.
+        cache: a folder to keep what takes long to make, made if it is not there; None to keep
+            nothing. A folder that cannot be written to is no error.
+
+    Raises:
+        DataError: a file is missing, cut off or not what it should be.
+    """
+    kind = _kind(found.name)
+    if found.source == "synthetic":
+        return data_set(found, synthetic.generate(found.name))
+    return data_set(found, kind.read(found.paths, cache))
+
+
+def _kind(name: str) -> Kind:
+    if name not in _KINDS:
+        raise unknown("data set", name, NAMES)
+    return _KINDS[name]
+
+
+def _real(name: str, kind: Kind, layout: Layout) -> Found:
+    return Found(name, "real", layout.origin, tuple(layout.present()), kind.TRAIN_EXAMPLES)
+
+
+def _complete(kind: Kind, place: Path) -> Layout | None:
+    """A complete data set in a folder; None where there is nothing of it.
+
+    Raises:
+        DataError: there is a part of it, or the folder cannot be looked into.
+    """
+    try:
+        begun = [layout for layout in kind.layouts(place) if layout.begun]
+        for layout in begun:
+            if not layout.missing():
+                return layout
+    except OSError as error:
+        raise DataError(
+            f"cannot look into {place}: {error.strerror}; see that you may read it"
+        ) from error
+    if begun:
+        missing = ", ".join(map(str, begun[0].missing()))
+        raise DataError(
+            f"{place} has only a part of a data set: {begun[0].origin} is there, not there: "
+            f"{missing}; add what is missing, or remove the rest"
+        )
+    return None
+
+
+def _named(folder: Path | None) -> list[Path]:
+    """The folders that the user named."""
+    variable = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    return [
+        *([] if folder is None else [_existing(folder, "--fw-data")]),
+        *(_existing(place, f"the environment variable {VARIABLE}") for place in variable),
+    ]
+
+
+def _existing(folder: Path, who: str) -> Path:
+    with contextlib.suppress(OSError, RuntimeError):
+        folder = folder.expanduser().absolute()
+        if folder.is_dir():
+            return folder
+    found = "is no folder" if os.path.lexists(folder) else "does not exist"
+    raise UsageError(
+        f"{who} names {folder}, which {found}; name a folder that holds data sets, or none to "
+        "have them generated"
+    )
+
+
+def _caches() -> Iterator[Path]:
+    """Where Keras, MXNet and torchvision (in its examples) keep what they download."""
+    for variable, usual in (("KERAS_HOME", "~/.keras"), ("MXNET_HOME", "~/.mxnet")):
+        # A user without a home has no such folder.
+        with contextlib.suppress(RuntimeError):
+            yield Path(os.environ.get(variable) or usual).expanduser() / "datasets"
+    yield Path("data").absolute()
+
+
+__all__ = ["NAMES", "VARIABLE", "DataSet", "Found", "Split", "find", "generated", "load"]

@@ -1,0 +1,156 @@
+"""What a data set is, and how one lies on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A part of a data set.
+
+    Attributes:
+        x: uint8 images (n, height, width, channels), or int32 tokens (n, length).
+        y: int32 labels (n,).
+    """
+
+    x: NDArray[Any]
+    y: NDArray[np.int32]
+
+
+#: Training, validation and test part; no validation part where the data has none of its own.
+Splits = tuple[Split, Split | None, Split]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A data set in memory.
+
+    Attributes:
+        name: ``mnist``, ``cifar10`` or ``imdb``.
+        source: ``real`` or ``synthetic``.
+        origin: the names of the files or of the folder it was read from, or ``generated``.
+        train: to learn from.
+        validation: to watch the learning with; the same object as ``test`` where
+            ``validation_is_test``.
+        test: to test with.
+        validation_is_test: whether the data has no validation part of its own.
+        digest: 16 hexadecimal digits that tell any two data sets apart.
+    """
+
+    name: str
+    source: str
+    origin: str
+    train: Split
+    validation: Split
+    test: Split
+    validation_is_test: bool
+    digest: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A data set that was found and not read.
+
+    Attributes:
+        name: ``mnist``, ``cifar10`` or ``imdb``.
+        source: ``real`` or ``synthetic``.
+        origin: the names of the files or of the folder, or ``generated``.
+        paths: what to read; none if it is generated.
+        train_examples: how many the training part has.
+    """
+
+    name: str
+    source: str
+    origin: str
+    paths: tuple[Path, ...]
+    train_examples: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which a data set may lie in a folder.
+
+    Attributes:
+        parts: what belongs to it: for each part the paths that would do, the usual one first.
+        folder: the folder whose name stands for all parts; None where each stands for itself.
+    """
+
+    parts: tuple[tuple[Path, ...], ...]
+    folder: Path | None = None
+
+    def present(self) -> list[Path]:
+        """The parts that are there, in order."""
+        return [path for path in map(_first, self.parts) if path is not None]
+
+    def missing(self) -> list[Path]:
+        """The parts that are not, by their usual paths."""
+        return [ways[0] for ways in self.parts if _first(ways) is None]
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of it is there."""
+        return bool(self.present()) or (self.folder is not None and self.folder.is_dir())
+
+    @property
+    def origin(self) -> str:
+        """The names of what is there, without the folders before them."""
+        if self.folder is not None:
+            return self.folder.name
+        return ", ".join(path.name for path in self.present())
+
+
+class Kind(Protocol):
+    """What the module of a data set offers."""
+
+    TRAIN_EXAMPLES: int
+
+    def layouts(self, folder: Path) -> Iterator[Layout]:
+        """The ways in which the data set may lie in ``folder``, the preferred one first."""
+
+    def read(self, paths: Sequence[Path], cache: Path | None, /) -> Splits:
+        """Read the data set.
+
+        Args:
+            paths: the parts of one of the layouts.
+            cache: a folder to keep what takes long to make; None to keep nothing.
+
+        Raises:
+            DataError: a file is missing, cut off or not what it should be.
+        """
+
+
+def data_set(found: Found, splits: Splits) -> DataSet:
+    """What was found, with its contents."""
+    train, validation, test = splits
+    return DataSet(
+        name=found.name,
+        source=found.source,
+        origin=found.origin,
+        train=train,
+        validation=test if validation is None else validation,
+        test=test,
+        validation_is_test=validation is None,
+        digest=_digest(split for split in splits if split is not None),
+    )
+
+
+def _first(ways: Sequence[Path]) -> Path | None:
+    # Neither pipes nor devices: opening one could wait for ever.
+    return next((path for path in ways if path.is_file() or path.is_dir()), None)
+
+
+def _digest(splits: Iterator[Split]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for split in splits:
+        for array in (split.x, split.y):
+            digest.update(f"{array.dtype.name}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
+    return digest.hexdigest()
