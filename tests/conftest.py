@@ -1,9 +1,15 @@
 """What the tests share."""
 
+import os
+
 import pytest
 from projects import CASES, Project
 
 pytest_plugins = ["pytester"]
+
+# Tests share a machine with others: threads that wait actively for a processor that another
+# process has are slower by an order of magnitude. OpenMP reads this when a framework is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from fwbench.frameworks import Device, Framework, Manifest, Run
 from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.workloads.operation import Implementation, Operation
+from fwbench.workloads.workload import Workload
 
 
 class HandClock:
@@ -97,6 +98,11 @@ class Fake(Framework):
     dtypes = ("float32", "float64", "float16", "bfloat16")
     gaps: ClassVar = {("gemm", "float16", "gpu"): "fake has no float16 product on GPUs"}
     variables = ("FAKE_",)
+    training_executions = ("eager", "graph", "fit")
+    whole_loops = frozenset({"fit"})
+    training_dtypes = ("float32", "float64")
+    process_toggles = ("onednn",)
+    toggle_gaps: ClassVar = {("fit", "sparse", "off"): "fit leaves gradients sparse"}
     operations: ClassVar = {
         "gemm": lambda np: np.matmul,
         "flatten": lambda np: np.ravel,
@@ -221,10 +227,10 @@ def operation(
     return Operation(**{**facts, **changes})
 
 
-def cell(of: Operation, **changes: Any) -> Cell:
+def cell(of: Workload, **changes: Any) -> Cell:
     """A cell of the fake framework: eager, forward, float32 on the CPU."""
     facts: dict[str, Any] = {
-        "operation": of,
+        "workload": of,
         "framework": "fake",
         "device": "cpu",
         "execution": "eager",
@@ -266,15 +272,25 @@ def fixture(clock: Clock, cell: Cell, **settings: Any) -> BenchmarkFixture:
     return made
 
 
-def case_of(cell: Cell, framework: Fake, warmup_s: float = 10.0, **settings: Any) -> Case:
+def case_of(
+    cell: Cell,
+    framework: Fake,
+    warmup_s: float = 10.0,
+    kind: type[Case] = Case,
+    tell: Callable[[Any], Any] = lambda _: None,
+    **settings: Any,
+) -> Case:
     """The case of a cell, on the fake framework's clock.
 
     Args:
         cell: which.
         framework: the fake one.
         warmup_s: how long it is warmed up at most.
+        kind: what measures such a cell.
+        tell: called with every epoch of a training loop.
         settings: of pytest-benchmark's fixture.
     """
     clock = Clock(framework.clock, framework.waiter(cell.device))
     facts = Manifest.of(framework, "Fake CPU")
-    return Case(cell, framework, facts, clock, fixture(clock, cell, **settings), warmup_s)
+    benchmark = fixture(clock, cell, **settings)
+    return kind(cell, framework, facts, clock, benchmark, warmup_s, tell=tell)

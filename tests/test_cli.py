@@ -84,6 +84,22 @@ def test_doctor_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.usefixtures("machine")
+def test_doctor_says_where_data_sets_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found, to be generated, or not usable with the reason: it does not fail of that."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("FWBENCH_DATA", raising=False)
+    assert "  mnist     synthetic: generated" in out(capsys, "doctor")
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"")
+    monkeypatch.setenv("FWBENCH_DATA", str(tmp_path))
+    unusable = json.loads(out(capsys, "doctor", "--json"))["data"]["mnist"]
+    assert unusable["source"] == "unusable"
+    assert "train-images-idx3-ubyte" in unusable["origin"]
+
+
+@pytest.mark.usefixtures("machine")
 def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
     """Each framework is reported with all that can be chosen of it, and how it was built."""
     report = out(capsys, "doctor")
@@ -94,6 +110,7 @@ def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None
         "  executions  eager, graph, compile (on request)",
         "  dtypes      float32, float64, float16, bfloat16",
         "  directions  forward, backward",
+        "  training    eager, graph, fit; float32, float64",
         "  threads     2",
         "  compiler    cc 1.0",
     ]
@@ -102,10 +119,12 @@ def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None
 def test_doctor_says_what_a_framework_has_not(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Gradients that are not offered and threads that cannot be told are not made up."""
-    machine.answers = {"plain": manifest(name="plain", differentiable=False, threads=None)}
+    """Gradients and training that are not offered, and unknown threads, are not made up."""
+    lacks: dict[str, Any] = {"differentiable": False, "threads": None, "training_executions": ()}
+    machine.answers = {"plain": manifest(name="plain", **lacks)}
     report = out(capsys, "doctor")
     assert "  directions  forward\n" in report
+    assert "  training " not in report
     assert "  threads     cannot be told\n" in f"{report}\n"
 
 
@@ -134,7 +153,7 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
     """With --json the same facts are JSON, the manifests as they are stored in runs."""
     machine.answers["torch"] = Absent("torch", "not installed", "install it")
     facts = json.loads(out(capsys, "doctor", "--json"))
-    assert {*facts} == {"machine", "packages", "threads", "frameworks", "absent"}
+    assert {*facts} == {"machine", "packages", "threads", "data", "frameworks", "absent"}
     assert facts["machine"]["memory_bytes"] == 3 * 2**29
     assert facts["packages"]["fwbench"] == __version__
     assert facts["threads"] == 2

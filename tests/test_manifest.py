@@ -34,6 +34,11 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         operations=("gemm", "flatten", "noop"),
         differentiable=True,
         gaps=(("gemm", "float16", "gpu", "fake has no float16 product on GPUs"),),
+        training_executions=("eager", "graph", "fit"),
+        whole_loops=("fit",),
+        training_dtypes=("float32", "float64"),
+        process_toggles=("onednn",),
+        toggle_gaps=(("fit", "sparse", "off", "fit leaves gradients sparse"),),
         threads=2,
         build={"compiler": "cc 1.0"},
         source=__file__,
@@ -42,7 +47,12 @@ def test_a_manifest_is_what_the_framework_says() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"threads": None, "build": {"cuda": "12"}}, {"gaps": (), "on_request": (), "devices": ()}],
+    [
+        {},
+        {"threads": None, "build": {"cuda": "12"}},
+        {"gaps": (), "on_request": (), "devices": ()},
+        {"training_executions": (), "whole_loops": (), "toggle_gaps": ()},
+    ],
     ids=str,
 )
 def test_a_manifest_survives_json(changes: dict[str, Any]) -> None:
@@ -75,6 +85,23 @@ def test_gaps_are_by_operation_dtype_and_kind_of_device(
     """A gap is on all GPUs or on the CPU, for one dtype of one operation."""
     reason = "fake has no float16 product on GPUs"
     assert manifest().gap(operation, dtype, device) == (reason if found else None)
+
+
+@pytest.mark.parametrize(
+    ("execution", "toggle", "value", "found"),
+    [
+        ("fit", "sparse", "off", True),
+        ("fit", "sparse", "on", False),
+        ("eager", "sparse", "off", False),
+        ("fit", "decay", "off", False),
+    ],
+)
+def test_gaps_of_toggles_are_by_execution_toggle_and_value(
+    execution: str, toggle: str, value: str, found: bool
+) -> None:
+    """What one execution cannot do says nothing of another, nor of another value."""
+    reason = "fit leaves gradients sparse"
+    assert manifest().toggle_gap(execution, toggle, value) == (reason if found else None)
 
 
 # The cache

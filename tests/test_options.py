@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from fwbench import options
 from fwbench.errors import UsageError
 from fwbench.options import Options, Selection, from_marker
+from fwbench.workloads.training import Schedule
 
 # Parsers
 
@@ -28,6 +30,11 @@ def warm_up(text: str) -> float:
 def threads(text: str) -> int:
     """A positive whole number."""
     return options.positive(text, "number of threads")
+
+
+def warmup_epochs(text: str) -> int:
+    """A whole number that may be zero."""
+    return options.natural(text, "number of warm-up epochs")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,9 @@ def threads(text: str) -> int:
         (options.sizes, "8,08", (8,)),
         (threads, "1", 1),
         (threads, "16", 16),
+        (warmup_epochs, "0", 0),
+        (warmup_epochs, "3", 3),
+        (options.folder, "/", Path("/")),
         (timeout, "0.5", 0.5),
         (timeout, "1e3", 1000.0),
         (warm_up, "0", 0.0),
@@ -85,6 +95,12 @@ def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: 
         (threads, "two", "number of threads 'two'"),
         (threads, "1.0", "positive whole number"),
         (threads, "", "positive whole number"),
+        (warmup_epochs, "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
+        (warmup_epochs, "one", "number of warm-up epochs 'one' is not a whole number from 0"),
+        (warmup_epochs, "0.5", "from 0"),
+        (warmup_epochs, "", "from 0"),
+        (options.folder, "not/there", "'not/there' is no folder; name the one that holds"),
+        (options.folder, __file__, "test_options.py' is no folder"),
         (timeout, "0", "timeout '0' is not a number of seconds above 0"),
         (timeout, "-1", "above 0"),
         (timeout, "inf", "above 0"),
@@ -138,6 +154,12 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         isolation="process",
         timeout_s=300.0,
         warmup_s=0.5,
+        epochs=None,
+        warmup_epochs=None,
+        repetitions=None,
+        steps=None,
+        toggles={},
+        data=None,
     )
 
 
@@ -152,6 +174,12 @@ GIVEN = [
     ("--fw-isolation=none", "fw_isolation = none", "isolation", "none"),
     ("--fw-timeout=9.5", "fw_timeout = 9.5", "timeout_s", 9.5),
     ("--fw-warmup=0", "fw_warmup = 0", "warmup_s", 0.0),
+    ("--fw-epochs=7", "fw_epochs = 7", "epochs", 7),
+    ("--fw-warmup-epochs=0", "fw_warmup_epochs = 0", "warmup_epochs", 0),
+    ("--fw-repetitions=2", "fw_repetitions = 2", "repetitions", 2),
+    ("--fw-steps=30", "fw_steps = 30", "steps", 30),
+    ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
+    ("--fw-data=/", "fw_data = /", "data", Path("/")),
 ]
 
 
@@ -185,6 +213,36 @@ def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:
     assert found.timeout_s == 300.0
 
 
+TWO_TOGGLES = {"workers": ("0", "2"), "decay": ("on",)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ini"),
+    [
+        (("--fw-toggle=workers=0,2", "--fw-toggle", "decay=on"), ""),
+        ((), "fw_toggle = workers=0,2 decay=on"),
+        ((), "fw_toggle =\n    workers=0,2\n    decay=on"),
+        (("--fw-toggle=workers=0,2", "--fw-toggle=decay=on"), "fw_toggle = sparse=on"),
+    ],
+    ids=["command line", "in a row", "line by line", "command line over ini"],
+)
+def test_several_toggles(pytester: pytest.Pytester, arguments: tuple[str, ...], ini: str) -> None:
+    """A session may ask for more than one toggle; those of the command line replace the ini's."""
+    assert of(pytester, *arguments, ini=ini).toggles == TWO_TOGGLES
+
+
+def test_the_last_word_on_a_toggle_holds(pytester: pytest.Pytester) -> None:
+    """A toggle that is given twice has the values given last, as any option of pytest's."""
+    found = of(pytester, "--fw-toggle=workers=0,1", "--fw-toggle=workers=2")
+    assert found.toggles == {"workers": ("2",)}
+
+
+def test_a_folder_of_the_current_one_is_kept_as_a_whole_path(pytester: pytest.Pytester) -> None:
+    """A worker that begins elsewhere looks in the same place."""
+    pytester.mkdir("sets")
+    assert of(pytester, "--fw-data=sets").data == pytester.path / "sets"
+
+
 def test_the_command_line_wins_over_a_setting(pytester: pytest.Pytester) -> None:
     """A setting given twice is what the command line says."""
     found = of(pytester, "--fw-threads=3", "--fw-warmup=0", ini="fw_threads = 4\nfw_warmup = 9")
@@ -210,14 +268,96 @@ def test_a_bad_setting_is_refused_by_name(pytester: pytest.Pytester) -> None:
         of(pytester, ini="fw_size = 0")
 
 
+def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argument: str) -> str:
+    """What pytest says of a bad argument."""
+    with pytest.raises((pytest.UsageError, SystemExit, argparse.ArgumentError)) as caught:
+        of(pytester, argument)
+    return f"{caught.value}{capsys.readouterr().err}"
+
+
 def test_a_bad_argument_is_refused_by_name(
     pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is wrong on the command line is refused by pytest itself, with the option's name."""
-    with pytest.raises((pytest.UsageError, SystemExit, argparse.ArgumentError)) as caught:
-        of(pytester, "--fw-size=0")
-    said = f"{caught.value}{capsys.readouterr().err}"
+    said = refused(pytester, capsys, "--fw-size=0")
     assert "argument --fw-size: size '0' is not a positive whole number" in said
+
+
+BAD = [
+    ("epochs", "0", "number of epochs '0' is not a positive whole number"),
+    ("epochs", "-3", "number of epochs '-3' is not a positive whole number"),
+    ("epochs", "many", "number of epochs 'many' is not a positive whole number"),
+    ("warmup-epochs", "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
+    ("warmup-epochs", "none", "number of warm-up epochs 'none' is not a whole number from 0"),
+    ("repetitions", "0", "number of repetitions '0' is not a positive whole number"),
+    ("steps", "0", "number of steps '0' is not a positive whole number"),
+    ("steps", "1e3", "number of steps '1e3' is not a positive whole number"),
+    ("toggle", "workers=-1", "toggle workers: '-1' is not a whole number from 0"),
+    ("toggle", "wrokers=2", "unknown toggle 'wrokers'"),
+    ("data", "nowhere", "'nowhere' is no folder; name the one that holds the data sets"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "message"), BAD, ids=[f"{o}={v}" for o, v, _ in BAD])
+def test_bad_options_of_training_are_refused_by_name(
+    pytester: pytest.Pytester,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    value: str,
+    message: str,
+) -> None:
+    """On the command line and in the ini file alike, with what would be understood."""
+    said = refused(pytester, capsys, f"--fw-{option}={value}")
+    assert f"argument --fw-{option}: {message}" in said
+    setting = f"fw_{option.replace('-', '_')}"
+    with pytest.raises(UsageError, match=f"ini setting {setting}: {message}"):
+        of(pytester, ini=f"{setting} = {value}")
+
+
+# Schedules
+
+PRESET = Schedule(epochs=4, warmup_epochs=1, repetitions=2, steps=30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), PRESET),
+        (("--fw-repetitions=5",), Schedule(4, 1, 5, 30)),
+        (("--fw-steps=7",), Schedule(4, 1, 2, 7)),
+        (("--fw-warmup-epochs=0",), Schedule(4, 0, 2, 30)),
+        (("--fw-warmup-epochs=3",), Schedule(4, 3, 2, 30)),
+        (("--fw-epochs=2",), Schedule(2, 1, 2, None)),
+        (("--fw-epochs=2", "--fw-steps=7"), Schedule(2, 1, 2, 7)),
+        (("--fw-epochs=1", "--fw-warmup-epochs=0"), Schedule(1, 0, 2, None)),
+    ],
+    ids=str,
+)
+def test_a_schedule_is_the_preset_but_for_what_is_asked(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], expected: Schedule
+) -> None:
+    """A number of epochs asks for whole ones, unless a number of steps is given too."""
+    assert of(pytester, *arguments).schedule(PRESET) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "numbers"),
+    [
+        (("--fw-warmup-epochs=4",), "4 warm-up epochs of 4 epochs"),
+        (("--fw-warmup-epochs=9",), "9 warm-up epochs of 4 epochs"),
+        (("--fw-epochs=1",), "1 warm-up epochs of 1 epochs"),
+    ],
+    ids=str,
+)
+def test_a_schedule_leaves_an_epoch_to_measure(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], numbers: str
+) -> None:
+    """Where every epoch would be a warm-up epoch, the message has both numbers and the options."""
+    with pytest.raises(UsageError) as caught:
+        of(pytester, *arguments).schedule(PRESET)
+    assert str(caught.value) == (
+        f"{numbers} leave none to measure; give more --fw-epochs or fewer --fw-warmup-epochs"
+    )
 
 
 # Markers

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench import verify
-from fwbench.errors import NotACopy, WrongGradient, WrongResult
+from fwbench.errors import NotACopy, WrongGradient, WrongResult, WrongTraining
 
 NAN, INF = float("nan"), float("inf")
 
@@ -365,3 +365,76 @@ def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
     verify.copied(array(1.0, 2.0), array(1.0, 2.0))
     with pytest.raises(NotACopy, match="use the framework's copying constructor"):
         verify.copied(array(1.0, 2.0), array(1.0, 0.0))
+
+
+# Training
+
+
+def test_as_many_parameters_as_described() -> None:
+    """Nothing is said of a model that has them."""
+    verify.parameters(60_170, 60_170)
+
+
+@pytest.mark.parametrize("found", [0, 60_169, 60_171, 120_340])
+def test_another_number_of_parameters_is_another_model(found: int) -> None:
+    """The message has both numbers and what to do."""
+    with pytest.raises(WrongTraining) as caught:
+        verify.parameters(found, 60_170)
+    assert str(caught.value) == (
+        f"the model trains {found} parameters, and its description has 60170: it is another "
+        "model; mend the framework's layers"
+    )
+
+
+LOSSES = [2.5, 2.25, 2.0, 1.75]
+
+
+@pytest.mark.parametrize("dtype", verify.LOSS_TOLERANCES)
+def test_the_same_losses_pass(dtype: str) -> None:
+    """In whatever precision the framework gives them; the largest deviation is returned."""
+    assert verify.losses(array(*LOSSES), LOSSES, dtype) == 0.0
+    assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, dtype) == 0.0
+    allowed = verify.LOSS_TOLERANCES[dtype]
+    found = array(*LOSSES) + array(0.25, -0.5, 0.125, 0.0) * allowed
+    assert verify.losses(found, LOSSES, dtype) == pytest.approx(allowed / 2, rel=1e-5)
+
+
+def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
+    """Either way; in nats, however large the loss."""
+    allowed = verify.LOSS_TOLERANCES["bfloat16"]
+    for sign in (1, -1):
+        assert verify.losses(array(sign * allowed), [0.0], "bfloat16") == allowed
+        with pytest.raises(WrongTraining):
+            verify.losses(array(sign * allowed * 1.0001), [0.0], "bfloat16")
+    with pytest.raises(WrongTraining):
+        verify.losses(array(1000.0), [1000.0 + 2 * allowed], "bfloat16")
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+@pytest.mark.parametrize("value", [NAN, INF, -INF, 2.5e9, -2.0])
+def test_one_wrong_loss_is_found_wherever_it_is(step: int, value: float) -> None:
+    """The message names the step; NaN and infinities are wrong, and nothing warns."""
+    found = array(*LOSSES)
+    found[step - 1] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(WrongTraining) as caught:
+            verify.losses(found, LOSSES, "float32")
+    assert f"at step {step} the loss is {value:.9g}, " in str(caught.value)
+
+
+def test_the_first_wrong_loss_is_named_and_the_largest_deviation_is_said() -> None:
+    """Where losses drift apart, the first step that shows it is the one to look at."""
+    found = array(2.5, 2.25 + 1e-3, 2.0 + 0.5, 1.75)
+    with pytest.raises(WrongTraining) as caught:
+        verify.losses(found, LOSSES, "float32")
+    assert str(caught.value) == (
+        "this is not the same training: at step 2 the loss is 2.251, and the float64 reference "
+        "has 2.25; 5e-05 is allowed, and the largest deviation in 4 steps is 0.5. Weights, order "
+        "of batches, loss or optimiser differ"
+    )
+
+
+def test_every_dtype_that_can_be_verified_has_a_tolerance_of_losses() -> None:
+    """Otherwise a framework's dtype would fail in its check with an error of Python's."""
+    assert {*verify.LOSS_TOLERANCES} == {*verify.TOLERANCES}

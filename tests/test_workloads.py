@@ -30,7 +30,7 @@ from fwbench.workloads import (
     softsign,
     tanh,
 )
-from fwbench.workloads.operation import Cost
+from fwbench.workloads.workload import Cost
 
 every_operation = pytest.mark.parametrize("of", OPERATIONS, ids=lambda of: str(of.name))
 

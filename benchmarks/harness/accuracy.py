@@ -125,7 +125,7 @@ def _bare_s(case: Case) -> float:
     """The median of the hand-written loop, in seconds a call."""
     rounds, calls = _ROUNDS.take(case)
     idiom = _IDIOMS[case.framework.name]
-    operation = case.cell.operation
+    operation = case.cell.workload
     namespace = case.framework.namespace
     if operation.name == noop.name:
         loop, arrays = idiom.loop("empty()", "pass"), []

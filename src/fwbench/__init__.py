@@ -15,21 +15,24 @@ if TYPE_CHECKING:
     from fwbench.errors import FwbenchError
     from fwbench.frameworks.framework import Device, Framework
     from fwbench.sizes import Sizes
-    from fwbench.workloads.operation import Cost, Operation
+    from fwbench.workloads.operation import Operation
+    from fwbench.workloads.training import Training
+    from fwbench.workloads.workload import Cost
 
 # Imported when they are asked for: pytest imports this package in every session, and those that
 # measure nothing must not pay for NumPy.
 _PUBLIC = {
     "Case": "fwbench.case",
-    "Cost": "fwbench.workloads.operation",
+    "Cost": "fwbench.workloads.workload",
     "Device": "fwbench.frameworks.framework",
     "Framework": "fwbench.frameworks.framework",
     "FwbenchError": "fwbench.errors",
     "Operation": "fwbench.workloads.operation",
     "Sizes": "fwbench.sizes",
+    "Training": "fwbench.workloads.training",
 }
 
-__all__ = ["Case", "Cost", "Device", "Framework", "FwbenchError", "Operation", "Sizes"]
+__all__ = ["Case", "Cost", "Device", "Framework", "FwbenchError", "Operation", "Sizes", "Training"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from fwbench.frameworks.manifest import Manifest
 from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.measure.warmup import WarmUp, warm_up
+from fwbench.workloads.operation import Operation
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -23,8 +27,13 @@ __tracebackhide__ = True
 _COTANGENT_SEED = 1
 
 
-def _here(function: Callable[[], Any]) -> Any:
+def call_here(function: Callable[[], Any]) -> Any:
+    """Call a function in this thread, for :class:`Case`."""
     return function()
+
+
+def _nobody(_: Any) -> None:
+    pass
 
 
 class Case:
@@ -44,7 +53,9 @@ class Case:
         clock: Clock,
         benchmark: BenchmarkFixture,
         warmup_s: float,
-        call: Callable[[Callable[[], Any]], Any] = _here,
+        call: Callable[[Callable[[], Any]], Any] = call_here,
+        tell: Callable[[Any], Any] = _nobody,
+        cache: Path | None = None,
     ) -> None:
         self.cell = cell
         self.framework = framework
@@ -53,6 +64,8 @@ class Case:
         self._clock = clock
         self._warmup_s = warmup_s
         self._call = call
+        self._tell = tell
+        self._cache = cache
 
     def measure(self) -> Any:
         """Bind, verify, warm up and measure this case, and record what is known of it.
@@ -60,55 +73,74 @@ class Case:
         With ``--benchmark-disable`` it is bound and verified, and nothing is timed.
 
         Returns:
-            What the last call of the work returned.
+            What the last call of the work returned; None for a training loop.
 
         Raises:
             WrongResult: the result differs from the reference; nothing is timed then.
             WrongGradient: the gradient does.
             NotACopy: a created array shares memory with its source.
+            WrongTraining: the first losses differ from everyone's.
+            Diverged: a loss became infinite or NaN.
         """
         return self._call(self._measure)
 
+    def bind(self) -> Work:
+        """Place the inputs on the device and build the zero-argument ``run``; untimed."""
+        return bind(self.cell, self.framework)
+
     def _measure(self) -> Any:
         benchmark = self.benchmark
-        try:
-            with self.framework.scope(self.cell.device):
-                work = bind(self.cell, self.framework)
-                first_call_s, result = self._clock.time(work.run)
-                verified = work.verify(result)
-                del result
-                warmup = WarmUp(0, 0.0, None)
-                if benchmark.enabled:
-                    warmup = warm_up(work.run, self._clock, self._warmup_s)
-        except BaseException:
-            # Otherwise pytest-benchmark warns that the fixture was not used, beside the failure.
-            benchmark._mode = "fwbench: failed before it was measured"  # noqa: SLF001
-            raise
+        with self._unused_on_failure(), self.framework.scope(self.cell.device):
+            work = self.bind()
+            first_call_s, result = self._clock.time(work.run)
+            verified = work.verify(result)
+            del result
+            warmup = WarmUp(0, 0.0, None)
+            if benchmark.enabled:
+                warmup = warm_up(work.run, self._clock, self._warmup_s)
         with self.framework.scope(self.cell.device):
             returned = benchmark(work.run)
-        if benchmark.stats is not None:
-            benchmark.extra_info["fwbench"] = {
-                **record.facts(self.cell, self.framework, self._manifest),
-                **record.times(benchmark, self._clock),
+        self._record(
+            {
                 "first_call_s": first_call_s,
                 "warmup_calls": warmup.calls,
                 "warmup_s": warmup.seconds,
                 "steady": warmup.steady,
                 **verified,
             }
+        )
         return returned
+
+    @contextmanager
+    def _unused_on_failure(self) -> Iterator[None]:
+        """Keep pytest-benchmark from warning, beside a failure, that its fixture was not used."""
+        try:
+            yield
+        except BaseException:
+            self.benchmark._mode = "fwbench: failed before it was measured"  # noqa: SLF001
+            raise
+
+    def _record(self, found: dict[str, Any]) -> None:
+        """Keep what is known of this case, if it was timed."""
+        if self.benchmark.stats is not None:
+            self.benchmark.extra_info["fwbench"] = {
+                **record.facts(self.cell, self.framework, self._manifest),
+                **record.times(self.benchmark, self._clock),
+                **found,
+            }
 
 
 def bind(cell: Cell, framework: Framework) -> Work:
     """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet."""
-    operands = [_in_dtype(x, cell.dtype) for x in cell.operation.operands(cell.size)]
-    work = Creation if cell.operation.creates else Forward
+    operation = cast("Operation", cell.workload)
+    operands = [_in_dtype(x, cell.dtype) for x in operation.operands(cell.size)]
+    work = Creation if operation.creates else Forward
     if cell.direction == "backward":
         work = Backward
     return work(cell, framework, operands)
 
 
-class Work:
+class Work(ABC):
     """Work that is bound to its inputs, and knows what its result must be.
 
     Attributes:
@@ -117,33 +149,38 @@ class Work:
 
     run: Run
 
-    def __init__(self, cell: Cell, framework: Framework) -> None:
-        self.cell = cell
-        self.framework = framework
-        self.allowed = verify.tolerance(
-            cell.dtype, cell.operation.terms(cell.size), cell.operation.tolerance
-        )
-
+    @abstractmethod
     def verify(self, result: Any) -> dict[str, Any]:
         """Compare the result of a run with what it must be.
 
         Returns:
-            ``max_relative_error``, ``tolerance`` and what else was found.
+            What was found, for the record.
 
         Raises:
             VerificationError: it is not that.
         """
-        raise NotImplementedError
 
 
-class Creation(Work):
+class _OperationWork(Work):
+    """An operation's."""
+
+    def __init__(self, cell: Cell, framework: Framework) -> None:
+        self.cell = cell
+        self.framework = framework
+        self.operation = cast("Operation", cell.workload)
+        self.allowed = verify.tolerance(
+            cell.dtype, self.operation.terms(cell.size), self.operation.tolerance
+        )
+
+
+class Creation(_OperationWork):
     """An array from host data: verified to be a copy."""
 
     def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
         super().__init__(cell, framework)
-        assert cell.operation.source is not None  # noqa: S101 (what makes it a creation)
+        assert self.operation.source is not None  # noqa: S101 (what makes it a creation)
         self.values = operands[0]
-        self.source = cell.operation.source(operands[0])
+        self.source = self.operation.source(operands[0])
         self.run = partial(framework.creator(cell.device, cell.dtype), self.source)
 
     def verify(self, result: Any) -> dict[str, Any]:
@@ -159,7 +196,7 @@ class Creation(Work):
         return {"max_relative_error": error, "tolerance": self.allowed, "result_is_view": False}
 
 
-class Forward(Work):
+class Forward(_OperationWork):
     """The operation on arrays that lie on the device."""
 
     def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
@@ -170,7 +207,7 @@ class Forward(Work):
     @property
     def implementation(self) -> Any:
         """The operation's own for this framework, or the framework's for the operation."""
-        operation = self.cell.operation
+        operation = self.operation
         own = operation.implementations.get(self.framework.name)
         return own or self.framework.operations[operation.name]
 
@@ -189,7 +226,7 @@ class Forward(Work):
     def verify(self, result: Any) -> dict[str, Any]:
         """The result is the NumPy reference's; also tells whether it is a view of an input."""
         found = self.framework.to_numpy(result)
-        reference = self.cell.operation.reference(*self.values())
+        reference = self.operation.reference(*self.values())
         error = verify.result(found, reference, self.allowed)
         addresses = {self.framework.address(x) for x in self.inputs}
         address = self.framework.address(result)
@@ -206,7 +243,7 @@ class Backward(Forward):
     def __init__(self, cell: Cell, framework: Framework, operands: list[NDArray[Any]]) -> None:
         super().__init__(cell, framework, operands)
         self.variables = [i for i, x in enumerate(operands) if _is_float(x)]
-        shape = np.shape(cell.operation.reference(*self.values()))
+        shape = np.shape(self.operation.reference(*self.values()))
         cotangent = np.random.default_rng(_COTANGENT_SEED).standard_normal(shape)
         self.cotangent = self.placed(_in_dtype(cotangent, cell.dtype))
         self.run = framework.backward(
@@ -217,7 +254,7 @@ class Backward(Forward):
         """Every gradient has the slope of the reference's central difference."""
         error = verify.gradient(
             [self.framework.to_numpy(gradient) for gradient in result],
-            self.cell.operation.reference,
+            self.operation.reference,
             self.values(),
             self.variables,
             self.framework.to_numpy(self.cotangent).astype(np.float64),

@@ -14,11 +14,15 @@ from fwbench import __version__, environment, frameworks, options, record
 from fwbench.errors import FwbenchError, StorageError, UsageError
 from fwbench.frameworks import Manifest
 from fwbench.isolation.workers import describe
+from fwbench.workloads import data
 
 _USAGE_ERROR = 2
 
 #: Packages whose versions explain a record, beside the frameworks themselves.
-_PACKAGES = ("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl")
+_PACKAGES = (
+    *("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl"),
+    *("tqdm", "nvidia-ml-py"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,6 +86,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         "machine": environment.machine(environment.cpu_model()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
+        "data": {name: _data(name) for name in data.NAMES},
         "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},
         "absent": {
             n: {"reason": a.reason, "remedy": a.remedy}
@@ -91,6 +96,15 @@ def _doctor(arguments: argparse.Namespace) -> int:
     }
     print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
     return 0
+
+
+def _data(name: str) -> dict[str, str]:
+    """Where a data set is, or what is wrong with it."""
+    try:
+        found = data.find(name, None)
+    except FwbenchError as error:
+        return {"source": "unusable", "origin": str(error)}
+    return {"source": found.source, "origin": found.origin}
 
 
 def _version(name: str) -> str | None:
@@ -113,6 +127,8 @@ def _report(facts: dict[str, Any]) -> str:
         f"  python    {machine['python']} ({sys.executable})",
         "packages",
         *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
+        f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
+        *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
     ]
     for name, values in facts["frameworks"].items():
         manifest = Manifest.from_json(values)
@@ -124,6 +140,7 @@ def _report(facts: dict[str, Any]) -> str:
             f"  executions  {', '.join(e + on_request.get(e, '') for e in manifest.executions)}",
             f"  dtypes      {', '.join(manifest.dtypes)}",
             f"  directions  forward{', backward' if manifest.differentiable else ''}",
+            *_training(manifest),
             f"  threads     {threads}",
             *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
         ]
@@ -132,6 +149,13 @@ def _report(facts: dict[str, Any]) -> str:
         if absent["remedy"]:
             lines.append(f"  do          {absent['remedy']}")
     return "\n".join(lines)
+
+
+def _training(manifest: Manifest) -> list[str]:
+    if not manifest.training_executions:
+        return []
+    executions = ", ".join(manifest.training_executions)
+    return [f"  training    {executions}; {', '.join(manifest.training_dtypes)}"]
 
 
 def _recover(arguments: argparse.Namespace) -> int:

@@ -7,13 +7,21 @@ so that nothing is missing in silence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from fwbench import toggles
 from fwbench.errors import UsageError, unknown
 from fwbench.frameworks.manifest import Absent, Manifest
 from fwbench.options import DTYPES, Selection
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.data import Found, generated
+from fwbench.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from fwbench.workloads.training import Schedule
+
+Toggles = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +29,20 @@ class Cell:
     """One cell of the grid; its id names its pytest node.
 
     Attributes:
-        operation: what is computed.
+        workload: what is computed.
         framework: by which framework.
         device: where.
         execution: how.
-        direction: forward, or backward.
+        direction: forward, or backward; train.
         dtype: in which precision.
-        size: how large.
+        size: how large; of training loops the batch size.
         gap: why it cannot be measured; None if it can.
+        toggles: those that were asked for and make a difference here, with their values.
+        schedule: how long to train.
+        data: the data set as it was found.
     """
 
-    operation: Operation
+    workload: Workload
     framework: str
     device: str
     execution: str
@@ -39,31 +50,57 @@ class Cell:
     dtype: str
     size: int
     gap: str | None = None
+    toggles: Toggles = ()
+    schedule: Schedule | None = None
+    data: Found | None = None
 
     @property
     def id(self) -> str:
         """``gemm-mxnet-cpu-eager-forward-float32-1024``."""
-        return (
-            f"{self.operation.name}-{self.framework}-{self.device}-{self.execution}"
-            f"-{self.direction}-{self.dtype}-{self.size}"
-        )
+        parts = [
+            *(self.workload.name, self.framework, self.device, self.execution),
+            *(self.direction, self.dtype, str(self.size)),
+            *(f"{name}={value}" for name, value in self.toggles),
+            *self._synthetic,
+        ]
+        return "-".join(parts)
 
     @property
     def group(self) -> str:
-        """What is compared side by side: frameworks and executions of the same work."""
-        return f"{self.operation.name} {self.device} {self.direction} {self.dtype} {self.size}"
+        """What is compared side by side: frameworks, executions and toggles of the same work."""
+        parts = [self.workload.name, self.device, self.direction, self.dtype, str(self.size)]
+        return " ".join([*parts, *self._synthetic])
+
+    @property
+    def _synthetic(self) -> list[str]:
+        """A word that nobody who reads the results can miss."""
+        return ["synthetic"] if self.data is not None and self.data.source == "synthetic" else []
 
     @property
     def params(self) -> dict[str, str | int]:
         """The parts of the id, for ``--benchmark-group-by=param:framework`` and the like."""
         return {
-            "workload": self.operation.name,
+            "workload": self.workload.name,
             "framework": self.framework,
             "device": self.device,
             "execution": self.execution,
             "direction": self.direction,
             "dtype": self.dtype,
             "size": self.size,
+            **dict(self.toggles),
+        }
+
+    def toggle(self, name: str) -> str:
+        """The value of a toggle: the one asked for, or its default."""
+        return dict(self.toggles).get(name, toggles.TOGGLES[name].default)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables that must be set before the framework is imported."""
+        return {
+            toggles.variable(name): value
+            for name, value in self.toggles
+            if toggles.TOGGLES[name].process
         }
 
 
@@ -91,7 +128,11 @@ def check(
         raise UsageError(f"no framework can be used here:{reasons}")
     who = ", ".join(manifest.name for manifest in chosen)
     devices = _union(device.name for manifest in chosen for device in manifest.devices)
-    executions = _union(name for manifest in chosen for name in manifest.executions)
+    executions = _union(
+        name
+        for manifest in chosen
+        for name in (*manifest.executions, *manifest.training_executions)
+    )
     for name in selection.devices or ():
         if name not in devices:
             raise UsageError(f"device {name!r} is not there; {who}: {', '.join(devices)}")
@@ -115,41 +156,100 @@ def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> 
             raise unknown(kind, name, known)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the cells of a marker are made from, beside the selection.
+
+    Attributes:
+        toggles: the values asked for, by toggle.
+        schedule: what is asked for over a preset's schedule.
+        find: finds a data set, by name.
+        verify_only: nothing will be timed, so the smallest size will do, in both directions.
+    """
+
+    toggles: toggles.Values = field(default_factory=dict)
+    schedule: Callable[[Schedule], Schedule] = lambda preset: preset
+    find: Callable[[str], Found] = generated
+    verify_only: bool = False
+
+
 def cells(
-    operations: Iterable[Operation],
+    workloads: Iterable[Workload],
     selection: Selection,
     manifests: Mapping[str, Manifest],
     absent: Mapping[str, Absent] = {},
-    *,
-    verify_only: bool = False,
+    more: Asked = Asked(),
 ) -> Iterator[Cell]:
     """The cells of a selection: what is compared side by side comes one after the other.
 
     Args:
-        operations: what to compute.
+        workloads: what to compute.
         selection: what is asked for; executions that a framework does not know are passed over.
         manifests: the frameworks that can be used.
         absent: those that cannot.
-        verify_only: nothing will be timed, so the smallest size will do, in both directions.
+        more: what else is asked for.
+
+    Raises:
+        UsageError: a schedule without an epoch to measure, or a batch larger than the data.
+        DataError: a data set of the user's is not complete.
     """
-    default_directions = ("forward", "backward") if verify_only else ("forward",)
-    chosen = _chosen(selection, manifests)
-    for operation in operations:
+    for workload in workloads:
         for size, dtype, direction in itertools.product(
-            _sizes(operation, selection, verify_only),
+            _sizes(workload, selection, more),
             selection.dtypes or ("float32",),
-            selection.directions or default_directions,
+            _directions(workload, selection, more),
         ):
-            for device, manifest in itertools.product(_devices(selection, chosen), chosen):
-                if selection.devices is None and not manifest.has(device):
-                    continue
-                for execution in _executions(manifest, selection):
-                    gap = _gap(operation, manifest, device, execution, direction, dtype)
-                    place = (manifest.name, device, execution)
-                    yield Cell(operation, *place, direction, dtype, size, gap)
+            facts = {"direction": direction, "dtype": dtype, "size": size}
+            yield from _side_by_side(workload, selection, manifests, more, facts)
             for name in absent.keys() & {*(selection.frameworks or ())}:
-                place = (name, "cpu", "eager")
-                yield Cell(operation, *place, direction, dtype, size, f"{name}: {absent[name]}")
+                gap = f"{name}: {absent[name]}"
+                yield Cell(workload, name, "cpu", "eager", direction, dtype, size, gap)
+
+
+def _side_by_side(
+    workload: Workload,
+    selection: Selection,
+    manifests: Mapping[str, Manifest],
+    more: Asked,
+    facts: dict[str, Any],
+) -> Iterator[Cell]:
+    """The cells of the same work: devices, frameworks, executions, toggles."""
+    chosen = _chosen(selection, manifests)
+    preset = selection.sizes or "quick"
+    if isinstance(preset, str) and not more.verify_only:
+        missing = workload.missing(preset)
+        if missing is not None:
+            # Once, not for everyone who is left out.
+            for manifest in chosen[:1]:
+                yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
+            return
+    facts = {**facts, **_trained(workload, preset, facts["size"], more)}
+    for device, manifest in itertools.product(_devices(selection, chosen), chosen):
+        if selection.devices is None and not manifest.has(device):
+            continue
+        for execution, values in itertools.product(
+            _executions(workload, manifest, selection), _toggles(workload, more)
+        ):
+            gap = workload.gap(
+                manifest, device, execution, facts["direction"], facts["dtype"]
+            ) or _toggle_gap(workload, manifest, execution, values)
+            yield Cell(workload, manifest.name, device, execution, **facts, gap=gap, toggles=values)
+
+
+def _trained(
+    workload: Workload, preset: tuple[int, ...] | str, batch: int, more: Asked
+) -> dict[str, Any]:
+    """Schedule and data of a training loop or a part of one."""
+    schedule = workload.schedule(preset if isinstance(preset, str) else None)
+    if schedule is not None:
+        schedule = more.schedule(schedule)
+    data = None if workload.data is None else more.find(workload.data)
+    if data is not None and batch > data.train_examples:
+        raise UsageError(
+            f"{workload.name}: a batch of {batch} is larger than the {data.train_examples} "
+            f"training examples of {data.name} ({data.source}); give a smaller --fw-size"
+        )
+    return {"schedule": schedule, "data": data}
 
 
 def _chosen(selection: Selection, manifests: Mapping[str, Manifest]) -> list[Manifest]:
@@ -161,12 +261,44 @@ def _union(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _sizes(operation: Operation, selection: Selection, verify_only: bool) -> tuple[int, ...]:
+def _sizes(workload: Workload, selection: Selection, more: Asked) -> tuple[int, ...]:
     if isinstance(selection.sizes, tuple):
         return selection.sizes
-    if selection.sizes is None and verify_only:
-        return (min(operation.by_preset.quick),)
-    return operation.by_preset.preset(selection.sizes or "quick")
+    if selection.sizes is None and more.verify_only:
+        return (workload.smallest,)
+    return workload.by_preset.preset(selection.sizes or "quick")
+
+
+def _directions(workload: Workload, selection: Selection, more: Asked) -> tuple[str, ...]:
+    if workload.directions is not None:
+        return workload.directions
+    return selection.directions or (("forward", "backward") if more.verify_only else ("forward",))
+
+
+def _toggles(workload: Workload, more: Asked) -> Iterator[Toggles]:
+    """Every combination of the values asked for, of the toggles that make a difference here."""
+    asked = [
+        [(name, value) for value in more.toggles[name]]
+        for name, toggle in toggles.TOGGLES.items()
+        if name in more.toggles and (toggle.process or name in workload.toggles)
+    ]
+    return itertools.product(*asked)
+
+
+def _toggle_gap(
+    workload: Workload, manifest: Manifest, execution: str, values: Toggles
+) -> str | None:
+    """Why a framework cannot do what a toggle asks for."""
+    for name, _ in values:
+        if toggles.TOGGLES[name].process and name not in manifest.process_toggles:
+            return f"{manifest.name} has no toggle {name}"
+    given = dict(values)
+    for name in sorted(workload.toggles):
+        value = given.get(name, toggles.TOGGLES[name].default)
+        reason = manifest.toggle_gap(execution, name, value)
+        if reason:
+            return reason
+    return None
 
 
 def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:
@@ -175,41 +307,10 @@ def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:
     return _union(device.name for manifest in chosen for device in manifest.devices)
 
 
-def _executions(manifest: Manifest, selection: Selection) -> Iterator[str]:
-    for execution in manifest.executions:
+def _executions(workload: Workload, manifest: Manifest, selection: Selection) -> Iterator[str]:
+    for execution in workload.executions(manifest):
         if selection.executions is None:
             if execution not in manifest.on_request:
                 yield execution
         elif execution in selection.executions:
             yield execution
-
-
-def _gap(
-    operation: Operation,
-    manifest: Manifest,
-    device: str,
-    execution: str,
-    direction: str,
-    dtype: str,
-) -> str | None:
-    """Why a cell cannot be filled; what never makes sense comes before what a framework lacks."""
-    name = manifest.name
-    backward = direction == "backward"
-    written = (
-        operation.creates
-        or operation.name in manifest.operations
-        or name in operation.implementations
-    )
-    reasons = {
-        f"{operation.name} has no gradient": backward and not operation.differentiable,
-        f"{operation.name} has nothing to compile": execution != "eager"
-        and not operation.compilable,
-        f"{operation.name} is not written for {name}": not written,
-        f"{name} sees no {device}": not manifest.has(device),
-        f"{name} offers no gradients": backward and not manifest.differentiable,
-        f"{name} has no {dtype}": dtype not in manifest.dtypes,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            return reason
-    return manifest.gap(operation.name, dtype, device)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fwbench import grid, record
-from fwbench.case import Case
+from fwbench import grid, hookspecs, record
+from fwbench.case import Case, call_here
 from fwbench.isolation.runner import IsolatedRunner
 from fwbench.measure import shallow
 from fwbench.measure.clock import Clock
+from fwbench.report.progress import Progress
 from fwbench.report.terminal import Summary
 from fwbench.session import CELL, Session, benchmark_session
 from fwbench.store import Store
+from fwbench.training import LoaderCase, LoopCase, StepCase
+from fwbench.workloads.training import Loading, Step, Training
+from fwbench.workloads.workload import Workload
 
 _SESSION = pytest.StashKey[Session]()
 _CLOCK = pytest.StashKey[Clock]()
+
+#: What measures a workload; operations, and what derives from them, are the plain case.
+_CASES: dict[type[Workload], type[Case]] = {
+    Training: LoopCase,
+    Step: StepCase,
+    Loading: LoaderCase,
+}
 
 #: The shortest round of work that is done when its call returns.
 _ROUND_S = 200e-6
@@ -28,6 +41,8 @@ def begin(config: pytest.Config) -> Session:
     session = config.stash.get(_SESSION, None)
     if session is None:
         session = config.stash[_SESSION] = Session(config)
+        if not session.in_worker:  # there they are known already
+            config.pluginmanager.add_hookspecs(hookspecs)
         for plugin in (CaseHooks(session), *_parents_plugins(config, session)):
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
@@ -38,6 +53,7 @@ def _parents_plugins(config: pytest.Config, session: Session) -> Iterator[object
         return
     yield Store(config, session)
     yield Summary(session)
+    yield Progress(config)
     if session.isolated:
         yield IsolatedRunner(config, session)
 
@@ -54,7 +70,7 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
     others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
     benchmark.params = {**others, **cell.params}
     benchmark.group = benchmark.group or cell.group
-    return Case(
+    return _CASES.get(type(cell.workload), Case)(
         cell,
         session.framework(cell.framework),
         session.manifests[cell.framework],
@@ -62,8 +78,14 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
         benchmark,
         session.options.warmup_s,
         # A debugger wants one thread; what is published comes from a worker.
-        *([shallow.call] if session.in_worker else []),
+        shallow.call if session.in_worker else call_here,
+        tell=partial(_tell, item),
+        cache=item.config.rootpath / ".fwbench" / "data",
     )
+
+
+def _tell(item: pytest.Item, epoch: dict[str, Any]) -> None:
+    item.config.hook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=epoch)
 
 
 class CaseHooks:

@@ -11,13 +11,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fwbench import toggles
 from fwbench.environment import usable_cpus
 from fwbench.errors import UsageError, unknown
 from fwbench.sizes import PRESETS
+
+if TYPE_CHECKING:
+    from fwbench.workloads.training import Schedule
 
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
@@ -62,8 +67,15 @@ class Options:
         configured: what the ini file selects; markers win over it.
         threads: per framework.
         isolation: ``process`` or ``none``.
-        timeout_s: per case, its bind, verification and warm-up included.
+        timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
+            epoch.
         warmup_s: the longest warm-up of a case.
+        epochs: of a training loop; None for the preset's.
+        warmup_epochs: how many of them are not in the statistics; None for the preset's.
+        repetitions: of a training loop; None for the preset's.
+        steps: at most so many batches an epoch; None for the preset's.
+        toggles: the values asked for, by toggle.
+        data: a folder to look for data sets in first.
     """
 
     asked: Selection
@@ -72,6 +84,12 @@ class Options:
     isolation: str
     timeout_s: float
     warmup_s: float
+    epochs: int | None
+    warmup_epochs: int | None
+    repetitions: int | None
+    steps: int | None
+    toggles: toggles.Values
+    data: Path | None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
@@ -83,12 +101,39 @@ class Options:
         return cls(
             asked=Selection(**{n: config.getoption(_DEST[n]) for n in _SELECTORS}),
             configured=Selection(**{n: _ini(config, n) for n in _SELECTORS}),
-            **{n: _setting(config, n) for n in _SETTINGS},
+            **{
+                **{n: _setting(config, n) for n in _SETTINGS},
+                "toggles": dict(_setting(config, "toggles")),
+            },
         )
 
     def selection(self, marker: Selection) -> Selection:
         """What a test with this marker is to measure."""
         return self.asked.over(marker.over(self.configured))
+
+    def schedule(self, preset: Schedule) -> Schedule:
+        """How long to train: what is asked for, and else the preset.
+
+        A number of epochs asks for whole ones, however few steps the preset has.
+
+        Raises:
+            UsageError: every epoch would be a warm-up epoch.
+        """
+        asked = {
+            "epochs": self.epochs,
+            "warmup_epochs": self.warmup_epochs,
+            "repetitions": self.repetitions,
+            "steps": self.steps,
+        }
+        if self.epochs is not None:
+            preset = replace(preset, steps=None)
+        schedule = replace(preset, **{n: v for n, v in asked.items() if v is not None})
+        if schedule.warmup_epochs >= schedule.epochs:
+            raise UsageError(
+                f"{schedule.warmup_epochs} warm-up epochs of {schedule.epochs} epochs leave none "
+                "to measure; give more --fw-epochs or fewer --fw-warmup-epochs"
+            )
+        return schedule
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -149,6 +194,29 @@ def positive(text: str, what: str) -> int:
     return int(text)
 
 
+def natural(text: str, what: str) -> int:
+    """A whole number from 0.
+
+    Raises:
+        UsageError: something else.
+    """
+    if not text.isdecimal():
+        raise UsageError(f"{what} {text!r} is not a whole number from 0")
+    return int(text)
+
+
+def folder(text: str) -> Path:
+    """A folder that is there.
+
+    Raises:
+        UsageError: it is not.
+    """
+    path = Path(text).expanduser()
+    if not path.is_dir():
+        raise UsageError(f"{text!r} is no folder; name the one that holds the data sets")
+    return path.absolute()
+
+
 def seconds(text: str, what: str, *, zero: bool) -> float:
     """A finite number of seconds, positive or (where allowed) zero.
 
@@ -190,6 +258,7 @@ class _Option:
     metavar: str
     help: str
     default: Callable[[], Any] = lambda: None
+    repeated: bool = False  # given several times, or in an ini file several in a row
 
     @property
     def dest(self) -> str:
@@ -254,6 +323,46 @@ _SETTINGS: Mapping[str, _Option] = {
         "(default: 0.5)",
         lambda: 0.5,
     ),
+    "epochs": _Option(
+        "--fw-epochs",
+        lambda text: positive(text, "number of epochs"),
+        "N",
+        "whole epochs of every training loop, warm-up epochs included (default: the preset's; "
+        "quick has a few steps only)",
+    ),
+    "warmup_epochs": _Option(
+        "--fw-warmup-epochs",
+        lambda text: natural(text, "number of warm-up epochs"),
+        "N",
+        "how many of them are kept beside the statistics (default: 1)",
+    ),
+    "repetitions": _Option(
+        "--fw-repetitions",
+        lambda text: positive(text, "number of repetitions"),
+        "N",
+        "trainings of every loop, each from the initial weights on (default: the preset's)",
+    ),
+    "steps": _Option(
+        "--fw-steps",
+        lambda text: positive(text, "number of steps"),
+        "N",
+        "at most so many batches an epoch (default: the preset's)",
+    ),
+    "toggles": _Option(
+        "--fw-toggle",
+        toggles.parse,
+        "NAME=VALUES",
+        f"switches beside the execution, each value a case: {', '.join(toggles.TOGGLES)}; "
+        "may be given several times",
+        tuple,
+        repeated=True,
+    ),
+    "data": _Option(
+        "--fw-data",
+        folder,
+        "FOLDER",
+        "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
+    ),
 }
 
 _DEST = {name: option.dest for name, option in {**_SELECTORS, **_SETTINGS}.items()}
@@ -267,6 +376,7 @@ def add_to(parser: pytest.Parser) -> None:
             option.flag,
             dest=option.dest,
             type=_refusing(option),
+            action="append" if option.repeated else "store",
             metavar=option.metavar,
             help=option.help,
         )
@@ -289,6 +399,8 @@ def _ini(config: pytest.Config, name: str) -> Any:
     if text in (None, ""):
         return None
     try:
+        if option.repeated:
+            return [option.parse(part) for part in str(text).split()]
         return option.parse(str(text))
     except UsageError as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None

@@ -40,14 +40,19 @@ _ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 def facts(cell: Cell, framework: Framework, manifest: Manifest) -> dict[str, Any]:
     """What a record says of a case beside its times."""
-    cost = cell.operation.cost_of(cell.direction, cell.size)
+    cost = cell.workload.cost_of(cell.direction, cell.size)
     return {
         "schema": SCHEMA,
         **cell.params,
         "framework_version": framework.version,
         "device_name": manifest.device(cell.device).model,
         "threads": framework.threads(),
-        "toggles": {**framework.toggles(), **_variables(framework.variables)},
+        "toggles": {
+            **framework.toggles(),
+            **_variables(framework.variables),
+            **{name: cell.toggle(name) for name in sorted(cell.workload.toggles)},
+            **dict(cell.toggles),
+        },
         "flops": None if cost is None else cost.flops,
         "bytes": None if cost is None else cost.bytes_moved(_ITEMSIZE_BYTES[cell.dtype]),
     }

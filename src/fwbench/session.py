@@ -6,8 +6,10 @@ The same object serves the parent, a worker, and a session without isolation.
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +21,11 @@ from fwbench.frameworks import Absent, Framework, Manifest
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.isolation.workers import describe
 from fwbench.options import Options, Selection, from_marker
+from fwbench.toggles import TOGGLES
+from fwbench.workloads import data
 from fwbench.workloads.operation import Operation
+from fwbench.workloads.training import Schedule
+from fwbench.workloads.workload import Workload
 
 #: In a worker: the manifest of its framework, as the parent knows it.
 OWN_MANIFEST = pytest.StashKey[Manifest]()
@@ -74,26 +80,43 @@ class Session:
         if self.problem is not None:
             return ()
         try:
-            operations = _operations(mark)
+            workloads = _workloads(mark)
             selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
                 self._ask(selection)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_asked()
-            return list(
-                grid.cells(
-                    operations,
-                    selection,
-                    self.manifests,
-                    self.absent,
-                    verify_only=self.verify_only,
-                )
-            )
+            asked = self._asked()
+            return list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
         except UsageError as error:
             self.problem = error
         except FwbenchError as error:
             self.problem = UsageError(str(error))
         return ()
+
+    def _asked(self) -> grid.Asked:
+        """What else the options ask for.
+
+        Raises:
+            UsageError: a toggle of a whole process, and frameworks share this one.
+        """
+        options = self.options
+        for name in options.toggles:
+            if TOGGLES[name].process and options.isolation == "none":
+                raise UsageError(
+                    f"the toggle {name} is set before a framework is imported: it needs a process "
+                    "of its own; leave out --fw-isolation=none"
+                )
+        if self.verify_only:
+            # Any data will do where nothing is timed, and two steps.
+            return grid.Asked(
+                options.toggles,
+                lambda _: Schedule(epochs=1, warmup_epochs=0, steps=2),
+                data.generated,
+                verify_only=True,
+            )
+        find = functools.cache(partial(data.find, folder=options.data))
+        return grid.Asked(options.toggles, options.schedule, find)
 
     def framework(self, name: str) -> Framework:
         """The framework itself, loaded into this process.
@@ -147,18 +170,19 @@ class Session:
             return Absent.because(name, error)
 
 
-def _operations(mark: pytest.Mark) -> Sequence[Operation]:
-    wrong = [value for value in mark.args if not isinstance(value, Operation)]
+def _workloads(mark: pytest.Mark) -> Sequence[Workload]:
+    wrong = [value for value in mark.args if not isinstance(value, Workload)]
     if wrong or not mark.args:
         raise UsageError(
             f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
             "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
         )
-    for operation in mark.args:
-        _refuse_near_misses(operation)
-    names = [operation.name for operation in mark.args]
+    for workload in mark.args:
+        if isinstance(workload, Operation):
+            _refuse_near_misses(workload)
+    names = [workload.name for workload in mark.args]
     if len({*names}) < len(names):
-        raise UsageError(f"@pytest.mark.fwbench names an operation twice: {', '.join(names)}")
+        raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
     return mark.args
 
 

@@ -15,6 +15,8 @@ from pytest_benchmark import __version__ as benchmark_version
 
 from fwbench import __version__, environment, record
 from fwbench.errors import StorageError
+from fwbench.grid import Cell
+from fwbench.report import training
 from fwbench.session import CELL, Session, benchmark_session
 
 
@@ -30,14 +32,16 @@ class Store:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find out before the first measurement whether its record can be kept.
+        """Find out before the first measurement whether its record can be kept, and compared.
 
         Raises:
-            UsageError: the file of ``--benchmark-json`` cannot be written.
+            UsageError: the file of ``--benchmark-json`` cannot be written, or what is to be
+                compared was measured on generated data and this on real, or the other way round.
         """
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
+        self._refuse_other_data([item.stash[CELL] for item in items if CELL in item.stash])
         if self.benchmarks.json:
             try:
                 record.check_writable(Path(self.benchmarks.json))
@@ -49,6 +53,20 @@ class Store:
         # one, too.
         self.benchmarks.save_json = self._save_json
         self.benchmarks.storage.save = partial(self._save, self.benchmarks.storage.save)
+
+    def _refuse_other_data(self, cells: list[Cell]) -> None:
+        trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
+        for path, entries in self.benchmarks.compared_mapping.items():
+            for entry in entries.values():
+                data = entry.get("extra_info", {}).get("fwbench", {}).get("data")
+                cell = trained.get(_same(entry["params"])) if data else None
+                if cell is not None and cell.data and cell.data.source != data["source"]:
+                    raise pytest.UsageError(
+                        f"--benchmark-compare: {Path(path).name} has {entry['param']} on "
+                        f"{data['source']} data, here it would be {cell.data.source} "
+                        f"{cell.data.name}: their times do not compare. Give both the same data "
+                        "(--fw-data), or leave these cases out (-k)"
+                    )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append the record that a report brought to the journal."""
@@ -87,7 +105,11 @@ class Store:
 
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
-        output_json["fwbench"] = self._surroundings()
+        output_json["fwbench"] = {
+            **self._surroundings(),
+            "loss_curves": training.loss_curves(output_json["benchmarks"]),
+            "break_even": training.break_even(output_json["benchmarks"]),
+        }
 
     def _surroundings(self) -> dict[str, Any]:
         options = self.session.options
@@ -154,3 +176,8 @@ class Store:
         """Close the journal."""
         if self.journal is not None:
             self.journal.close()
+
+
+def _same(params: dict[str, Any] | None) -> frozenset[tuple[str, Any]]:
+    """What two records of the same case have in common."""
+    return frozenset((params or {}).items())

@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 
 from fwbench.workloads.operation import Implementation
+
+if TYPE_CHECKING:
+    from fwbench.frameworks.learner import Job, Learner
 
 #: A framework's own array; only its file knows more.
 Array = Any
@@ -52,6 +55,11 @@ class Framework(ABC):
         gaps: what the framework does not offer, by (operation, dtype, ``cpu`` or ``gpu``), with the
             reason.
         variables: prefixes of the environment variables that change its speed; they are recorded.
+        training_executions: how it can train models; empty: not at all.
+        whole_loops: those of them that are loops of the framework's own, without single steps.
+        training_dtypes: in which it can train.
+        process_toggles: the toggles of a whole process that its file reads when it is imported.
+        toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
     """
 
     name: ClassVar[str]
@@ -62,6 +70,11 @@ class Framework(ABC):
     differentiable: ClassVar[bool] = True
     gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     variables: ClassVar[tuple[str, ...]] = ()
+    training_executions: ClassVar[tuple[str, ...]] = ()
+    whole_loops: ClassVar[frozenset[str]] = frozenset()
+    training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
+    process_toggles: ClassVar[tuple[str, ...]] = ()
+    toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     version: str
     namespace: Any
 
@@ -144,6 +157,18 @@ class Framework(ABC):
             ``run()``, which returns the gradients, one for each of ``variables``.
         """
         raise NotImplementedError(f"{self.name} offers no gradient")
+
+    def learner(self, job: Job) -> Learner:
+        """A model in training, for one of :attr:`training_executions`."""
+        raise NotImplementedError(f"{self.name} trains no models")
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """Begin to watch the framework's memory on ``device``.
+
+        Returns:
+            ``peak_bytes()``: the most in use at once since then; None where it cannot be told.
+        """
+        return lambda: None
 
     def toggles(self) -> dict[str, Any]:
         """Switches beside environment variables that change speed, as they stand."""

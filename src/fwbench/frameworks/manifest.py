@@ -24,6 +24,11 @@ class Manifest:
         operations: the names of the operations that its file implements.
         differentiable: whether it offers gradients.
         gaps: (operation, dtype, ``cpu`` or ``gpu``, reason) of what it does not offer.
+        training_executions: how it can train models.
+        whole_loops: those of them that have no single steps.
+        training_dtypes: in which it can train.
+        process_toggles: the toggles of a whole process that it knows.
+        toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
         threads: the threads that it computes with; None where it cannot be told.
         build: how it was built.
         source: the file of its class.
@@ -38,6 +43,11 @@ class Manifest:
     operations: tuple[str, ...]
     differentiable: bool
     gaps: tuple[tuple[str, str, str, str], ...]
+    training_executions: tuple[str, ...]
+    whole_loops: tuple[str, ...]
+    training_dtypes: tuple[str, ...]
+    process_toggles: tuple[str, ...]
+    toggle_gaps: tuple[tuple[str, str, str, str], ...]
     threads: int | None
     build: dict[str, str]
     source: str
@@ -55,6 +65,11 @@ class Manifest:
             operations=tuple(framework.operations),
             differentiable=framework.differentiable,
             gaps=tuple((*place, reason) for place, reason in framework.gaps.items()),
+            training_executions=framework.training_executions,
+            whole_loops=tuple(sorted(framework.whole_loops)),
+            training_dtypes=framework.training_dtypes,
+            process_toggles=framework.process_toggles,
+            toggle_gaps=tuple((*what, reason) for what, reason in framework.toggle_gaps.items()),
             threads=framework.threads(),
             build=framework.build(),
             source=inspect.getfile(type(framework)),
@@ -71,7 +86,8 @@ class Manifest:
             k: tuple(v) if isinstance(v, list | tuple) else v for k, v in values.items()
         }
         tuples["devices"] = tuple(Device(**device) for device in values["devices"])
-        tuples["gaps"] = tuple(tuple(gap) for gap in values["gaps"])
+        for gaps in ("gaps", "toggle_gaps"):
+            tuples[gaps] = tuple(tuple(gap) for gap in values[gaps])
         return cls(**tuples)
 
     def device(self, name: str) -> Device:
@@ -90,6 +106,11 @@ class Manifest:
         """Why the framework does not offer the operation in the dtype there; None if it does."""
         place = (operation, dtype, device.partition(":")[0])
         return {(o, d, kind): reason for o, d, kind, reason in self.gaps}.get(place)
+
+    def toggle_gap(self, execution: str, toggle: str, value: str) -> str | None:
+        """Why an execution cannot do what a toggle asks for; None if it can."""
+        what = (execution, toggle, value)
+        return {(e, t, v): reason for e, t, v, reason in self.toggle_gaps}.get(what)
 
 
 @dataclass(frozen=True)

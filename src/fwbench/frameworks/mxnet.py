@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,11 +14,17 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.framework import Device, Framework, Run
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
 if "bool" not in vars(np):
     np.bool = np.bool_  # type: ignore[attr-defined,unused-ignore]
+
+# Read at import.
+if variable("onednn") in os.environ:
+    os.environ["MXNET_MKLDNN_ENABLED"] = str(int(os.environ[variable("onednn")] == "on"))
 
 try:
     import mxnet as mx
@@ -68,6 +75,8 @@ class MXNet(Framework):
     namespace = mx.nd
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16")
+    training_executions = tuple(_EXECUTIONS)
+    process_toggles = ("onednn",)
     variables = ("MXNET_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "DMLC_", "CUDA_", "NVIDIA_")
     gaps: ClassVar = {
         (operation, "float16", "cpu"): "mxnet has no float16 product on the CPU"
@@ -154,6 +163,13 @@ class MXNet(Framework):
             return [source.grad for source in sources]
 
         return run
+
+    def learner(self, job: Job) -> Learner:
+        """Gluon."""
+        # Here, for the sake of sessions that measure operations only.
+        from fwbench.frameworks.mxnet_training import MXNetLearner
+
+        return MXNetLearner(job, _context(job.device))
 
     def build(self) -> dict[str, str]:
         """The features it was compiled with."""

@@ -8,6 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
+from fwbench.toggles import variable
+
+# Read at import.
+if variable("onednn") in os.environ:
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(os.environ[variable("onednn")] == "on"))
 # Its log of CPU features and missing CUDA libraries, not its warnings; read at import.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
@@ -16,6 +21,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.framework import Device, Framework, Run
+from fwbench.frameworks.learner import Job, Learner
 from fwbench.workloads.operation import Implementation
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -33,6 +39,15 @@ class TensorFlow(Framework):
     namespace = tf
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
+    training_executions = (*_EXECUTIONS, "fit")
+    whole_loops = frozenset({"fit"})
+    # Keras computes losses in float32, whatever the dtype of the layers.
+    training_dtypes = ("float32", "bfloat16")
+    process_toggles = ("onednn",)
+    toggle_gaps: ClassVar = {
+        ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
+        "(--fw-toggle sparse=on)"
+    }
     variables = ("TF_", "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
     operations: ClassVar = {
         "sigmoid": lambda tf: tf.math.sigmoid,
@@ -127,6 +142,21 @@ class TensorFlow(Framework):
             return tape.gradient(result, sources, cotangent)
 
         return partial(_EXECUTIONS[execution](step), tuple(inputs), cotangent)
+
+    def learner(self, job: Job) -> Learner:
+        """Keras layers, and a step of one's own or ``fit``."""
+        # Here: Keras takes seconds to import, which operations need not wait for.
+        from fwbench.frameworks.tensorflow_training import KerasFit, TensorFlowLearner
+
+        return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """What TensorFlow's allocator has handed out on a GPU."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        memory, name = tf.config.experimental, device.upper()
+        memory.reset_memory_stats(name)
+        return lambda: int(memory.get_memory_info(name)["peak"])
 
     def toggles(self) -> dict[str, Any]:
         """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""

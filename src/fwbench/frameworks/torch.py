@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -10,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from fwbench.frameworks.framework import Device, Framework, Run
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
 
 
@@ -36,6 +39,12 @@ class Torch(Framework):
     # Compiling needs a C++ compiler and takes seconds a case.
     on_request = frozenset({"compile"})
     dtypes = ("float32", "float64", "float16", "bfloat16")
+    training_executions = tuple(_EXECUTIONS)
+    training_dtypes = ("float32", "float64", "bfloat16")
+    process_toggles = ("onednn",)
+    gaps: ClassVar = {
+        ("sentiment_lstm", "bfloat16", "cpu"): "torch has no bfloat16 LSTM on most CPUs"
+    }
     variables = ("TORCH", "PYTORCH_", "KMP_", "MKL_", "OMP_", "CUDA_", "NVIDIA_")
     operations: ClassVar = {
         "sigmoid": lambda torch: torch.sigmoid,
@@ -49,6 +58,11 @@ class Torch(Framework):
         "l2_normalize": lambda torch: torch.nn.functional.normalize,
         "noop": lambda torch: lambda x: x,
     }
+
+    def __init__(self) -> None:
+        asked = os.environ.get(variable("onednn"))
+        if asked:
+            torch.backends.mkldnn.set_flags(asked == "on")
 
     def set_threads(self, threads: int) -> None:
         """Within an operation; between operations there is one at a time."""
@@ -107,11 +121,26 @@ class Torch(Framework):
 
         return run
 
+    def learner(self, job: Job) -> Learner:
+        """``nn.Module``, ``DataLoader``, ``torch.optim``."""
+        # Here: its imports take a moment that operations need not wait for.
+        from fwbench.frameworks.torch_training import TorchLearner
+
+        return TorchLearner(job)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """What PyTorch's allocator has handed out on a GPU."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        index = int(device.removeprefix("gpu:"))
+        torch.cuda.reset_peak_memory_stats(index)
+        return partial(torch.cuda.max_memory_allocated, index)
+
     def toggles(self) -> dict[str, Any]:
         """Deterministic algorithms, TF32 and the library that computes on the CPU."""
         return {
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "mkldnn": torch.backends.mkldnn.is_available(),
+            "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }
 

@@ -13,7 +13,7 @@ import pytest
 from fwbench import record
 from fwbench.errors import FwbenchError
 from fwbench.isolation import handover
-from fwbench.isolation.workers import Workers
+from fwbench.isolation.workers import Spec, Workers
 from fwbench.session import CELL, Session, benchmark_session
 
 _NEED_TERMINAL = {
@@ -52,12 +52,12 @@ class IsolatedRunner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Know which case each worker gets next: it decides which of its fixtures stay."""
-        latest: dict[str, str] = {}
+        latest: dict[Spec, str] = {}
         for item in reversed(session.items):
             if _is_for_worker(item):
-                framework = item.stash[CELL].framework
-                self.following[item.nodeid] = latest.get(framework)
-                latest[framework] = item.nodeid
+                worker = _worker_of(item)
+                self.following[item.nodeid] = latest.get(worker)
+                latest[worker] = item.nodeid
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
@@ -80,13 +80,16 @@ class IsolatedRunner:
         when = "call"
         try:
             for kind, values in self.workers.run(
-                item.stash[CELL].framework,
+                _worker_of(item),
                 item.nodeid,
                 self.following[item.nodeid],
                 self.session.options.timeout_s,
             ):
                 if kind == "stopped":
                     pytest.exit(values)
+                if kind == "epoch":
+                    item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
+                    continue
                 if kind == "warning":
                     self._warn(values)
                     continue
@@ -104,13 +107,14 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
-    def _worker_session(self, session: pytest.Session, framework: str) -> dict[str, Any]:
+    def _worker_session(self, session: pytest.Session, worker: Spec) -> dict[str, Any]:
         files = {
             str(item.path): None
             for item in session.items
-            if _is_for_worker(item) and item.stash[CELL].framework == framework
+            if _is_for_worker(item) and _worker_of(item) == worker
         }
-        return handover.worker_session(self.config, list(files), self.session.manifests[framework])
+        manifest = self.session.manifests[worker.framework]
+        return handover.worker_session(self.config, list(files), manifest)
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:
         if isinstance(values["longrepr"], list):
@@ -163,3 +167,9 @@ class IsolatedRunner:
 def _is_for_worker(item: pytest.Item) -> bool:
     """Whether an item is a case, and not one that would only be skipped."""
     return CELL in item.stash and item.get_closest_marker("skip") is None
+
+
+def _worker_of(item: pytest.Item) -> Spec:
+    """Which worker an item is for: toggles of a process need one of their own."""
+    cell = item.stash[CELL]
+    return Spec(cell.framework, tuple(cell.environment.items()))

@@ -13,6 +13,7 @@ from the worker                       meaning
 ``("unavailable", reason, remedy)``   it cannot be
 ``("manifest", values)``              answer to ``describe``
 ``("report", values)``                a test report, serialised
+``("epoch", values)``                 a training loop has finished an epoch
 ``("warning", values)``               a warning that a test caused
 ``("stopped", reason)``               a test asked the whole session to stop
 ``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
@@ -44,6 +45,7 @@ from typing import Any
 import pytest
 from _pytest.config import Config
 
+from fwbench import hookspecs
 from fwbench.errors import FrameworkUnavailable
 from fwbench.frameworks import Manifest, load
 from fwbench.isolation import handover
@@ -94,6 +96,7 @@ def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     sys.path[:] = session["path"]
     config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
+    config.pluginmanager.add_hookspecs(hookspecs)
     config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
@@ -163,6 +166,11 @@ class Worker:
         self.channel.send("report", values)
         if report.when == "teardown":
             benchmark_session(self.config).benchmarks.clear()  # the parent has the records
+
+    @pytest.hookimpl
+    def pytest_fwbench_epoch(self, epoch: dict[str, Any]) -> None:
+        """Send word of an epoch; the parent knows of which case."""
+        self.channel.send("epoch", epoch)
 
     @pytest.hookimpl
     def pytest_warning_recorded(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Pipe
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwbench.environment import thread_variables
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
@@ -39,17 +39,29 @@ _HARNESS_FRAME = re.compile(
 _START_ATTEMPTS = 2
 
 
+class Spec(NamedTuple):
+    """Which worker: there is one for each.
+
+    Attributes:
+        framework: what it loads.
+        environment: environment variables, and their values, that are set before it does.
+    """
+
+    framework: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+
 class WorkerProcess:
     """One worker process.
 
     Args:
-        framework: what it is to load.
+        spec: what it is to load, and with which environment.
         threads: the threads that it is to compute with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
     """
 
-    def __init__(self, framework: str, threads: int, *, inherit_output: bool = False) -> None:
-        self.framework = framework
+    def __init__(self, spec: Spec, threads: int, *, inherit_output: bool = False) -> None:
+        self.framework = spec.framework
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._mark = 0
         ours, theirs = Pipe()
@@ -58,9 +70,9 @@ class WorkerProcess:
             [
                 # -P: a torch.py in the current folder is not PyTorch.
                 *(sys.executable, "-P", "-c", "from fwbench.isolation.worker import main; main()"),
-                *(str(theirs.fileno()), framework, str(threads)),
+                *(str(theirs.fileno()), spec.framework, str(threads)),
             ],
-            env={**os.environ, **thread_variables(threads)},
+            env={**os.environ, **thread_variables(threads), **dict(spec.environment)},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=None if inherit_output else self._log,
@@ -197,7 +209,7 @@ def describe(names: list[str], threads: int) -> dict[str, Manifest | Absent]:
     workers: dict[str, WorkerProcess] = {}
     try:
         for name in names:
-            workers[name] = WorkerProcess(name, threads)
+            workers[name] = WorkerProcess(Spec(name), threads)
         return {name: _described(worker) for name, worker in workers.items()}
     finally:
         for worker in workers.values():
@@ -229,31 +241,31 @@ class Workers:
     """
 
     def __init__(
-        self, session_of: Callable[[str], dict[str, Any]], threads: int, *, inherit_output: bool
+        self, session_of: Callable[[Spec], dict[str, Any]], threads: int, *, inherit_output: bool
     ) -> None:
         self._session_of = session_of
         self._threads = threads
         self._inherit_output = inherit_output
-        self._running: dict[str, WorkerProcess] = {}
-        self._failed_starts: dict[str, list[FrameworkUnavailable]] = {}
+        self._running: dict[Spec, WorkerProcess] = {}
+        self._failed_starts: dict[Spec, list[FrameworkUnavailable]] = {}
 
     def run(
-        self, framework: str, nodeid: str, following: str | None, timeout_s: float
+        self, spec: Spec, nodeid: str, following: str | None, timeout_s: float
     ) -> Iterator[list[Any]]:
         """Run one case and pass on what its worker sends.
 
         Args:
-            framework: whose worker.
+            spec: which worker.
             nodeid: which case.
             following: the next case of the same worker; it decides which fixtures stay.
-            timeout_s: how long the case may take.
+            timeout_s: how long the case may take, counted anew from every epoch that it reports.
 
         Raises:
             FrameworkUnavailable: the worker cannot be started.
             WorkerDied: it died of this case, or took too long; the next case gets a fresh one.
             IsolationError: it does not know the case.
         """
-        worker = self._ready(framework)
+        worker = self._ready(spec)
         worker.mark()
         try:
             worker.send("run", nodeid, following)
@@ -264,43 +276,47 @@ class Workers:
                 )
                 if message[0] == "done":
                     break
+                if message[0] == "epoch":
+                    deadline = time.monotonic() + timeout_s
                 yield message
         except WorkerDied:
-            self._running.pop(framework).kill()
+            self._running.pop(spec).kill()
             raise
         if message[1] is not None:
             raise IsolationError(message[1])
 
-    def _ready(self, framework: str) -> WorkerProcess:
-        worker = self._running.get(framework)
+    def _ready(self, spec: Spec) -> WorkerProcess:
+        worker = self._running.get(spec)
         if worker is not None and worker.is_alive():
             return worker
         if worker is not None:  # it died between two cases: neither is to blame
-            self._running.pop(framework).kill()
-        failures = self._failed_starts.setdefault(framework, [])
+            self._running.pop(spec).kill()
+        failures = self._failed_starts.setdefault(spec, [])
         if len(failures) >= _START_ATTEMPTS:
             raise failures[-1]
         try:
-            return self._started(framework)
+            return self._started(spec)
         except (FrameworkUnavailable, WorkerDied, OSError) as error:
-            if framework in self._running:
-                self._running.pop(framework).kill()
-            failures.append(FrameworkBroken(f"the worker of {framework} did not start: {error}"))
+            if spec in self._running:
+                self._running.pop(spec).kill()
+            failures.append(
+                FrameworkBroken(f"the worker of {spec.framework} did not start: {error}")
+            )
             raise failures[-1] from error
 
-    def _started(self, framework: str) -> WorkerProcess:
-        worker = WorkerProcess(framework, self._threads, inherit_output=self._inherit_output)
+    def _started(self, spec: Spec) -> WorkerProcess:
+        worker = WorkerProcess(spec, self._threads, inherit_output=self._inherit_output)
         # Known before it is ready, so that Ctrl-C meanwhile ends it too.
-        self._running[framework] = worker
+        self._running[spec] = worker
         worker.load()
-        worker.send("session", self._session_of(framework))
+        worker.send("session", self._session_of(spec))
         return worker
 
     def stop(self) -> None:
         """End all workers, letting them tear down their fixtures."""
-        for framework in [*self._running]:
-            self._running[framework].stop()
-            del self._running[framework]
+        for spec in [*self._running]:
+            self._running[spec].stop()
+            del self._running[spec]
 
     def kill(self) -> None:
         """End all workers at once."""

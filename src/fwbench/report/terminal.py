@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from fwbench.report import training
+from fwbench.report.units import count, time
 from fwbench.session import Session
 
 #: From this ratio on, completion and dispatch are said to differ.
 _DISPATCH_RATIO = 2.0
 
 _SHOWN = 3
-_HUNDRED = 99.95  # what rounds to 100
 
 Entry = Mapping[str, Any]
 
@@ -28,7 +29,7 @@ def header(session: Session) -> list[str]:
         "process": "each framework in a process of its own",
         "none": "all frameworks in this process, where they disturb each other: for debugging",
     }
-    lines = [f"fwbench: {_count(options.threads, 'thread')}; {isolation[options.isolation]}"]
+    lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
     for manifest in session.manifests.values():
         devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
         threads = "unknown" if manifest.threads is None else str(manifest.threads)
@@ -46,6 +47,7 @@ def section(records: Sequence[Entry], skips: Sequence[str]) -> list[str]:
     """
     return [
         *_means(records),
+        *training.section(records),
         *_overhead(records),
         *_dispatch(records),
         *_unsteady(records),
@@ -108,7 +110,7 @@ def _means(records: Sequence[Entry]) -> list[str]:
     return [
         "geometric mean of the median times against the fastest of each group:",
         *(
-            f"  {' '.join(name):<{width}}  {mean:8.2f}x  ({_count(len(ratios[name]), 'case')})"
+            f"  {' '.join(name):<{width}}  {mean:8.2f}x  ({count(len(ratios[name]), 'case')})"
             for name, mean in sorted(means.items(), key=lambda pair: pair[1])
         ),
     ]
@@ -117,7 +119,8 @@ def _means(records: Sequence[Entry]) -> list[str]:
 def _work(entry: Entry) -> tuple[Any, ...]:
     """What is the same work, whatever the user groups the tables by."""
     facts = entry["extra_info"]["fwbench"]
-    return tuple(facts[part] for part in ("workload", "device", "direction", "dtype", "size"))
+    parts = ("workload", "device", "direction", "dtype", "size")
+    return (*(facts[part] for part in parts), facts.get("data", {}).get("digest"))
 
 
 def _overhead(records: Sequence[Entry]) -> list[str]:
@@ -129,7 +132,7 @@ def _overhead(records: Sequence[Entry]) -> list[str]:
             times_s[name] = min(_completion_s(entry), times_s.get(name, math.inf))
     if not times_s:
         return []
-    costs = ", ".join(f"{name} {_time(time_s)}" for name, time_s in times_s.items())
+    costs = ", ".join(f"{name} {time(time_s)}" for name, time_s in times_s.items())
     return [f"noop, which harness and framework take to do nothing (not subtracted): {costs}"]
 
 
@@ -149,9 +152,9 @@ def _dispatch(records: Sequence[Entry]) -> list[str]:
         ratio, entry = max(found, key=lambda pair: pair[0])
         facts = entry["extra_info"]["fwbench"]
         lines.append(
-            f"{framework}: {_count(len(found), 'case')} returned in less than half the time that "
+            f"{framework}: {count(len(found), 'case')} returned in less than half the time that "
             f"the work took; most of all {entry['param']}: returned after "
-            f"{_time(facts['dispatch_s'])}, done after {_time(facts['completion_s'])} "
+            f"{time(facts['dispatch_s'])}, done after {time(facts['completion_s'])} "
             f"({ratio:.0f}x)"
         )
     return lines
@@ -174,20 +177,4 @@ def _unsteady(records: Sequence[Entry]) -> list[str]:
 
 def _skipped(skips: Sequence[str]) -> list[str]:
     counts = Counter(skips).most_common()
-    return [f"skipped {_count(number, 'case')}: {reason}" for reason, number in counts]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _time(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{_three_digits(seconds * factor)} {unit}"
-    return f"{_three_digits(seconds * 1e9)} ns"
-
-
-def _three_digits(number: float) -> str:
-    """At least three significant digits, never with an exponent."""
-    return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
+    return [f"skipped {count(number, 'case')}: {reason}" for reason, number in counts]

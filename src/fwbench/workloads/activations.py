@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.sizes import Sizes
-from fwbench.workloads.operation import Cost, Operation
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Cost
 
 Vectors = tuple[NDArray[Any], ...]
 

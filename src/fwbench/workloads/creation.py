@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.sizes import Sizes
-from fwbench.workloads.operation import Cost, Operation
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Cost
 
 #: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
 _LIST_FLOAT_BYTES = 32

@@ -6,13 +6,17 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.sizes import Sizes
+from fwbench.workloads.workload import Cost, Workload, first
+
+if TYPE_CHECKING:
+    from fwbench.frameworks.manifest import Manifest
 
 #: ``implementation(namespace)`` returns the function that computes the operation on the
 #: framework's own arrays; ``namespace`` is what the framework's users call it through
@@ -22,27 +26,8 @@ Implementation = Callable[[Any], Callable[..., Any]]
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The least that an operation must do, whatever computes it.
-
-    Attributes:
-        flops: arithmetic operations; each elementary function counts as one.
-        elements: array elements read and written, every operand once.
-        other_bytes: bytes moved beside those elements, for sources that are not arrays.
-    """
-
-    flops: float
-    elements: float
-    other_bytes: float = 0.0
-
-    def bytes_moved(self, itemsize_bytes: int) -> float:
-        """Bytes moved when an element of the case's dtype takes ``itemsize_bytes``."""
-        return self.elements * itemsize_bytes + self.other_bytes
-
-
 @dataclass(frozen=True, eq=False)
-class Operation:
+class Operation(Workload):
     """One operation: what is computed, on what, how large, and what it costs at least.
 
     Args:
@@ -162,3 +147,27 @@ class Operation:
         """What ``direction`` costs at ``size``; None where it is not declared."""
         cost = self.cost if direction == "forward" else self.backward_cost
         return None if cost is None else cost(size)
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """All that the framework has."""
+        return manifest.executions
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """No gradient, nothing to compile, not written, no such dtype, or not offered."""
+        framework = manifest.name
+        backward = direction == "backward"
+        written = (
+            self.creates or self.name in manifest.operations or framework in self.implementations
+        )
+        return first(
+            {
+                f"{self.name} has no gradient": backward and not self.differentiable,
+                f"{self.name} has nothing to compile": execution != "eager" and not self.compilable,
+                f"{self.name} is not written for {framework}": not written,
+                f"{framework} sees no {device}": not manifest.has(device),
+                f"{framework} offers no gradients": backward and not manifest.differentiable,
+                f"{framework} has no {dtype}": dtype not in manifest.dtypes,
+            }
+        ) or manifest.gap(self.name, dtype, device)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fwbench.sizes import Sizes
-from fwbench.workloads.operation import Cost, Operation
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Cost
 
 #: Returns its argument, through the same path as every other operation.
 noop = Operation(

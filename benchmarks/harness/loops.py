@@ -1,0 +1,203 @@
+"""fwbench's training loop takes no longer than the same loop written by hand.
+
+This file is a script and a test file in one. The script runs pytest on the file: the tests train
+LeNet in each framework's worker, and beside each case, in the same process and thread, a loop that
+uses nothing of fwbench: the framework's own layers, loader and optimiser, as its documentation has
+them. Which of the two comes first alternates. The figure is the smallest time of an epoch that
+fwbench reported over the smallest one of the loop, over a few sessions: other load makes either
+slower for a while, and never faster. It must be within 3 % of 1. In brackets the smallest and the
+largest ratio of a pair.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import bounds
+import pytest
+
+from fwbench.measure import shallow
+from fwbench.training import LoopCase
+from fwbench.workloads import lenet
+
+_WITHIN = 0.03
+_EPOCHS = 6
+_STEPS = 40
+_EXECUTIONS = ("graph", "hybridize", "eager")
+
+Loop = Callable[[Any, Any, int], list[float]]
+
+
+def _torch(x: Any, y: Any, batch: int) -> list[float]:
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Sequential(
+        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(6, 16, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()),
+        *(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-7)
+    loss_of = nn.CrossEntropyLoss()
+    images = torch.from_numpy(x.transpose(0, 3, 1, 2).copy())
+    loader = DataLoader(TensorDataset(images, torch.from_numpy(y).long()), batch, shuffle=True)
+    seconds = []
+    for _ in range(_EPOCHS):
+        start = time.perf_counter()
+        losses = []
+        for examples, labels in loader:
+            optimizer.zero_grad()
+            loss = loss_of(model(examples), labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _tensorflow(x: Any, y: Any, batch: int) -> list[float]:
+    import keras
+    import tensorflow as tf
+
+    relu = {"activation": "relu"}
+    model = keras.Sequential(
+        [
+            keras.Input((28, 28, 1)),
+            *(keras.layers.Conv2D(6, 5, **relu), keras.layers.AveragePooling2D(2)),
+            *(keras.layers.Conv2D(16, 3, **relu), keras.layers.AveragePooling2D(2)),
+            keras.layers.Flatten(),
+            *(keras.layers.Dense(120, **relu), keras.layers.Dense(84, **relu)),
+            keras.layers.Dense(10),
+        ]
+    )
+    optimizer = keras.optimizers.Adam(1e-3)
+    optimizer.build(model.trainable_variables)
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    @tf.function
+    def step(examples: Any, labels: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(examples, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    images, classes = tf.constant(x), tf.constant(y)
+    # Whole batches by index, as fwbench has them: slices one by one would take longer.
+    indices = tf.data.Dataset.range(len(y)).shuffle(len(y)).batch(batch, drop_remainder=True)
+    dataset = indices.map(lambda chosen: (tf.gather(images, chosen), tf.gather(classes, chosen)))
+    seconds = []
+    for _ in range(_EPOCHS):
+        start = time.perf_counter()
+        losses = []
+        for examples, labels in dataset:
+            losses.append(step(examples, labels))
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _mxnet(x: Any, y: Any, batch: int) -> list[float]:
+    import mxnet as mx
+    from mxnet import autograd, gluon
+    from mxnet.gluon import nn
+
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(6, 5, activation="relu"), nn.AvgPool2D())
+    net.add(nn.Conv2D(16, 3, activation="relu"), nn.AvgPool2D(), nn.Flatten())
+    net.add(nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"), nn.Dense(10))
+    net.initialize()
+    net.hybridize(static_alloc=True, static_shape=True)
+    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+    loss_of.hybridize(static_alloc=True, static_shape=True)
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 1e-3, "epsilon": 1e-7})
+    arrays = gluon.data.ArrayDataset(x.transpose(0, 3, 1, 2).copy(), y)
+    loader = gluon.data.DataLoader(arrays, batch_size=batch, shuffle=True)
+    seconds = []
+    for _ in range(_EPOCHS):
+        mx.nd.waitall()
+        start = time.perf_counter()
+        losses = []
+        for examples, labels in loader:
+            with autograd.record():
+                loss = loss_of(net(examples), labels)
+            loss.backward()
+            trainer.step(batch)
+            losses.append(loss)
+        mx.nd.waitall()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+_BY_HAND: dict[str, tuple[str, Loop]] = {
+    "mxnet": ("hybridize", _mxnet),
+    "tensorflow": ("graph", _tensorflow),
+    "torch": ("eager", _torch),
+}
+
+
+def _by_hand_s(case: LoopCase) -> list[float]:
+    """The seconds of each epoch but the first."""
+    from fwbench.measure.epochs import whole
+
+    examples, labels = whole(case.data().train)
+    count = _STEPS * case.cell.size
+    loop = _BY_HAND[case.framework.name][1]
+    return loop(examples[:count], labels[:count], case.cell.size)[1:]
+
+
+@pytest.mark.parametrize("turn", range(2))
+@pytest.mark.fwbench(lenet, frameworks=tuple(_BY_HAND), executions=_EXECUTIONS)
+def test_loop(case: LoopCase, turn: int) -> None:
+    """The case and the loop by hand, in turns."""
+    if _BY_HAND[case.framework.name][0] != case.cell.execution:
+        pytest.skip("written by hand for another execution")
+    # In the thread in which fwbench measures: its stack is as shallow as a script's.
+    by_hand = partial(shallow.call, partial(_by_hand_s, case))
+    if turn:
+        case.benchmark.extra_info["by_hand_s"] = by_hand()
+        case.measure()
+    else:
+        case.measure()
+        case.benchmark.extra_info["by_hand_s"] = by_hand()
+
+
+def main() -> int:
+    """Measure, print, and give the exit status."""
+    given = bounds.arguments(__doc__, rounds=3)
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}"]
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(given.rounds):
+            # Loops by hand run where the framework likes: here on the CPU, like the cases.
+            for record in bounds.records(
+                Path(folder) / "run.json", __file__, *options, CUDA_VISIBLE_DEVICES="-1"
+            ):
+                facts = record["extra_info"]["fwbench"]
+                name = f"{facts['framework']} {facts['execution']}"
+                by_hand_s = min(record["extra_info"]["by_hand_s"])
+                pairs[name].append((record["stats"]["min"], by_hand_s))
+    return bounds.conclude([_finding(*item) for item in sorted(pairs.items())])
+
+
+def _finding(name: str, pairs: list[tuple[float, float]]) -> bounds.Finding:
+    ratios = [ours_s / by_hand_s for ours_s, by_hand_s in pairs]
+    by_hand_s = min(by_hand_s for _, by_hand_s in pairs)
+    ratio = min(ours_s for ours_s, _ in pairs) / by_hand_s
+    return bounds.Finding(
+        f"{name} ({1e3 * by_hand_s:.4g} ms an epoch)",
+        f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
+        f"at most {1 + _WITHIN:g}",
+        ratio <= 1 + _WITHIN,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""A model in training: the one shape that every framework's training code has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fwbench.workloads.training import Batch, Training
+
+#: One batch as a framework has it: examples and labels on the device.
+Placed = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train, and how.
+
+    Attributes:
+        training: model, optimiser, loss.
+        device: where.
+        execution: how the framework runs it.
+        dtype: of the computation; parameters are float32 where it is narrower.
+        batch: examples in a batch.
+        workers: processes (TensorFlow: threads) that load data; 0 for the training one itself.
+        sparse: whether the gradient of an embedding holds only the rows that occurred.
+    """
+
+    training: Training
+    device: str
+    execution: str
+    dtype: str
+    batch: int
+    workers: int = 0
+    sparse: bool = False
+
+
+class Loader(ABC):
+    """Batches of a data set in the order that is set, in the framework's own loader."""
+
+    @abstractmethod
+    def set_order(self, order: NDArray[Any]) -> None:
+        """Which examples the next pass visits, in this order; as many as whole batches need."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Placed]:
+        """One pass: the batches, on the device."""
+
+
+class Learner(ABC):
+    """One model with its optimiser, built once and trained from the initial weights on.
+
+    Args:
+        job: what to train, and how.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @abstractmethod
+    def step(self, examples: Any, labels: Any) -> Any:
+        """Forward pass, backward pass and update, the framework's own way.
+
+        Args:
+            examples: of one batch, on the device.
+            labels: of the same.
+
+        Returns:
+            The loss before the update, as the framework has it.
+        """
+
+    @abstractmethod
+    def reset(self, *, exact: bool) -> None:
+        """Go back to the initial weights and to an optimiser that has not seen a gradient.
+
+        Args:
+            exact: with dropout off and the optimiser's constants placed as in
+                :mod:`fwbench.workloads.training`, for the check; otherwise as the framework
+                has them.
+        """
+
+    @abstractmethod
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Of the steps to come."""
+
+    @abstractmethod
+    def parameters(self) -> int:
+        """How many numbers the framework trains."""
+
+    @abstractmethod
+    def place(self, batch: Batch) -> Placed:
+        """A batch from the host on the device, in the framework's layout."""
+
+    @abstractmethod
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """A loader over a data set.
+
+        Args:
+            batch: the whole data set: float32 images from 0 to 1 or int32 tokens, int32 labels.
+            steps: how many batches a pass has.
+        """
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        """Train on every batch: what is timed.
+
+        Returns:
+            The loss of every step, or (where the framework keeps them to itself) their mean.
+        """
+        step = self.step
+        return [step(examples, labels) for examples, labels in batches]
+
+    @abstractmethod
+    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+        """What :meth:`epoch` returned as NumPy's numbers; waits for them."""
+
+    @abstractmethod
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """The model's answers, with dropout off, on the host."""
+
+    def notes(self) -> dict[str, Any]:
+        """How this framework's training differs from others', for the record."""
+        return {}

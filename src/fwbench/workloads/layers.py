@@ -1,0 +1,217 @@
+"""What a model is made of: layers, their shapes and their parameters. They name no framework.
+
+Images are (height, width, channels), tokens (length,), both without the batch. The parameters of a
+layer are NumPy arrays in these layouts; a framework's file converts them to its own:
+
+==============  =====================================================================
+``Conv``        kernel (height, width, channels in, filters), bias (filters,)
+``Dense``       kernel (in, units), bias (units,)
+``Embedding``   table (vocabulary, units)
+``LSTM``        input kernel (in, 4 units), recurrent kernel (units, 4 units), bias
+                (4 units,); gates in the order input, forget, cell, output
+==============  =====================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+Arrays = list[NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer.
+
+    Attributes:
+        parameters: how many arrays of parameters it has.
+    """
+
+    parameters: ClassVar[int] = 0
+
+    def output(self, shape: Shape) -> Shape:
+        """The shape of the result for an input of ``shape``."""
+        return shape
+
+    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+        """Initial parameters for an input of ``shape``."""
+        return []
+
+
+@dataclass(frozen=True)
+class Conv(Layer):
+    """Convolution (cross-correlation) with stride 1, then ReLU."""
+
+    filters: int
+    kernel: int
+    same: bool = False  # zeros around, so that the output is as large as the input
+    parameters: ClassVar[int] = 2
+
+    def output(self, shape: Shape) -> Shape:
+        """(height, width, filters)."""
+        height, width, _ = shape
+        lost = 0 if self.same else self.kernel - 1
+        return height - lost, width - lost, self.filters
+
+    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+        """Kernel and bias."""
+        kernel = (self.kernel, self.kernel, shape[-1], self.filters)
+        return [_glorot(kernel, rng), np.zeros(self.filters)]
+
+
+@dataclass(frozen=True)
+class _Pool(Layer):
+    size: int = 2
+
+    def output(self, shape: Shape) -> Shape:
+        """Height and width divided by the size; what is left over is dropped."""
+        height, width, channels = shape
+        return height // self.size, width // self.size, channels
+
+
+@dataclass(frozen=True)
+class AveragePool(_Pool):
+    """Means of squares that do not overlap."""
+
+
+@dataclass(frozen=True)
+class MaxPool(_Pool):
+    """Maxima of squares that do not overlap."""
+
+
+@dataclass(frozen=True)
+class Flatten(Layer):
+    """All elements in a row, channels last."""
+
+    def output(self, shape: Shape) -> Shape:
+        """One dimension."""
+        return (math.prod(shape),)
+
+
+@dataclass(frozen=True)
+class Dense(Layer):
+    """A fully connected layer, then ReLU where asked for."""
+
+    units: int
+    relu: bool = True
+    parameters: ClassVar[int] = 2
+
+    def output(self, shape: Shape) -> Shape:
+        """The units."""
+        return (self.units,)
+
+    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+        """Kernel and bias."""
+        return [_glorot((*shape, self.units), rng), np.zeros(self.units)]
+
+
+@dataclass(frozen=True)
+class Dropout(Layer):
+    """Sets this share of the elements to zero, and scales the others up, while training."""
+
+    rate: float
+
+
+@dataclass(frozen=True)
+class Embedding(Layer):
+    """A vector for each token."""
+
+    vocabulary: int
+    units: int
+    parameters: ClassVar[int] = 1
+
+    def output(self, shape: Shape) -> Shape:
+        """(length, units)."""
+        return (*shape, self.units)
+
+    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+        """The table."""
+        return [rng.uniform(-0.05, 0.05, (self.vocabulary, self.units))]
+
+
+@dataclass(frozen=True)
+class LSTM(Layer):
+    """Long short-term memory: sigmoid gates, tanh cells, one bias; the last output is the result.
+
+    Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000), as all three frameworks
+    have it.
+    """
+
+    units: int
+    parameters: ClassVar[int] = 3
+
+    def output(self, shape: Shape) -> Shape:
+        """The units."""
+        return (self.units,)
+
+    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+        """Both kernels and the bias, 1 for the forget gate."""
+        kernels = [_glorot((n, 4 * self.units), rng) for n in (shape[-1], self.units)]
+        bias = np.zeros(4 * self.units)
+        bias[self.units : 2 * self.units] = 1.0
+        return [*kernels, bias]
+
+
+def shapes(layers: Sequence[Layer], shape: Shape) -> Iterator[tuple[Layer, Shape]]:
+    """Each layer with the shape of its input.
+
+    Args:
+        layers: of the model, in order.
+        shape: of the model's input.
+    """
+    for layer in layers:
+        yield layer, shape
+        shape = layer.output(shape)
+
+
+def initial(layers: Sequence[Layer], shape: Shape, seed: int) -> list[Arrays]:
+    """The initial parameters of each layer, the same in every process; float64."""
+    rng = np.random.default_rng(seed)
+    # In float32's precision, so that every framework begins with exactly the same numbers.
+    return [
+        [array.astype(np.float32).astype(np.float64) for array in layer.initial(before, rng)]
+        for layer, before in shapes(layers, shape)
+    ]
+
+
+def channels_first(
+    layers: Sequence[Layer], shape: Shape, parameters: Sequence[Arrays]
+) -> list[Arrays]:
+    """Parameters for a framework whose images have the channels first, also when flattened.
+
+    Args:
+        layers: of the model, in order.
+        shape: of the model's input.
+        parameters: of each layer, as :func:`initial` gives them.
+
+    Returns:
+        The same, with the rows of the dense layer after a :class:`Flatten` in the order channels,
+        height, width.
+    """
+    converted = []
+    flattened: Shape | None = None
+    for (layer, before), arrays in zip(shapes(layers, shape), parameters, strict=True):
+        if isinstance(layer, Flatten):
+            flattened = before
+        if flattened and arrays:
+            kernel, *others = arrays
+            rows = kernel.reshape(*flattened, -1).transpose(2, 0, 1, 3)
+            converted.append([rows.reshape(kernel.shape), *others])
+            flattened = None
+        else:
+            converted.append(arrays)
+    return converted
+
+
+def _glorot(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
+    """Uniform within sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010)."""
+    field = math.prod(shape[:-2])
+    limit = math.sqrt(6.0 / (field * (shape[-2] + shape[-1])))
+    return rng.uniform(-limit, limit, shape)

@@ -1,0 +1,98 @@
+"""What every workload has, whether an operation, a training loop, or a part of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fwbench.sizes import Sizes
+
+if TYPE_CHECKING:
+    from fwbench.frameworks.manifest import Manifest
+    from fwbench.workloads.training import Schedule
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least that a workload must do, whatever computes it.
+
+    Attributes:
+        flops: arithmetic operations; each elementary function counts as one.
+        elements: array elements read and written, every operand once.
+        other_bytes: bytes moved beside those elements, for sources that are not arrays.
+    """
+
+    flops: float
+    elements: float
+    other_bytes: float = 0.0
+
+    def bytes_moved(self, itemsize_bytes: int) -> float:
+        """Bytes moved when an element of the case's dtype takes ``itemsize_bytes``."""
+        return self.elements * itemsize_bytes + self.other_bytes
+
+
+class Workload(ABC):
+    """What is computed. It names no framework.
+
+    Attributes:
+        name: the first part of every case id.
+        directions: the directions that make sense; None for those that are asked for.
+    """
+
+    name: str
+    directions: ClassVar[tuple[str, ...] | None] = None
+
+    @property
+    @abstractmethod
+    def by_preset(self) -> Sizes:
+        """The sizes by preset."""
+
+    @property
+    def smallest(self) -> int:
+        """The size at which to verify when nothing is timed."""
+        return min(self.by_preset.quick)
+
+    @property
+    def toggles(self) -> frozenset[str]:
+        """The toggles that make a difference here, beside those of a whole process."""
+        return frozenset()
+
+    @property
+    def data(self) -> str | None:
+        """The name of the data set that it needs; None if it needs none."""
+        return None
+
+    def schedule(self, preset: str | None) -> Schedule | None:
+        """How long to train with a preset, or with sizes instead; None for what is no loop.
+
+        Args:
+            preset: its name; None where sizes were given.
+        """
+        return None
+
+    def missing(self, preset: str | None) -> str | None:
+        """Why a preset leaves this workload out; None if it does not."""
+        return None
+
+    def cost_of(self, direction: str, size: int) -> Cost | None:
+        """What ``direction`` costs at ``size``; None where it is not declared."""
+        return None
+
+    @abstractmethod
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """How a framework can run it."""
+
+    @abstractmethod
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """Why a framework cannot run it so; None if it can.
+
+        What never makes sense comes before what a framework lacks.
+        """
+
+
+def first(reasons: dict[str, bool]) -> str | None:
+    """The first reason that holds."""
+    return next((reason for reason, holds in reasons.items() if holds), None)

@@ -1,0 +1,175 @@
+"""What memory and processors were used for is told, and None where it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from fwbench.measure import resources
+from fwbench.measure.resources import (
+    CpuClock,
+    GpuUse,
+    gpu_use,
+    peak_memory_bytes,
+    reset_peak_memory,
+)
+
+# Memory
+
+MIB = 2**20
+
+
+@pytest.mark.skipif(not reset_peak_memory(), reason="the peak cannot be reset on this machine")
+def test_the_peak_of_this_process_rises_and_is_forgotten() -> None:
+    """It stays when memory is given back, until it is reset."""
+    reset_peak_memory()
+    before = peak_memory_bytes()
+    block = bytearray(b"\1") * (64 * MIB)
+    held = peak_memory_bytes()
+    del block
+    after = peak_memory_bytes()
+    reset_peak_memory()
+    forgotten = peak_memory_bytes()
+    assert before is not None
+    assert held is not None
+    assert after is not None
+    assert forgotten is not None
+    # Linux counts in batches of pages, so none of them is exact.
+    assert min(held, after) > before + 32 * MIB
+    assert forgotten < after - 32 * MIB
+
+
+STATUS = "Name:\tpython\nVmPeak:\t  900 kB\nVmHWM:\t   300 kB\nVmRSS:\t   200 kB\n"
+
+
+def test_the_peak_is_that_of_resident_memory(tmp_path: Path) -> None:
+    """Not of address space, and not what is resident now; in bytes."""
+    (tmp_path / "status").write_text(STATUS, encoding="ascii")
+    assert peak_memory_bytes(tmp_path) == 300 * 1024
+
+
+def test_the_peak_alone_is_reset(tmp_path: Path) -> None:
+    """By the number that Linux has for it."""
+    assert reset_peak_memory(tmp_path) is True
+    assert (tmp_path / "clear_refs").read_text(encoding="ascii") == "5"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda proc: None,
+        lambda proc: proc.mkdir(),
+        lambda proc: (proc.mkdir(), (proc / "status").write_text("Name:\tpython\n")),
+        lambda proc: (proc.mkdir(), (proc / "status").mkdir(), (proc / "clear_refs").mkdir()),
+    ],
+    ids=["no folder", "no file", "no such line", "not to be read"],
+)
+def test_without_proc_the_peak_is_unknown(make: Callable[[Path], Any], tmp_path: Path) -> None:
+    """Other systems have none, and nothing fails there."""
+    proc = tmp_path / "proc"
+    make(proc)
+    assert peak_memory_bytes(proc) is None
+    assert reset_peak_memory(proc) is (proc.is_dir() and not (proc / "clear_refs").is_dir())
+
+
+def test_the_name_of_the_process_is_no_matter(tmp_path: Path) -> None:
+    """It stands in the same file, in whatever letters; Linux does not escape it."""
+    (tmp_path / "status").write_text(STATUS.replace("python", "pythön"), encoding="utf-8")
+    assert peak_memory_bytes(tmp_path) == 300 * 1024
+
+
+# Processors
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "wall_s", "threads", "expected"),
+    [(2.0, 2.0, 1, 1.0), (2.0, 2.0, 2, 0.5), (3.0, 2.0, 2, 0.75), (0.0, 2.0, 2, 0.0)],
+)
+def test_utilization_is_the_busy_share_of_the_threads(
+    monkeypatch: pytest.MonkeyPatch, busy_s: float, wall_s: float, threads: int, expected: float
+) -> None:
+    """Of a stretch alone, whatever the process did before."""
+    reading = Mock(side_effect=[100.0, 100.0 + busy_s])
+    monkeypatch.setattr(resources, "time", SimpleNamespace(process_time=reading))
+    clock = CpuClock()
+    clock.start()
+    assert clock.utilization(wall_s, threads) == expected
+
+
+def test_a_clock_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stretch is its own."""
+    reading = Mock(side_effect=[1.0, 2.0, 10.0, 14.0])
+    monkeypatch.setattr(resources, "time", SimpleNamespace(process_time=reading))
+    clock = CpuClock()
+    found = []
+    for _ in range(2):
+        clock.start()
+        found.append(clock.utilization(4.0, 1))
+    assert found == [0.25, 1.0]
+
+
+# GPU
+
+
+class NVML:
+    """NVML with two GPUs."""
+
+    def __init__(self) -> None:
+        self.nvmlInit = Mock()
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802 (NVML's own name)
+        """The GPU itself."""
+        return {0: 0, 1: 1}[index]
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
+        """In percent."""
+        return SimpleNamespace(gpu=(25, 75)[handle], memory=99)
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
+        """In bytes."""
+        return SimpleNamespace(total=9000, free=8000, used=(1000, 2000)[handle])
+
+
+@pytest.fixture(name="nvml")
+def _nvml(monkeypatch: pytest.MonkeyPatch) -> NVML:
+    """In the place of the real one."""
+    one = NVML()
+    monkeypatch.setitem(sys.modules, "pynvml", one)
+    return one
+
+
+@pytest.mark.usefixtures("nvml")
+def test_the_use_of_a_gpu_is_what_nvml_says() -> None:
+    """Of the device that is asked for: a share, and bytes."""
+    assert gpu_use("gpu:0") == GpuUse(0.25, 1000)
+    assert gpu_use("gpu:1") == GpuUse(0.75, 2000)
+
+
+@pytest.mark.usefixtures("nvml")
+def test_a_gpu_that_is_not_there_has_no_use() -> None:
+    """NVML's error is not passed on."""
+    assert gpu_use("gpu:2") is None
+
+
+def test_the_cpu_is_no_gpu(nvml: NVML) -> None:
+    """NVML is not even asked."""
+    assert gpu_use("cpu") is None
+    nvml.nvmlInit.assert_not_called()
+
+
+def test_without_a_driver_nothing_is_known(nvml: NVML) -> None:
+    """NVML's error is not passed on."""
+    nvml.nvmlInit.side_effect = OSError("no driver")
+    assert gpu_use("gpu:0") is None
+
+
+def test_without_nvml_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import that fails is as good as an answer."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert gpu_use("gpu:0") is None
