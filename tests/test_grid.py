@@ -9,7 +9,7 @@ import pytest
 from fakes import cell, manifest, operation
 
 from fwbench import grid
-from fwbench.errors import UsageError
+from fwbench.errors import DataError, FwbenchError, UsageError
 from fwbench.frameworks import Absent, Device, Manifest
 from fwbench.grid import Cell
 from fwbench.options import Selection
@@ -395,7 +395,7 @@ def test_a_training_cell_is_named_by_what_it_is() -> None:
     toggles = (("workers", "2"), ("decay", "on"))
     facts = (lenet, "torch", "cpu", "graph", "train", "float32", 200)
     one = Cell(*facts, toggles=toggles, data=generated("mnist"))
-    assert one.id == "lenet-torch-cpu-graph-train-float32-200-workers=2-decay=on-synthetic"
+    assert one.id == "lenet-torch-cpu-graph-train-float32-200-workers:2-decay:on-synthetic"
     assert one.group == "lenet cpu train float32 200 synthetic"
     assert one.params == {
         "workload": "lenet",
@@ -514,13 +514,15 @@ def test_a_batch_cannot_be_larger_than_the_data() -> None:
     """The message has both numbers, where the data is from, and the option; a step needs none."""
     examples = generated("mnist").train_examples
     for of in (mlp, mlp.loader):
-        with pytest.raises(UsageError) as caught:
-            trained(of, sizes=(examples, examples + 1))
-        assert str(caught.value) == (
+        found = trained(of, sizes=(examples, examples + 1))
+        assert {cell.problem for cell in found if cell.size == examples} == {None}
+        (problem,) = {cell.problem for cell in found if cell.size > examples}
+        assert problem == (
             f"{of.name}: a batch of {examples + 1} is larger than the {examples} training "
-            "examples of mnist (synthetic); give a smaller --fw-size"
+            "examples of mnist (synthetic); give a smaller --fw-size, "
+            f"or leave {of.name} out (-k)"
         )
-    assert trained(mlp.step, sizes=(examples + 1,))
+    assert {cell.problem for cell in trained(mlp.step, sizes=(examples + 1,))} == {None}
 
 
 def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
@@ -565,11 +567,16 @@ def test_what_is_asked_goes_over_the_presets_schedule() -> None:
     assert schedules(lenet, more=more, sizes="paper") == {Schedule(16, 0, 7)}
 
 
-def test_a_schedule_that_leaves_nothing_to_measure_is_passed_on() -> None:
-    """The grid has no say in it."""
-    refuse = Mock(side_effect=UsageError("no epoch is left"))
-    with pytest.raises(UsageError, match="no epoch is left"):
-        trained(lenet, more=grid.Asked(schedule=refuse))
+@pytest.mark.parametrize("error", [UsageError, DataError])
+def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
+    error: type[FwbenchError],
+) -> None:
+    """Not of the grid: others may be what is left when these are deselected."""
+    refuse = Mock(side_effect=error("no epoch is left"))
+    (problem,) = {
+        cell.problem for cell in trained(lenet, gemm, more=grid.Asked(schedule=refuse))
+    } - {None}
+    assert problem == "lenet: no epoch is left, or leave lenet out (-k)"
 
 
 # Toggles
@@ -579,7 +586,7 @@ def test_toggles_are_combined() -> None:
     """Every value of one with every value of the others, in the toggles' own order."""
     toggles = {"decay": ("on",), "workers": ("0", "2"), "onednn": ("off", "on")}
     assert named(mlp, toggles=toggles, executions=("eager",)) == [
-        f"mlp-rich-cpu-eager-train-float32-128-workers={w}-decay=on-onednn={o}-synthetic"
+        f"mlp-rich-cpu-eager-train-float32-128-workers:{w}-decay:on-onednn:{o}-synthetic"
         for w in ("0", "2")
         for o in ("off", "on")
     ]
@@ -620,8 +627,8 @@ def test_a_toggle_of_the_process_is_for_operations_as_well() -> None:
     asked = {"toggles": {"onednn": ("on", "off")}, "executions": ("eager",)}
     found = trained(gemm, sizes=(8,), **asked)
     assert [cell.id for cell in found] == [
-        "gemm-rich-cpu-eager-forward-float32-8-onednn=on",
-        "gemm-rich-cpu-eager-forward-float32-8-onednn=off",
+        "gemm-rich-cpu-eager-forward-float32-8-onednn:on",
+        "gemm-rich-cpu-eager-forward-float32-8-onednn:off",
     ]
     environments = [{"FWBENCH_ONEDNN": "on"}, {"FWBENCH_ONEDNN": "off"}]
     assert [cell.environment for cell in found] == environments

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fwbench import toggles
-from fwbench.errors import UsageError, unknown
+from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.frameworks.manifest import Absent, Manifest
 from fwbench.options import DTYPES, Selection
 from fwbench.workloads.data import Found, generated
@@ -40,6 +40,7 @@ class Cell:
         toggles: those that were asked for and make a difference here, with their values.
         schedule: how long to train.
         data: the data set as it was found.
+        problem: why the session must not run if it has this cell; None if it may.
     """
 
     workload: Workload
@@ -53,6 +54,7 @@ class Cell:
     toggles: Toggles = ()
     schedule: Schedule | None = None
     data: Found | None = None
+    problem: str | None = None
 
     @property
     def id(self) -> str:
@@ -60,7 +62,7 @@ class Cell:
         parts = [
             *(self.workload.name, self.framework, self.device, self.execution),
             *(self.direction, self.dtype, str(self.size)),
-            *(f"{name}={value}" for name, value in self.toggles),
+            *(f"{name}:{value}" for name, value in self.toggles),
             *self._synthetic,
         ]
         return "-".join(parts)
@@ -188,10 +190,6 @@ def cells(
         manifests: the frameworks that can be used.
         absent: those that cannot.
         more: what else is asked for.
-
-    Raises:
-        UsageError: a schedule without an epoch to measure, or a batch larger than the data.
-        DataError: a data set of the user's is not complete.
     """
     for workload in workloads:
         for size, dtype, direction in itertools.product(
@@ -239,16 +237,23 @@ def _side_by_side(
 def _trained(
     workload: Workload, preset: tuple[int, ...] | str, batch: int, more: Asked
 ) -> dict[str, Any]:
-    """Schedule and data of a training loop or a part of one."""
-    schedule = workload.schedule(preset if isinstance(preset, str) else None)
-    if schedule is not None:
-        schedule = more.schedule(schedule)
-    data = None if workload.data is None else more.find(workload.data)
-    if data is not None and batch > data.train_examples:
-        raise UsageError(
-            f"{workload.name}: a batch of {batch} is larger than the {data.train_examples} "
-            f"training examples of {data.name} ({data.source}); give a smaller --fw-size"
-        )
+    """Schedule and data of a training loop or a part of one; or what is wrong with them.
+
+    It is wrong for the cells that are left when others are deselected, so nothing is raised here.
+    """
+    try:
+        schedule = workload.schedule(preset if isinstance(preset, str) else None)
+        if schedule is not None:
+            schedule = more.schedule(schedule)
+        data = None if workload.data is None else more.find(workload.data)
+        if data is not None and batch > data.train_examples:
+            raise UsageError(
+                f"a batch of {batch} is larger than the {data.train_examples} training examples "
+                f"of {data.name} ({data.source}); give a smaller --fw-size"
+            )
+    except FwbenchError as error:
+        hint = f"or leave {workload.name} out (-k)"
+        return {"problem": f"{workload.name}: {error}, {hint}"}
     return {"schedule": schedule, "data": data}
 
 

@@ -25,7 +25,7 @@ from fwbench.workloads.workload import Workload
 _SESSION = pytest.StashKey[Session]()
 _CLOCK = pytest.StashKey[Clock]()
 
-#: What measures a workload; operations, and what derives from them, are the plain case.
+#: What measures a workload; operations are the plain case.
 _CASES: dict[type[Workload], type[Case]] = {
     Training: LoopCase,
     Step: StepCase,
@@ -70,7 +70,8 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
     others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
     benchmark.params = {**others, **cell.params}
     benchmark.group = benchmark.group or cell.group
-    return _CASES.get(type(cell.workload), Case)(
+    kind = next((kind for of, kind in _CASES.items() if isinstance(cell.workload, of)), Case)
+    return kind(
         cell,
         session.framework(cell.framework),
         session.manifests[cell.framework],
@@ -94,12 +95,15 @@ class CaseHooks:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
         """Say what is wrong with the options, now that pytest would understand it.
 
         Raises:
-            UsageError: they name what is not there.
+            UsageError: they name what is not there, or what cannot be done with the items that
+                are left when others have deselected theirs.
         """
         if self.session.problem is not None:
             raise pytest.UsageError(str(self.session.problem))
@@ -108,6 +112,11 @@ class CaseHooks:
             cell = callspec.params.get("case") if callspec else None
             if isinstance(cell, grid.Cell):
                 item.stash[CELL] = cell
+        yield
+        for item in items:
+            cell = item.stash.get(CELL, None)
+            if cell is not None and cell.problem and not cell.gap:
+                raise pytest.UsageError(cell.problem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

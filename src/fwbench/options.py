@@ -103,7 +103,7 @@ class Options:
             configured=Selection(**{n: _ini(config, n) for n in _SELECTORS}),
             **{
                 **{n: _setting(config, n) for n in _SETTINGS},
-                "toggles": dict(_setting(config, "toggles")),
+                "toggles": _united(_setting(config, "toggles")),
             },
         )
 
@@ -130,8 +130,8 @@ class Options:
         schedule = replace(preset, **{n: v for n, v in asked.items() if v is not None})
         if schedule.warmup_epochs >= schedule.epochs:
             raise UsageError(
-                f"{schedule.warmup_epochs} warm-up epochs of {schedule.epochs} epochs leave none "
-                "to measure; give more --fw-epochs or fewer --fw-warmup-epochs"
+                f"of {schedule.epochs} epochs {schedule.warmup_epochs} are for warm-up, which "
+                "leaves none to measure; give more --fw-epochs, fewer --fw-warmup-epochs"
             )
         return schedule
 
@@ -400,7 +400,10 @@ def _ini(config: pytest.Config, name: str) -> Any:
         return None
     try:
         if option.repeated:
-            return [option.parse(part) for part in str(text).split()]
+            return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
+        if option.parse is folder and config.inipath:
+            # Relative to the file that says so, wherever pytest is started.
+            text = str(config.inipath.parent / Path(text).expanduser())
         return option.parse(str(text))
     except UsageError as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None
@@ -411,6 +414,14 @@ def _setting(config: pytest.Config, name: str) -> Any:
     if given is None:
         given = _ini(config, name)
     return _SETTINGS[name].default() if given is None else given
+
+
+def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:
+    """The values of each toggle, wherever they were given."""
+    values: dict[str, tuple[str, ...]] = {}
+    for name, more in given:
+        values[name] = tuple(dict.fromkeys((*values.get(name, ()), *more)))
+    return values
 
 
 def from_marker(mark: pytest.Mark) -> Selection:

@@ -118,16 +118,22 @@ class _Pass(Work):
         self._steps = steps
         self._to_numpy = to_numpy
         self._order = order(data.train.y.size, 0, 0)[: steps * learner.job.batch]
-        loader = learner.loader(whole(data.train), steps)
-        loader.set_order(self._order)
-        self.run = partial(deque, loader, maxlen=1)
+        self._loader = learner.loader(whole(data.train), steps)
+        self._loader.set_order(self._order)
+        self.run = partial(deque, self._loader, maxlen=1)
 
     def verify(self, result: Any) -> dict[str, Any]:
-        """The last batch has the examples that it should have.
+        """As many batches as there should be, and the last has the examples that it should have.
 
         Raises:
-            WrongResult: it has others.
+            WrongResult: it is not so.
         """
+        count = sum(1 for _ in self._loader)
+        if count != self._steps:
+            raise WrongResult(
+                f"the loader gives {count} batches, and {self._steps} were asked for: its length "
+                "or its treatment of the last examples is wrong"
+            )
         examples, labels = whole(self._data.train)
         chosen = self._order[-self._learner.job.batch :]
         wanted = self._learner.place((examples[chosen], labels[chosen]))

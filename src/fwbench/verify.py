@@ -225,8 +225,11 @@ def losses(found: NDArray[Any], expected: Sequence[float], dtype: str) -> float:
         The largest deviation, in nats.
 
     Raises:
+        DeclarationError: a dtype that nobody has said the tolerance of.
         WrongTraining: one is off by more than its dtype allows.
     """
+    if dtype not in LOSS_TOLERANCES:
+        raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(LOSS_TOLERANCES)}")
     allowed = LOSS_TOLERANCES[dtype]
     deviations = np.abs(np.asarray(found, dtype=np.float64) - np.asarray(expected))
     deviations[~np.isfinite(deviations)] = np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -48,6 +49,7 @@ class ManifestCache:
         packages = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
         facts = [
             __version__,
+            [field.name for field in dataclasses.fields(Manifest)],
             sys.executable,
             self._threads,
             [(path, _modified_ns(path)) for path in (*packages, source)],
