@@ -320,11 +320,7 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
     f = torch.nn.functional
     training = models.lenet
     parameters = layers.channels_first(training.layers, training.shape, training.initial())
-    axes = {4: (3, 2, 0, 1), 2: (1, 0), 1: (0,)}
-    weights = [
-        torch.tensor(array.transpose(axes[array.ndim]), requires_grad=True)
-        for array in itertools.chain.from_iterable(parameters)
-    ]
+    weights = [torch.tensor(array, requires_grad=True) for array in parameters]
     descents = [Descent(training.optimizer, weight.detach().numpy()) for weight in weights]
     found = []
     for x, labels in training.check_batches(8)[:5]:

@@ -124,13 +124,25 @@ def test_channels_first_moves_the_rows_after_a_flatten_alone() -> None:
     shape = (3, 2, 4)
     model = (Dropout(0.5), Flatten(), Dropout(0.5), Dense(5), Dense(2))
     parameters = layers.initial(model, shape, seed=1)
-    moved = layers.channels_first(model, shape, parameters)
+    kernel, bias, *others = layers.channels_first(model, shape, parameters)
     x = np.random.default_rng(2).random((6, *shape))
     last, first = x.reshape(6, -1), x.transpose(0, 3, 1, 2).reshape(6, -1)
-    np.testing.assert_allclose(first @ moved[3][0], last @ parameters[3][0], rtol=1e-12)
-    assert moved[3][1] is parameters[3][1]
-    assert moved[4] is parameters[4]
-    assert [len(arrays) for arrays in moved] == [0, 0, 0, 2, 2]
+    np.testing.assert_allclose(first @ kernel.T, last @ parameters[3][0], rtol=1e-12)
+    assert bias is parameters[3][1]
+    np.testing.assert_array_equal(others[0], parameters[4][0].T)
+    assert others[1] is parameters[4][1]
+
+
+def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
+    """Kernels of convolutions and LSTMs, as PyTorch and MXNet lay them out."""
+    parameters = layers.initial((Conv(3, 2),), (5, 5, 4), seed=1)
+    kernel, _ = layers.channels_first((Conv(3, 2),), (5, 5, 4), parameters)
+    assert kernel.shape == (3, 4, 2, 2)
+    assert kernel[2, 3, 0, 1] == parameters[0][0][0, 1, 3, 2]
+    parameters = layers.initial((LSTM(3),), (7, 2), seed=1)
+    inputs, recurrent, bias, second = layers.channels_first((LSTM(3),), (7, 2), parameters)
+    assert (inputs.shape, recurrent.shape, bias.shape) == ((12, 2), (12, 3), (12,))
+    assert second.tolist() == [0.0] * 12
 
 
 def test_what_an_example_counts_for() -> None:

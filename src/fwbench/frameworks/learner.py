@@ -50,6 +50,24 @@ class Loader(ABC):
         """One pass: the batches, on the device."""
 
 
+class Order:
+    """Indices in a given order: a sampler for loaders that ask for one.
+
+    Args:
+        examples: how many it has.
+    """
+
+    def __init__(self, examples: int) -> None:
+        self.indices: list[int] = []
+        self._examples = examples
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices)
+
+    def __len__(self) -> int:
+        return self._examples
+
+
 class Learner(ABC):
     """One model with its optimiser, built once and trained from the initial weights on.
 

@@ -11,9 +11,9 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.workloads import layers
-from fwbench.workloads.layers import Arrays, Shape
+from fwbench.workloads.layers import Shape
 from fwbench.workloads.training import Adam, Batch, RMSprop
 
 
@@ -59,20 +59,6 @@ _BLOCKS: dict[type[layers.Layer], Callable[[Any, Shape, Job], Any]] = {
 }
 
 
-def _lstm_arrays(arrays: Arrays) -> Arrays:
-    kernel, recurrent, bias = arrays
-    return [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
-
-
-#: How the parameters of a layer are laid out here; the gates of an LSTM have the same order.
-_LAYOUTS: dict[type[layers.Layer], Callable[[Arrays], Arrays]] = {
-    layers.Conv: lambda arrays: [arrays[0].transpose(3, 2, 0, 1), arrays[1]],
-    layers.Dense: lambda arrays: [arrays[0].T, arrays[1]],
-    layers.Embedding: lambda arrays: arrays,
-    layers.LSTM: _lstm_arrays,
-}
-
-
 def _adam(constants: Adam, job: Job) -> dict[str, Any]:
     return {
         "learning_rate": constants.learning_rate,
@@ -97,24 +83,10 @@ _OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] =
 }
 
 
-class _Order(gluon.data.Sampler):  # type: ignore[misc]
-    """Indices in a given order."""
-
-    def __init__(self, examples: int) -> None:
-        self.order: list[int] = []
-        self._examples = examples
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order)
-
-    def __len__(self) -> int:
-        return self._examples
-
-
 class _Batches(Loader):
     def __init__(self, job: Job, context: Any, arrays: Batch, steps: int) -> None:
         self._context = context
-        self._order = _Order(steps * job.batch)
+        self._order = Order(steps * job.batch)
         self._loader = gluon.data.DataLoader(
             gluon.data.ArrayDataset(*arrays),
             batch_size=job.batch,
@@ -123,7 +95,7 @@ class _Batches(Loader):
         )
 
     def set_order(self, order: NDArray[Any]) -> None:
-        self._order.order = order.tolist()
+        self._order.indices = order.tolist()
 
     def __iter__(self) -> Iterator[Placed]:
         for x, y in self._loader:
@@ -171,18 +143,11 @@ class MXNetLearner(Learner):
             self._compile()
         training = self.job.training
         parameters = self._net.collect_params()
-        for parameter, array in zip(parameters.values(), self._arrays(), strict=True):
+        arrays = layers.channels_first(training.layers, training.shape, training.initial())
+        for parameter, array in zip(parameters.values(), arrays, strict=True):
             parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
         name, constants = _OPTIMIZERS[type(training.optimizer)]
         self._trainer = gluon.Trainer(parameters, name, constants(training.optimizer, self.job))
-
-    def _arrays(self) -> Iterator[NDArray[Any]]:
-        """The initial weights in MXNet's layouts."""
-        training = self.job.training
-        parameters = layers.channels_first(training.layers, training.shape, training.initial())
-        for layer, arrays in zip(training.layers, parameters, strict=True):
-            if arrays:
-                yield from _LAYOUTS[type(layer)](arrays)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """The trainer's."""

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import DataLoader, Sampler, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.workloads import layers
-from fwbench.workloads.layers import Arrays, Shape
+from fwbench.workloads.layers import Shape
 from fwbench.workloads.training import Adam, Batch, RMSprop
 
 
@@ -60,37 +60,9 @@ _MODULES: dict[type[layers.Layer], Callable[[Any, Shape, Job], list[nn.Module]]]
 }
 
 
-def _lstm_arrays(arrays: Arrays) -> Arrays:
-    kernel, recurrent, bias = arrays
-    return [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
-
-
-#: How the parameters of a layer are laid out here; the gates of an LSTM have the same order.
-_LAYOUTS: dict[type[layers.Layer], Callable[[Arrays], Arrays]] = {
-    layers.Conv: lambda arrays: [arrays[0].transpose(3, 2, 0, 1), arrays[1]],
-    layers.Dense: lambda arrays: [arrays[0].T, arrays[1]],
-    layers.Embedding: lambda arrays: arrays,
-    layers.LSTM: _lstm_arrays,
-}
-
-
-class _Order(Sampler[int]):  # type: ignore[misc]
-    """Indices in a given order."""
-
-    def __init__(self, examples: int) -> None:
-        self.order: list[int] = []
-        self._examples = examples
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order)
-
-    def __len__(self) -> int:
-        return self._examples
-
-
 class _Batches(Loader):
     def __init__(self, job: Job, tensors: Placed, steps: int) -> None:
-        self._order = _Order(steps * job.batch)
+        self._order = Order(steps * job.batch)
         self._device = _device(job)
         self._loader: Any = DataLoader(
             TensorDataset(*tensors),
@@ -101,7 +73,7 @@ class _Batches(Loader):
         )
 
     def set_order(self, order: NDArray[Any]) -> None:
-        self._order.order = order.tolist()
+        self._order.indices = order.tolist()
 
     def __iter__(self) -> Iterator[Placed]:
         if self._device.type == "cpu":
@@ -147,8 +119,10 @@ class TorchLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """Weights in place, so that compiled code stays; new optimisers."""
+        training = self.job.training
+        arrays = layers.channels_first(training.layers, training.shape, training.initial())
         with torch.no_grad():
-            for parameter, array in zip(self._model.parameters(), self._arrays(), strict=True):
+            for parameter, array in zip(self._model.parameters(), arrays, strict=True):
                 parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
         for module in self._model.modules():
             if isinstance(module, nn.Dropout):
@@ -157,14 +131,6 @@ class TorchLearner(Learner):
         if exact:
             for optimizer in self._optimizers:
                 _EXACT.get(type(optimizer), _as_it_is)(optimizer, self.job.training.optimizer)
-
-    def _arrays(self) -> Iterator[NDArray[Any]]:
-        """The initial weights in PyTorch's layouts."""
-        training = self.job.training
-        parameters = layers.channels_first(training.layers, training.shape, training.initial())
-        for layer, arrays in zip(training.layers, parameters, strict=True):
-            if arrays:
-                yield from _LAYOUTS[type(layer)](arrays)
 
     def _new_optimizers(self) -> list[Any]:
         constants = self.job.training.optimizer

@@ -44,6 +44,10 @@ class Layer:
         """Initial parameters for an input of ``shape``."""
         return []
 
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """The parameters in the layouts of :func:`channels_first`."""
+        return parameters
+
 
 @dataclass(frozen=True)
 class Conv(Layer):
@@ -64,6 +68,11 @@ class Conv(Layer):
         """Kernel and bias."""
         kernel = (self.kernel, self.kernel, shape[-1], self.filters)
         return [_glorot(kernel, rng), np.zeros(self.filters)]
+
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """Kernel (filters, channels in, height, width)."""
+        kernel, bias = parameters
+        return [kernel.transpose(3, 2, 0, 1), bias]
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,11 @@ class Dense(Layer):
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
         """Kernel and bias."""
         return [_glorot((*shape, self.units), rng), np.zeros(self.units)]
+
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """Kernel (units, in)."""
+        kernel, bias = parameters
+        return [kernel.T, bias]
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,11 @@ class LSTM(Layer):
         bias[self.units : 2 * self.units] = 1.0
         return [*kernels, bias]
 
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """Kernels (4 units, in) and (4 units, units), and a second bias."""
+        kernel, recurrent, bias = parameters
+        return [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
+
 
 def shapes(layers: Sequence[Layer], shape: Shape) -> Iterator[tuple[Layer, Shape]]:
     """Each layer with the shape of its input.
@@ -183,7 +202,7 @@ def initial(layers: Sequence[Layer], shape: Shape, seed: int) -> list[Arrays]:
 
 def channels_first(
     layers: Sequence[Layer], shape: Shape, parameters: Sequence[Arrays]
-) -> list[Arrays]:
+) -> Iterator[NDArray[np.float64]]:
     """Parameters for a framework whose images have the channels first, also when flattened.
 
     Args:
@@ -192,10 +211,10 @@ def channels_first(
         parameters: of each layer, as :func:`initial` gives them.
 
     Returns:
-        The same, with the rows of the dense layer after a :class:`Flatten` in the order channels,
-        height, width.
+        All arrays in order: kernels of convolutions (filters, channels in, height, width), of dense
+        layers (units, in), of LSTMs (4 units, in) and (4 units, units), each with its bias, after
+        that of an LSTM a second one, which is zero.
     """
-    converted = []
     flattened: Shape | None = None
     for (layer, before), arrays in zip(shapes(layers, shape), parameters, strict=True):
         if isinstance(layer, Flatten):
@@ -203,11 +222,10 @@ def channels_first(
         if flattened and arrays:
             kernel, *others = arrays
             rows = kernel.reshape(*flattened, -1).transpose(2, 0, 1, 3)
-            converted.append([rows.reshape(kernel.shape), *others])
+            yield from layer.outputs_first([rows.reshape(kernel.shape), *others])
             flattened = None
         else:
-            converted.append(arrays)
-    return converted
+            yield from layer.outputs_first(arrays)
 
 
 def _glorot(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
