@@ -490,14 +490,16 @@ def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
 
 
 @pytest.mark.parametrize(
-    ("of", "name"), [(cifar_cnn, "cifar_cnn"), (cifar_cnn.step, "cifar_cnn_step")], ids=str
+    ("of", "name"),
+    [(cifar_cnn, "cifar_cnn"), (cifar_cnn.step, "cifar_cnn_step")],
+    ids=["loop", "step"],
 )
 def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any, name: str) -> None:
     """Not one for each framework and execution; it says how the workload can be asked for."""
     for sizes in (None, "quick"):
         (only,) = trained(of, of=("rich", "poor"), sizes=sizes)
         assert only.gap == (
-            f"{name} is not in the preset quick: ask for it by another --fw-size (full, paper) "
+            f"{name} is not in the preset quick: ask for it by another --fw-size (paper, full) "
             "or by a batch size (32)"
         )
     assert {cell.gap for cell in trained(of, sizes="full", executions=("eager",))} == {None}
@@ -577,6 +579,19 @@ def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
         cell.problem for cell in trained(lenet, gemm, more=grid.Asked(schedule=refuse))
     } - {None}
     assert problem == "lenet: no epoch is left, or leave lenet out (-k)"
+
+
+def test_a_direction_is_asked_of_operations() -> None:
+    """Loops and their parts have none; once, for all of them."""
+    for of in (mlp, mlp.step, mlp.loader):
+        (only,) = trained(of, directions=("backward",))
+        assert only.gap == f"--fw-direction is for operations, and {of.name} is trained"
+
+
+def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:
+    """Whatever the preset, also of what the preset quick leaves out."""
+    for of in (mlp, cifar_cnn):
+        assert {cell.schedule for cell in trained(of, sizes=(8,))} == {of.schedules["quick"]}
 
 
 # Toggles

@@ -33,6 +33,7 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
     ("text", "message"),
     [
         ("wrokers=2", "unknown toggle 'wrokers'; known: workers, .*Did you mean 'workers'?"),
+        ("workers=257", "toggle workers: '257' is not a whole number from 0 to 256"),
         ("threads=2", "unknown toggle 'threads'; known: workers, sparse, decay, onednn.$"),
         ("=2", "unknown toggle ''"),
         ("", "unknown toggle ''"),
@@ -43,7 +44,10 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
         ("sparse=1", "unknown value of the toggle sparse '1'; known: off, on.$"),
         ("sparse=on,", "unknown value of the toggle sparse ''"),
         ("sparse=on=off", "unknown value of the toggle sparse 'on=off'"),
-        ("workers=-1", "toggle workers: '-1' is not a whole number from 0 .processes that load"),
+        (
+            "workers=-1",
+            "toggle workers: '-1' is not a whole number from 0 to 256 .processes that load",
+        ),
         ("workers=two", "toggle workers: 'two' is not a whole number from 0"),
         ("workers=1.5", "toggle workers: '1.5' is not a whole number from 0"),
         ("workers=0,,2", "toggle workers: '' is not a whole number from 0"),

@@ -370,7 +370,7 @@ def test_a_profile_is_of_an_epoch_that_is_not_in_the_record() -> None:
 
 
 def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the process since the case began, and what the framework knows of the device."""
+    """Of the process since the case had its data, and what the framework knows of the device."""
 
     class Watching(Trainer):
         def watch_memory(self, device: str) -> Callable[[], int | None]:
@@ -380,9 +380,9 @@ def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "reset_peak_memory", lambda: events.append("reset") or True)
     monkeypatch.setattr(training, "peak_memory_bytes", lambda: events.append("read") or 1234)
     facts = measured(Watching(), device="gpu:0")
-    assert facts["peak_host_memory_bytes"] == 1234
+    assert facts["host_memory_before_bytes"] == facts["peak_host_memory_bytes"] == 1234
     assert facts["peak_device_memory_bytes"] == 4096
-    assert events == ["reset", "read"]
+    assert events == ["reset", "read", "read"]
 
 
 def test_a_peak_that_is_older_than_the_case_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

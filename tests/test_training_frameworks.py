@@ -655,8 +655,8 @@ def diverging(name, optimizer=Adam(1e-3, epsilon=0.0), **schedule):
 
 TRAININGS = [
     diverging("in_warmup", epochs=2, steps=3),
-    diverging("in_a_round", epochs=3, warmup_epochs=0, steps=1),
-    diverging("in_the_last_round", epochs=2, steps=1),
+    diverging("in_a_round", epochs=3, warmup_epochs=0, steps=2),
+    diverging("in_the_last_round", epochs=1, warmup_epochs=0, steps=4),
     diverging("in_the_last_step", epochs=1, warmup_epochs=0, steps=1),
     diverging("at_once", optimizer=Adam(1e30), epochs=2, steps=3),
     diverging("not_at_all", optimizer=Adam(1e-3), epochs=2, steps=3),
@@ -670,10 +670,10 @@ def test_it(case):
 #: What the failure of each must say.
 _DIVERGED = {
     "in_warmup": ["the loss became nan at step 2 of 3 in epoch 1", "Diverged"],
-    "in_a_round": ["the loss became nan at step 1 of 1 in epoch 2", "Diverged"],
-    "in_the_last_round": ["the loss became nan at step 1 of 1 in epoch 2", "Diverged"],
+    "in_a_round": ["the loss became nan at step 2 of 2 in epoch 1", "Diverged"],
+    "in_the_last_round": ["the loss became nan at step 2 of 4 in epoch 1", "Diverged"],
     # No loss of a step tells, that of the validation does.
-    "in_the_last_step": ["epoch 1", "Diverged"],
+    "in_the_last_step": ["the validation loss is nan after epoch 1", "Diverged"],
     # Refused before it is trained.
     "at_once": ["this is not the same training: at step 2", "WrongTraining"],
 }

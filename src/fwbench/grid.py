@@ -214,13 +214,12 @@ def _side_by_side(
     """The cells of the same work: devices, frameworks, executions, toggles."""
     chosen = _chosen(selection, manifests)
     preset = selection.sizes or "quick"
-    if isinstance(preset, str) and not more.verify_only:
-        missing = workload.missing(preset)
-        if missing is not None:
-            # Once, not for everyone who is left out.
-            for manifest in chosen[:1]:
-                yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
-            return
+    missing = _missing(workload, selection, preset, more)
+    if missing is not None:
+        # Once, not for everyone who is left out.
+        for manifest in chosen[:1]:
+            yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
+        return
     facts = {**facts, **_trained(workload, preset, facts["size"], more)}
     for device, manifest in itertools.product(_devices(selection, chosen), chosen):
         if selection.devices is None and not manifest.has(device):
@@ -232,6 +231,17 @@ def _side_by_side(
                 manifest, device, execution, facts["direction"], facts["dtype"]
             ) or _toggle_gap(workload, manifest, execution, values)
             yield Cell(workload, manifest.name, device, execution, **facts, gap=gap, toggles=values)
+
+
+def _missing(
+    workload: Workload, selection: Selection, preset: tuple[int, ...] | str, more: Asked
+) -> str | None:
+    """Why what is asked for leaves a workload out, whoever would compute it."""
+    if workload.directions and selection.directions is not None:
+        return f"--fw-direction is for operations, and {workload.name} is trained"
+    if isinstance(preset, str) and not more.verify_only:
+        return workload.missing(preset)
+    return None
 
 
 def _trained(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fwbench import grid, hookspecs, record
+from fwbench import grid, record
 from fwbench.case import Case, call_here
 from fwbench.isolation.runner import IsolatedRunner
 from fwbench.measure import shallow
@@ -41,8 +41,6 @@ def begin(config: pytest.Config) -> Session:
     session = config.stash.get(_SESSION, None)
     if session is None:
         session = config.stash[_SESSION] = Session(config)
-        if not session.in_worker:  # there they are known already
-            config.pluginmanager.add_hookspecs(hookspecs)
         for plugin in (CaseHooks(session), *_parents_plugins(config, session)):
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
@@ -80,13 +78,18 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
         session.options.warmup_s,
         # A debugger wants one thread; what is published comes from a worker.
         shallow.call if session.in_worker else call_here,
-        tell=partial(_tell, item),
+        tell=_teller(item),
         cache=item.config.rootpath / ".fwbench" / "data",
     )
 
 
-def _tell(item: pytest.Item, epoch: dict[str, Any]) -> None:
-    item.config.hook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=epoch)
+def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
+    """Passes on what is known of an epoch: to the hook, which is called in the user's process."""
+    worker = item.config.pluginmanager.get_plugin("fwbench-worker")
+    if worker is not None:
+        return partial(worker.channel.send, "epoch")
+    hook = item.config.hook.pytest_fwbench_epoch
+    return lambda epoch: hook(nodeid=item.nodeid, epoch=epoch)
 
 
 class CaseHooks:
@@ -113,6 +116,8 @@ class CaseHooks:
             if isinstance(cell, grid.Cell):
                 item.stash[CELL] = cell
         yield
+        if self.session.in_worker:  # which collects what the parent has deselected
+            return
         for item in items:
             cell = item.stash.get(CELL, None)
             if cell is not None and cell.problem and not cell.gap:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fwbench import options
+from fwbench import hookspecs, options
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -24,6 +24,11 @@ _UNDER_XDIST = "fwbench-under-xdist"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     options.add_to(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add fwbench's own hooks."""
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,7 +14,7 @@ class Toggle:
 
     Attributes:
         name: as ``--fw-toggle`` takes it.
-        values: what it can be; None for whole numbers from 0.
+        values: what it can be; None for whole numbers.
         default: what it is when it is not asked for; empty for what the framework does by itself.
         process: whether it must be set before a framework is imported. The framework's file reads
             it from the environment (:func:`variable`); others are the workload's.
@@ -34,15 +34,19 @@ class Toggle:
             UsageError: it has no such value.
         """
         if self.values is None:
-            if not text.isdecimal():
+            if not text.isdecimal() or int(text) > _AT_MOST:
                 raise UsageError(
-                    f"toggle {self.name}: {text!r} is not a whole number from 0 ({self.meaning})"
+                    f"toggle {self.name}: {text!r} is not a whole number from 0 to {_AT_MOST} "
+                    f"({self.meaning})"
                 )
             return str(int(text))
         if text not in self.values:
             raise unknown(f"value of the toggle {self.name}", text, self.values)
         return text
 
+
+#: More is a slip of the finger that would bring the machine down.
+_AT_MOST = 256
 
 _ON_OFF = ("off", "on")
 

@@ -216,10 +216,11 @@ class LoopCase(TrainingCase):
 
     def _measure(self) -> None:
         benchmark, schedule, device = self.benchmark, self.schedule, self.cell.device
-        memory_known = reset_peak_memory()
-        device_memory_bytes = self.framework.watch_memory(device)
         with self._unused_on_failure(), self.framework.scope(device):
             data = self.data()
+            memory_known = reset_peak_memory()
+            memory_before_bytes = peak_memory_bytes()
+            device_memory_bytes = self.framework.watch_memory(device)
             learner = self.learner()
             # Of its own: only rounds may be seen by the one that gives dispatch times.
             clock = Clock(self._clock.read, self._clock.wait)
@@ -260,6 +261,7 @@ class LoopCase(TrainingCase):
                 **checked,
                 "data": data_facts(data),
                 **epochs.facts(),
+                "host_memory_before_bytes": memory_before_bytes if memory_known else None,
                 "peak_host_memory_bytes": peak_memory_bytes() if memory_known else None,
                 "peak_device_memory_bytes": device_memory_bytes(),
             }

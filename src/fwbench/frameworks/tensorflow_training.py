@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.workloads import layers
-from fwbench.workloads.training import Adam, Batch, RMSprop
+from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
 
 _COMPILERS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda step: step,
@@ -46,7 +46,9 @@ _LAYERS: dict[type[layers.Layer], Callable[[Any, Any], Any]] = {
     layers.MaxPool: lambda layer, policy: keras.layers.MaxPooling2D(layer.size, dtype=policy),
     layers.Flatten: lambda _, policy: keras.layers.Flatten(dtype=policy),
     layers.Dense: _dense,
-    layers.Dropout: lambda layer, policy: keras.layers.Dropout(layer.rate, dtype=policy),
+    layers.Dropout: lambda layer, policy: keras.layers.Dropout(
+        layer.rate, seed=DROPOUT_SEED, dtype=policy
+    ),
     layers.Embedding: lambda layer, policy: keras.layers.Embedding(
         layer.vocabulary, layer.units, dtype=policy
     ),

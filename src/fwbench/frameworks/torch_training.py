@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.workloads import layers
 from fwbench.workloads.layers import Shape
-from fwbench.workloads.training import Adam, Batch, RMSprop
+from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
 
 
 class _LastOutput(nn.Module):  # type: ignore[misc]
@@ -127,6 +127,7 @@ class TorchLearner(Learner):
         for module in self._model.modules():
             if isinstance(module, nn.Dropout):
                 module.train(not exact)
+        torch.manual_seed(DROPOUT_SEED)
         self._optimizers = self._new_optimizers()
         if exact:
             for optimizer in self._optimizers:

@@ -45,7 +45,6 @@ from typing import Any
 import pytest
 from _pytest.config import Config
 
-from fwbench import hookspecs
 from fwbench.errors import FrameworkUnavailable
 from fwbench.frameworks import Manifest, load
 from fwbench.isolation import handover
@@ -96,7 +95,6 @@ def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     sys.path[:] = session["path"]
     config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
-    config.pluginmanager.add_hookspecs(hookspecs)
     config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
@@ -166,11 +164,6 @@ class Worker:
         self.channel.send("report", values)
         if report.when == "teardown":
             benchmark_session(self.config).benchmarks.clear()  # the parent has the records
-
-    @pytest.hookimpl
-    def pytest_fwbench_epoch(self, epoch: dict[str, Any]) -> None:
-        """Send word of an epoch; the parent knows of which case."""
-        self.channel.send("epoch", epoch)
 
     @pytest.hookimpl
     def pytest_warning_recorded(

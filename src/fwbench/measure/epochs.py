@@ -27,6 +27,8 @@ __tracebackhide__ = True
 #: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
 _MILESTONES = (5, 10, 15)
 
+_REMEDY = "lower the learning rate or use a wider dtype"
+
 _DECAY = 0.9
 _DECAY_EACH = 10
 
@@ -157,6 +159,11 @@ class Epochs:
         validation_s, (loss, accuracy) = self._clock.time(
             lambda: self._evaluate(self._data.validation)
         )
+        if not np.isfinite(loss):
+            raise Diverged(
+                f"the validation loss is {loss} after epoch {epoch + 1}: the last update made the "
+                f"weights useless; {_REMEDY}"
+            )
         last = epoch + 1 == self._schedule.epochs
         tested = None
         if last or epoch + 1 in _MILESTONES:
@@ -187,7 +194,7 @@ class Epochs:
                 where = f"at step {wrong[0] + 1} of {self.steps} {where}"
             raise Diverged(
                 f"the loss became {losses[wrong[0]]} {where}: training has diverged, and what "
-                "follows would time work on NaNs; lower the learning rate or use a wider dtype"
+                f"follows would time work on NaNs; {_REMEDY}"
             )
 
     def _tested(self) -> float:

@@ -65,7 +65,12 @@ cifar_cnn = Training(
     classes=10,
     optimizer=RMSprop(1e-4),
     batches=Sizes(quick=(32,)),
-    schedules={"full": Schedule(epochs=5), "paper": Schedule(epochs=25)},
+    schedules={
+        "quick": Schedule(epochs=3, steps=10),
+        "paper": Schedule(epochs=25),
+        "full": Schedule(epochs=5),
+    },
+    quick=False,
 )
 
 sentiment_lstm = Training(
@@ -76,7 +81,12 @@ sentiment_lstm = Training(
     classes=2,
     optimizer=Adam(1e-3),
     batches=Sizes(quick=(64,), paper=(64, 128, 256, 512, 1024), full=(64, 256, 1024)),
-    schedules={"full": Schedule(epochs=3), "paper": Schedule(epochs=20)},
+    schedules={
+        "quick": Schedule(epochs=3, steps=3),
+        "paper": Schedule(epochs=20),
+        "full": Schedule(epochs=3),
+    },
+    quick=False,
 )
 
 mlp = Training(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _WEIGHTS_SEED = 20
 _ORDER_SEED = 21
 _CHECK_SEED = 22
+#: Draws differ between frameworks all the same; it makes the runs of each repeatable.
+DROPOUT_SEED = 23
 
 #: Steps of the stored trajectories; the first :data:`CHECKED_STEPS` are compared before timing.
 TRAJECTORY_STEPS = 20
@@ -107,10 +109,10 @@ class Trains(Workload):
         return _CHECK_ROWS
 
     def missing(self, preset: str | None) -> str | None:
-        """Not in a preset that it has no schedule for."""
-        if preset is None or preset in self.loop.schedules:
+        """Too large for ``quick``."""
+        if preset != "quick" or self.loop.quick:
             return None
-        others = ", ".join(self.loop.schedules)
+        others = ", ".join(name for name in self.loop.schedules if name != preset)
         batch = self.loop.batches.quick[0]
         return (
             f"{self.name} is not in the preset {preset}: ask for it by another --fw-size "
@@ -148,7 +150,8 @@ class Training(Trains):
         classes: how many labels there are.
         optimizer: with its constants.
         batches: batch sizes by preset.
-        schedules: how long to train, by preset; a preset that is not there leaves the workload out.
+        schedules: how long to train, by preset; ``quick`` is also for sizes that are given.
+        quick: whether the preset ``quick`` has it.
     """
 
     name: str
@@ -159,6 +162,7 @@ class Training(Trains):
     optimizer: Optimizer
     batches: Sizes
     schedules: Mapping[str, Schedule]
+    quick: bool = True
 
     @property
     def loop(self) -> Training:
@@ -186,8 +190,8 @@ class Training(Trains):
         return frozenset({"workers", "decay"} | ({"sparse"} if self.vocabulary else set()))
 
     def schedule(self, preset: str | None) -> Schedule:
-        """That of the preset; given sizes are trained as long as the first preset says."""
-        return self.schedules.get(preset or "", next(iter(self.schedules.values())))
+        """That of the preset; a few steps where sizes were given instead."""
+        return self.schedules.get(preset or "quick", next(iter(self.schedules.values())))
 
     @property
     def vocabulary(self) -> int | None:
