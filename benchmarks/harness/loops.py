@@ -94,6 +94,9 @@ def _tensorflow(x: Any, y: Any, batch: int) -> list[float]:
     # Whole batches by index, as fwbench has them: slices one by one would take longer.
     indices = tf.data.Dataset.range(len(y)).shuffle(len(y)).batch(batch, drop_remainder=True)
     dataset = indices.map(lambda chosen: (tf.gather(images, chosen), tf.gather(classes, chosen)))
+    options = tf.data.Options()
+    options.autotune.enabled = False  # its thread makes epochs end late
+    dataset = dataset.with_options(options)
     seconds = []
     for _ in range(_EPOCHS):
         start = time.perf_counter()
