@@ -38,7 +38,7 @@ _DIFFERENCE_ERROR = 1e-8
 
 
 #: What the first losses of a training may be off by, in nats. Seen of all frameworks, executions
-#: and workloads: 3e-6 (float32), 1e-12 (float64), 2.6e-2 (bfloat16); 2e-5 where Keras squares the
+#: and workloads: 3e-6 (float32), 5e-12 (float64), 2.6e-2 (bfloat16); 2e-5 where Keras squares the
 #: rows of a sparse gradient before it adds up those that occur twice. Another place of Adam's
 #: epsilon moves them by 3e-4 or more, lazy updates where dense ones were asked for by 2e-4.
 LOSS_TOLERANCES = {"float64": 1e-8, "float32": 5e-5, "float16": 5e-2, "bfloat16": 5e-2}
