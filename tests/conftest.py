@@ -11,6 +11,9 @@ pytest_plugins = ["pytester"]
 # process has are slower by an order of magnitude. OpenMP reads this when a framework is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# The named environments of whoever runs the tests are none of theirs.
+os.environ.pop("FWBENCH_ENVS", None)
+
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:

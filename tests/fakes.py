@@ -74,8 +74,8 @@ class Fake(Framework):
         asynchronous: whether there is something to wait for; otherwise calls wait themselves.
         copies: whether created arrays are copies of their source.
         addressable: whether it can be told where an array lies.
-        entered: the device of the scope that is entered.
-        called: the device of the scope at every call.
+        entered: device and dtype of the scope that is entered.
+        called: device and dtype of the scope at every call.
         created_from: the dtypes of the sources of arrays, and of the arrays.
     """
 
@@ -86,8 +86,8 @@ class Fake(Framework):
     asynchronous: bool = True
     copies: bool = True
     addressable: bool = True
-    entered: str | None = None
-    called: list[str | None] = field(default_factory=list)
+    entered: tuple[str, str] | None = None
+    called: list[tuple[str, str] | None] = field(default_factory=list)
     created_from: list[tuple[str, str]] = field(default_factory=list)
 
     name = "fake"
@@ -121,9 +121,9 @@ class Fake(Framework):
         return (*super().devices(cpu_model), Device("gpu:0", "Fake 9000"))
 
     @contextmanager
-    def scope(self, device: str) -> Iterator[None]:
-        """Remember where work is placed."""
-        self.entered = device
+    def scope(self, device: str, dtype: str) -> Iterator[None]:
+        """Remember where work is placed, and in which precision."""
+        self.entered = device, dtype
         yield
         self.entered = None
 
@@ -241,6 +241,11 @@ def cell(of: Workload, **changes: Any) -> Cell:
     return Cell(**{**facts, **changes})
 
 
+def entry(name: str) -> dict[str, Any]:
+    """As much of pytest-benchmark's entry of a case as every entry of a journal has."""
+    return {"extra_info": {}, "stats": {"min": 1.0}, "fullname": f"test_fake.py::{name}"}
+
+
 def fixture(clock: Clock, cell: Cell, **settings: Any) -> BenchmarkFixture:
     """pytest-benchmark's own fixture, as it would make it for a case with this clock."""
     node = Mock(nodeid=f"test_fake.py::test_fake[{cell.id}]")
@@ -248,7 +253,7 @@ def fixture(clock: Clock, cell: Cell, **settings: Any) -> BenchmarkFixture:
     node.callspec.id, node.callspec.params = cell.id, cell.params
     defaults: dict[str, Any] = {
         "disable_gc": False,
-        "timer": Mock(target=clock.timer),
+        "timer": Mock(target=clock),
         "min_rounds": 5,
         "min_time": 2.0**-20,
         "max_time": 1.0,
@@ -268,7 +273,7 @@ def fixture(clock: Clock, cell: Cell, **settings: Any) -> BenchmarkFixture:
     arguments = {name: value for name, value in {**defaults, **settings}.items() if name in known}
     made = BenchmarkFixture(node, add_stats=Mock(), logger=Mock(), warner=Mock(), **arguments)
     # Where it would look how finely the clock can be read, which moves when told to only.
-    made._precisions = {clock.timer: 2.0**-30}
+    made._precisions = {clock: 2.0**-30}
     return made
 
 

@@ -105,11 +105,12 @@ def test_all_calls_are_accounted_for() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu:0"])
-def test_every_call_is_made_in_the_scope_of_its_device(device: str) -> None:
-    """First call, warm-up and rounds are all placed on the case's device, and nothing after."""
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_call_is_made_in_the_scope_of_its_case(device: str, dtype: str) -> None:
+    """First call, warm-up and rounds have the case's device and dtype, and nothing has after."""
     framework = Fake()
-    case_of(cell(operation(), device=device), framework).measure()
-    assert {*framework.called} == {device}
+    case_of(cell(operation(), device=device, dtype=dtype), framework).measure()
+    assert {*framework.called} == {(device, dtype)}
     assert framework.entered is None
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import manifest
+from fakes import entry, manifest
 
 from fwbench import __version__, cli, environment, frameworks, record
+from fwbench.cli import doctor
+from fwbench.environments import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import Absent
 
@@ -28,16 +31,21 @@ class Machine:
             raise self.error
         return self.answers
 
-    def describe(self, names: list[str], threads: int) -> dict[str, Any]:
-        """What frameworks say."""
+    def describe(
+        self, names: list[str], threads: int, interpreter_of: Callable[[str], str] | None = None
+    ) -> dict[str, Any]:
+        """What frameworks say; those that doctor asks are in the environment that runs it."""
+        assert interpreter_of is not None
         self.asked.append((names, threads))
         return {name: self.answers[name] for name in names}
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A machine with one framework, two CPUs and a clear name."""
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """A machine with one framework, two CPUs and a clear name; in the folder of a project."""
     made = Machine()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("", encoding="utf-8")
     facts = {
         "cpu": "Fake CPU",
         "cpus": 8,
@@ -47,7 +55,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         "os": "Fake OS",
         "python": "3.99",
     }
-    monkeypatch.setattr(cli, "describe", made.describe)
+    monkeypatch.setattr(doctor, "describe", made.describe)
     monkeypatch.setattr(frameworks, "registry", made.registry)
     monkeypatch.setattr(environment, "machine", lambda _: facts)
     monkeypatch.setattr(environment, "usable_cpus", lambda: 2)
@@ -88,7 +96,6 @@ def test_doctor_says_where_data_sets_are(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found, to be generated, or not usable with the reason: it does not fail of that."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("FWBENCH_DATA", raising=False)
     assert "  mnist     synthetic: generated" in out(capsys, "doctor")
@@ -145,7 +152,7 @@ def test_doctor_names_packages_that_are_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package without a version is said to be missing."""
-    monkeypatch.setattr(cli, "_PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(doctor, "_PACKAGES", ("no-such-package",))
     assert "  no-such-package  missing" in out(capsys, "doctor").splitlines()
 
 
@@ -153,12 +160,34 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
     """With --json the same facts are JSON, the manifests as they are stored in runs."""
     machine.answers["torch"] = Absent("torch", "not installed", "install it")
     facts = json.loads(out(capsys, "doctor", "--json"))
-    assert {*facts} == {"machine", "packages", "threads", "data", "frameworks", "absent"}
+    assert {*facts} == {
+        *("machine", "packages", "threads", "data", "environments", "frameworks", "absent")
+    }
     assert facts["machine"]["memory_bytes"] == 3 * 2**29
     assert facts["packages"]["fwbench"] == __version__
     assert facts["threads"] == 2
     assert frameworks.Manifest.from_json(facts["frameworks"]["fake"]) == machine.answers["fake"]
     assert facts["absent"] == {"torch": {"reason": "not installed", "remedy": "install it"}}
+    assert facts["environments"] == {}
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_names_the_environments_of_the_project(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those beside this one are told with what they hold; where there is none, nothing is."""
+    assert "environments" not in out(capsys, "doctor")
+    folder = tmp_path / ".fwbench" / "envs" / "fake@old"
+    folder.mkdir(parents=True)
+    held = {"fake": "1.1", "numpy": "1.26"}
+    complete(Environment("fake@old", folder, ("fake==1.1",), "3.10.1", "uv", held))
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    lines = out(capsys, "doctor").splitlines()
+    at = lines.index("environments beside this one (fwbench env show NAME says more)")
+    assert lines[at + 1] == "  fake@old         python 3.10.1: fake 1.1, numpy 1.26"
+    facts = json.loads(out(capsys, "doctor", "--json"))
+    assert facts["environments"] == {"fake@old": {"python": "3.10.1", "frameworks": held}}
 
 
 @pytest.mark.parametrize(("arguments", "threads"), [([], 2), (["--threads", "5"], 5)])
@@ -173,7 +202,7 @@ def test_doctor_asks_for_the_threads_of_a_session(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(UsageError("asked wrongly"), 2), (DeclarationError("declared twice"), 1)]
+    ("error", "status"), [(UsageError("asked wrongly"), 2), (DeclarationError("declared twice"), 3)]
 )
 def test_errors_are_one_line_and_a_status(
     machine: Machine, capsys: pytest.CaptureFixture[str], error: Exception, status: int
@@ -194,9 +223,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def journal(project: Path, name: str, *entries: str) -> Path:
-    """A journal of a session in this project."""
+    """A journal of a session in this project, with entries of these names."""
     made = record.Journal(record.journal_folder(project), name)
-    for line in ({"fwbench_journal": 1, "version": "5"}, *({"name": entry} for entry in entries)):
+    for line in ({"fwbench_journal": 1, "version": "5"}, *map(entry, entries)):
         made.append(line)
     made.close()
     return made.path
@@ -213,7 +242,7 @@ def test_recover_writes_the_latest_journal(
     assert said == f"2 records of {latest} written to run.json\n"
     assert json.loads((project / "run.json").read_text(encoding="utf-8")) == {
         "version": "5",
-        "benchmarks": [{"name": "new"}, {"name": "newer"}],
+        "benchmarks": [entry("new"), entry("newer")],
     }
 
 
@@ -226,7 +255,7 @@ def test_recover_writes_the_journal_that_is_named(
     (project / "run.json").write_text("earlier", encoding="utf-8")
     out(capsys, "recover", str(old), "-o", "run.json")
     found = json.loads((project / "run.json").read_text(encoding="utf-8"))
-    assert found["benchmarks"] == [{"name": "old"}]
+    assert found["benchmarks"] == [entry("old")]
 
 
 @pytest.mark.parametrize(
@@ -241,10 +270,11 @@ def test_recover_writes_the_journal_that_is_named(
 def test_what_cannot_be_recovered(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """A journal that is missing or foreign, or a file that cannot be written, exits with 1."""
+    """A journal that is missing or foreign, or a file that cannot be written, exits with 3."""
     (project / "foreign.json").write_text('{"benchmarks": []}\n', encoding="utf-8")
-    (project / "good.jsonl").write_text('{"fwbench_journal": 1}\n{}\n', encoding="utf-8")
-    said = out(capsys, "recover", *arguments, status=1)
+    good = f'{{"fwbench_journal": 1}}\n{json.dumps(entry("good"))}\n'
+    (project / "good.jsonl").write_text(good, encoding="utf-8")
+    said = out(capsys, "recover", *arguments, status=3)
     assert said.startswith(f"fwbench: error: {message}")
     assert not (project / "run.json").exists()
 

@@ -73,10 +73,10 @@ class Trained:
         rounds = (self.schedule.epochs - self.schedule.warmup_epochs) * self.schedule.repetitions
         for _ in range(rounds if self.enabled else 1):
             self.epochs.prepare()
-            start = self.clock.timer()
+            start = self.clock()
             self.epochs.round()
             if self.enabled:
-                self.rounds_s.append(self.clock.timer() - start)
+                self.rounds_s.append(self.clock() - start)
         self.epochs.finish()
         return self
 

@@ -114,7 +114,7 @@ for name, dtype, kind in framework.gaps:
         cell = Cell(operations[name], framework.name, device, execution, "forward", dtype, 8)
         tried += 1
         try:
-            with framework.scope(device):
+            with framework.scope(device, "float32"):
                 work = bind(cell, framework)
                 work.verify(work.run())
         except Exception:

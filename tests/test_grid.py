@@ -354,6 +354,28 @@ def test_a_selection_of_what_is_not_there_is_refused(asked: dict[str, Any], mess
     assert str(caught.value) == message
 
 
+def test_what_is_missing_of_a_named_environment_keeps_nobody_from_running() -> None:
+    """It becomes gaps; only where nothing else is asked for is there nothing to run."""
+    grid.check(Selection(frameworks=("rich", "broken")), BOTH, ABSENT, apart={"broken"})
+    alone = Selection(frameworks=("broken",))
+    with pytest.raises(UsageError) as caught:
+        grid.check(alone, BOTH, ABSENT, apart={"broken"})
+    assert str(caught.value) == (
+        "no framework can be used here:\n  broken: does not import; try it alone"
+    )
+
+
+def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
+    """What is written for a framework is written for it in every environment, and for no other."""
+    mine = operation(implementations={"fake": lambda np: lambda x: 2.0 * x})
+    here, there, other = (manifest(name=name) for name in ("fake", "fake@second", "other@fake"))
+    manifests = {one.name: one for one in (here, there, other)}
+    selection = Selection(devices=("cpu",), executions=("eager",))
+    gaps = {one.framework: one.gap for one in grid.cells([mine], selection, manifests)}
+    assert gaps["fake"] is gaps["fake@second"] is None
+    assert gaps["other@fake"] == "double is not written for other@fake"
+
+
 def test_without_any_framework_the_reasons_are_said() -> None:
     """Where no framework can be used, the message says of each why not."""
     with pytest.raises(UsageError) as caught:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import fakes
 import pytest
 from fakes import Fake, manifest
 
-from fwbench.frameworks import Device, Manifest
+from fwbench.environments import Environment, Environments, complete
+from fwbench.errors import FrameworkBroken, FrameworkMissing
+from fwbench.frameworks import Absent, Device, Manifest
 from fwbench.frameworks.cache import ManifestCache
 
 
@@ -122,6 +126,11 @@ class Folder:
         return json.loads(self.values[key]) if key in self.values else default
 
 
+def cache(folder: Folder | None, threads: int, root: Path = Path("no project")) -> ManifestCache:
+    """The cache of a project."""
+    return ManifestCache(folder, threads, Environments(root))
+
+
 @pytest.fixture
 def folder() -> Folder:
     """An empty cache folder."""
@@ -135,8 +144,8 @@ def kept(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Man
     (tmp_path / "site-packages").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
     one = manifest(source=str(tmp_path / "framework.py"))
-    ManifestCache(folder, 2).put(one)
-    assert ManifestCache(folder, 2).get("fake") == one
+    cache(folder, 2).put(one)
+    assert cache(folder, 2).get("fake") == one
     return one
 
 
@@ -146,15 +155,15 @@ def test_a_manifest_is_kept(
     """Files that come and go in other folders of the path do not make ask again."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "result.json").write_text("", encoding="utf-8")
-    assert ManifestCache(folder, 2).get("fake") == kept
+    assert cache(folder, 2).get("fake") == kept
 
 
 def test_each_framework_has_its_own_place(folder: Folder, kept: Manifest) -> None:
     """A framework that was never asked is not in the cache, and two do not share a place."""
-    assert ManifestCache(folder, 2).get("other") is None
+    assert cache(folder, 2).get("other") is None
     other = manifest(name="other", source=kept.source)
-    ManifestCache(folder, 2).put(other)
-    assert [ManifestCache(folder, 2).get(name) for name in ("fake", "other")] == [kept, other]
+    cache(folder, 2).put(other)
+    assert [cache(folder, 2).get(name) for name in ("fake", "other")] == [kept, other]
 
 
 #: The module; its name in its package is taken by the decorator of functools.
@@ -197,17 +206,59 @@ def test_whatever_could_change_the_answer_makes_ask_again(
 ) -> None:
     """A manifest is forgotten when its framework, its packages or the devices may have changed."""
     change(monkeypatch, kept)
-    assert ManifestCache(folder, 2).get("fake") is None
+    assert cache(folder, 2).get("fake") is None
 
 
 def test_other_threads_make_ask_again(folder: Folder, kept: Manifest) -> None:
     """What a framework said of two threads is not its answer for three."""
-    assert ManifestCache(folder, 3).get(kept.name) is None
+    assert cache(folder, 3).get(kept.name) is None
+
+
+@pytest.fixture
+def apart(folder: Folder, kept: Manifest, tmp_path: Path) -> Path:
+    """The folder of a named environment, whose framework's manifest is in the cache."""
+    made = tmp_path / ".fwbench" / "envs" / "second"
+    (made / "lib" / "python3.99" / "site-packages").mkdir(parents=True)
+    complete(Environment("second", made, ("fake",), "3.99", "uv", {"fake": "1.2"}))
+    one = replace(kept, name="fake@second")
+    cache(folder, 2, tmp_path).put(one)
+    assert cache(folder, 2, tmp_path).get("fake@second") == one
+    return made
+
+
+def test_packages_of_a_named_environment_make_ask_again(
+    folder: Folder, apart: Path, kept: Manifest, tmp_path: Path
+) -> None:
+    """What is installed there makes ask its framework again, and not the one of this environment.
+
+    The other way round it is the same: each has packages of its own.
+    """
+    touch(tmp_path / "site-packages")
+    found = cache(folder, 2, tmp_path)
+    assert (found.get("fake"), found.get("fake@second")) == (
+        None,
+        replace(kept, name="fake@second"),
+    )
+    found.put(kept)
+    touch(apart / "lib" / "python3.99" / "site-packages")
+    assert (found.get("fake"), found.get("fake@second")) == (kept, None)
+
+
+def test_an_environment_at_another_place_makes_ask_again(
+    folder: Folder, apart: Path, tmp_path: Path
+) -> None:
+    """An interpreter that lies elsewhere is another one."""
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / ".fwbench", other / ".fwbench")
+    assert cache(folder, 2, tmp_path).get("fake@second") is not None
+    assert cache(folder, 2, other).get("fake@second") is None
+    shutil.rmtree(apart)
+    assert cache(folder, 2, tmp_path).get("fake@second") is None
 
 
 def test_without_a_cache_nothing_is_kept() -> None:
     """With pytest's cache switched off, frameworks are asked every time."""
-    off = ManifestCache(None, 2)
+    off = cache(None, 2)
     off.put(manifest())
     assert off.get("fake") is None
 
@@ -215,3 +266,26 @@ def test_without_a_cache_nothing_is_kept() -> None:
 def test_a_manifest_names_the_file_of_its_class() -> None:
     """The file whose change makes ask again is that of the framework's class."""
     assert manifest().source == fakes.__file__
+
+
+def test_that_a_package_is_missing_is_kept_until_one_is_installed(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session need not start a process for each framework that nobody has; nor for long."""
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(packages)
+    missing = Absent.because("fake", FrameworkMissing("not installed (no fake)", "install it"))
+    cache(folder, 2).put(missing)
+    assert cache(folder, 2).get("fake") == missing
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert cache(folder, 2).get("fake") is None
+    monkeypatch.delenv("PYTHONPATH")
+    touch(packages)
+    assert cache(folder, 2).get("fake") is None
+
+
+def test_what_is_broken_is_asked_anew(folder: Folder) -> None:
+    """It may be mended anywhere."""
+    cache(folder, 2).put(Absent.because("fake", FrameworkBroken("does not import")))
+    assert cache(folder, 2).get("fake") is None

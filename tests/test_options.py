@@ -160,6 +160,11 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         steps=None,
         toggles={},
         data=None,
+        launches=None,
+        seed=None,
+        gate=None,
+        fail_on=("regressed", "missing"),
+        allow_different=(),
     )
 
 
@@ -180,6 +185,11 @@ GIVEN = [
     ("--fw-steps=30", "fw_steps = 30", "steps", 30),
     ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
     ("--fw-data=/", "fw_data = /", "data", Path("/")),
+    ("--fw-launches=5", "fw_launches = 5", "launches", 5),
+    ("--fw-seed=0", "fw_seed = 0", "seed", 0),
+    ("--fw-gate=5%", "fw_gate = 0.05", "gate", 0.05),
+    ("--fw-fail-on=missing", "fw_fail_on = missing", "fail_on", ("missing",)),
+    ("--fw-allow-different=cpu", "fw_allow_different = cpu", "allow_different", ("cpu",)),
 ]
 
 
@@ -199,6 +209,34 @@ def test_each_option_is_read_from_either_source(
         selection = found.asked
     where = selection if name in vars(selection) else found
     assert getattr(where, name) == value
+
+
+def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
+    """The flag alone means 3 %."""
+    assert of(pytester, "--fw-gate").gate == 0.03
+
+
+@pytest.mark.parametrize("text", ["0", "100%", "-1%", "abc", "", "nan", "5"])
+def test_a_share_lies_between_0_and_1(text: str) -> None:
+    """Five is neither 5 % nor 500 %: it is refused, and both ways to write a share are named."""
+    with pytest.raises(UsageError, match=r"is no share between 0 and 1; give 5% or 0\.05"):
+        options.share(text, "threshold")
+
+
+def test_launches_need_isolation(pytester: pytest.Pytester) -> None:
+    """A launch is a fresh process."""
+    with pytest.raises(UsageError, match="leave out one of them"):
+        of(pytester, "--fw-launches=2", "--fw-isolation=none")
+
+
+def test_a_marker_has_a_threshold_beside_its_selection() -> None:
+    """It selects nothing, and is a share like that of the command line."""
+    mark = marked(threshold="5%", sizes=8)
+    assert from_marker(mark) == Selection(sizes=(8,))
+    assert options.threshold_of(mark) == 0.05
+    assert options.threshold_of(marked()) is None
+    with pytest.raises(UsageError, match="threshold '2' is no share"):
+        options.threshold_of(marked(threshold=2))
 
 
 def test_every_option_is_among_those_tested() -> None:

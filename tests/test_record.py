@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from fakes import Fake, case_of, cell, operation
+from fakes import Fake, case_of, cell, entry, operation
 from pytest_benchmark.utils import safe_dumps
 
 from fwbench import record
@@ -105,13 +105,13 @@ def written(folder: Path, *lines: Any, name: str = "now.jsonl") -> Path:
 
 def test_a_journal_is_recovered_as_a_run(folder: Path) -> None:
     """The head and the entries come back as pytest-benchmark's JSON, in their order."""
-    entry = measured()["entry"]
-    path = written(folder, HEAD, entry, {"name": "second"})
+    first = measured()["entry"]
+    path = written(folder, HEAD, first, entry("second"))
     assert path.parent == folder
     assert record.recover(path) == {
         "machine_info": {"node": "here"},
         "version": "5.3.1",
-        "benchmarks": [json.loads(json.dumps(entry)), {"name": "second"}],
+        "benchmarks": [json.loads(json.dumps(first)), entry("second")],
     }
 
 
@@ -120,28 +120,32 @@ def test_a_journal_can_be_read_while_it_is_written(folder: Path) -> None:
     journal = Journal(folder, "now.jsonl")
     journal.append(HEAD)
     for count in (1, 2, 3):
-        journal.append({"name": f"record {count}"})
+        journal.append(entry(f"record {count}"))
         assert len(record.recover(journal.path)["benchmarks"]) == count
     journal.close()
 
 
-@pytest.mark.parametrize("kept", range(1, 17))
+#: The bytes of the last line of the journal of the next test.
+_LAST = json.dumps(entry("last")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("kept", range(1, len(_LAST)))
 def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, kept: int) -> None:
     """Whatever a crash left of the last line, the records before it are recovered."""
-    path = written(folder, HEAD, {"name": "first"}, {"name": "last"})
-    assert path.read_bytes().endswith(b'\n{"name": "last"}\n')
+    path = written(folder, HEAD, entry("first"), entry("last"))
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) - 17 + kept])
-    assert record.recover(path)["benchmarks"] == [{"name": "first"}]
+    assert whole.endswith(b"\n" + _LAST)
+    path.write_bytes(whole[: len(whole) - len(_LAST) + kept])
+    assert record.recover(path)["benchmarks"] == [entry("first")]
 
 
 def test_a_character_that_was_cut_in_two_is_left_out(folder: Path) -> None:
     """Names beyond ASCII are written so that a cut never makes the file unreadable."""
-    path = written(folder, HEAD, {"name": "first"}, {"name": "größe"})
+    path = written(folder, HEAD, entry("first"), entry("größe"))
     whole = path.read_bytes()
     for kept in range(len(whole) - 20, len(whole)):
         path.write_bytes(whole[:kept])
-        assert record.recover(path)["benchmarks"] == [{"name": "first"}]
+        assert record.recover(path)["benchmarks"] == [entry("first")]
 
 
 @pytest.mark.parametrize(
@@ -225,16 +229,16 @@ def test_a_journal_on_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch)
     """A line that cannot be written is an error; those before it stay, and closing is quiet."""
     journal = Journal(folder, "now.jsonl")
     journal.append(HEAD)
-    journal.append({"name": "first"})
+    journal.append(entry("first"))
     file = journal._file
     # Whatever is written to this device fails as on a full disk.
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         monkeypatch.setattr(journal, "_file", full)
         with pytest.raises(StorageError, match=r"cannot write to .*: No space left on device"):
-            journal.append({"name": "second"})
+            journal.append(entry("second"))
         journal.close()
         file.close()
-        assert record.recover(journal.path)["benchmarks"] == [{"name": "first"}]
+        assert record.recover(journal.path)["benchmarks"] == [entry("first")]
 
 
 # Files

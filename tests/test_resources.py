@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +17,10 @@ import pytest
 from fwbench.measure import resources
 from fwbench.measure.resources import (
     CpuClock,
+    CpuUse,
     GpuUse,
+    Neighbours,
+    cpu_use,
     gpu_use,
     peak_memory_bytes,
     reset_peak_memory,
@@ -112,6 +118,79 @@ def test_a_clock_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
         clock.start()
         found.append(clock.utilization(4.0, 1))
     assert found == [0.25, 1.0]
+
+
+def test_what_a_process_has_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User and system time together; switches that the kernel forced, and no others."""
+    usage = SimpleNamespace(ru_utime=1.5, ru_stime=0.25, ru_nivcsw=7, ru_nvcsw=100)
+    monkeypatch.setattr(resources.resource, "getrusage", lambda _: usage)
+    assert cpu_use() == CpuUse(1.75, 7)
+    assert cpu_use() - CpuUse(1.0, 4) == CpuUse(0.75, 3)
+
+
+def test_processor_time_is_that_of_all_threads() -> None:
+    """Of threads that have ended, too."""
+
+    def work() -> None:
+        while time.thread_time() < 0.05:
+            pass
+
+    before = cpu_use()
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (cpu_use() - before).cpu_s >= 0.09  # the kernel's two accounts differ by a little
+
+
+class Account:
+    """What the kernel says of all processors and of this process, one reading after the other."""
+
+    def __init__(self, *readings: dict[str, float]) -> None:
+        self._readings = iter(readings)
+        self._reading: dict[str, float] = {}
+
+    def perf_counter(self) -> float:
+        """The first that is asked for: it begins a reading."""
+        self._reading = next(self._readings)
+        return self._reading["wall"]
+
+    def process_time(self) -> float:
+        """Of this process."""
+        return self._reading["own"]
+
+    def cpu_times(self) -> Any:
+        """Of all processors."""
+        names = ("user", "system", "steal", "idle", "iowait", "guest")
+        return namedtuple("Times", names)(*(self._reading.get(name, 0.0) for name in names))
+
+
+_NEIGHBOURS: dict[str, tuple[dict[str, float], float | None]] = {
+    "nobody": ({"wall": 2.0, "own": 3.0, "user": 2.0, "system": 1.0}, 0.0),
+    "one processor": ({"wall": 2.0, "own": 2.0, "user": 4.0}, 1.0),
+    "another machine": ({"wall": 2.0, "own": 2.0, "user": 2.0, "steal": 1.0}, 0.5),
+    "nobody is idle": ({"wall": 2.0, "own": 0.0, "idle": 3.0, "iowait": 1.0}, 0.0),
+    "guests are counted once": ({"wall": 2.0, "own": 0.0, "user": 1.0, "guest": 1.0}, 0.5),
+    "coarser counting": ({"wall": 2.0, "own": 2.0, "user": 1.75}, 0.0),
+    "too short to be counted": ({"wall": 0.0625, "own": 0.0, "user": 1.0}, None),
+}
+
+
+@pytest.mark.parametrize(("used", "cpus"), _NEIGHBOURS.values(), ids=_NEIGHBOURS)
+def test_what_other_processes_kept_busy(
+    monkeypatch: pytest.MonkeyPatch, used: dict[str, float], cpus: float | None
+) -> None:
+    """Processors that were neither idle nor this process's, meanwhile alone; never less than 0."""
+    before = dict.fromkeys(used, 64.0)
+    account = Account(before, {name: 64.0 + value for name, value in used.items()})
+    monkeypatch.setattr(resources, "time", account)
+    monkeypatch.setattr(resources, "psutil", account)
+    neighbours = Neighbours()
+    assert neighbours.cpus is None
+    with neighbours:
+        pass
+    assert neighbours.cpus == cpus
 
 
 # GPU

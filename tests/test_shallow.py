@@ -1,4 +1,4 @@
-"""The measuring thread: one, with a stack of its own, that hands back what it is given."""
+"""A call at the foot of a stack: nothing below it, and all else as if it were made here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -21,16 +22,30 @@ def _depth() -> int:
     return depth
 
 
-def test_a_call_has_one_frame_below_it() -> None:
+def test_a_call_has_no_frame_below_it() -> None:
     """However deep the caller stands."""
-    assert shallow.call(_depth) == 2
+    assert shallow.call(_depth) == 1
     assert _depth() > 10
 
 
-def test_every_call_is_made_in_the_same_thread() -> None:
+def test_a_round_has_nothing_but_its_own_loop_below_it() -> None:
+    """pytest-benchmark's runner is the foot, whatever made it and whoever called that."""
+
+    def make_runner(function: Callable[[], object], calls: int) -> Callable[[int], list[object]]:
+        def runner(more: int) -> list[object]:
+            found = []
+            for _ in range(calls + more):
+                found.append(function())  # noqa: PERF401 (a comprehension would be a frame)
+            return found
+
+        return runner
+
+    assert shallow.rounds(make_runner)(_depth, 2)(1) == [2, 2, 2]
+
+
+def test_a_call_is_made_in_the_same_thread() -> None:
     """OpenMP keeps a team for each thread that computes."""
-    first, second = (shallow.call(threading.get_ident) for _ in range(2))
-    assert first == second != threading.get_ident()
+    assert shallow.call(threading.get_ident) == threading.get_ident()
 
 
 def test_context_variables_are_the_callers() -> None:
@@ -42,7 +57,7 @@ def test_context_variables_are_the_callers() -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_errors_are_the_callers(error: type[BaseException]) -> None:
-    """With the frames of the function that raised it, and the thread goes on."""
+    """With the frames of the function that raised it, and the next call is none the worse."""
 
     def fail() -> None:
         raise error("what was wrong")

@@ -49,8 +49,8 @@ def said(*records: dict[str, Any], skips: tuple[str, ...] = ()) -> str:
 def session(**changes: Any) -> Any:
     """What the header needs to know of a session."""
     options = SimpleNamespace(threads=2, isolation="process")
-    values = {"options": options, "manifests": {"fake": manifest()}, "absent": {}, **changes}
-    return SimpleNamespace(**values)
+    defaults = {"options": options, "manifests": {"fake": manifest()}, "absent": {}, "plan": None}
+    return SimpleNamespace(**{**defaults, **changes})
 
 
 def test_the_header_names_frameworks_devices_and_threads() -> None:

@@ -332,11 +332,12 @@ def test_toggles_reach_the_learner_and_the_record() -> None:
 
 @loops_and_steps
 @pytest.mark.parametrize("device", ["cpu", "gpu:0"])
-def test_every_step_is_made_in_the_scope_of_its_device(of: Any, device: str) -> None:
-    """Those of the check, of warm-up epochs and of rounds."""
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_step_is_made_in_the_scope_of_its_case(of: Any, device: str, dtype: str) -> None:
+    """Those of the check, of warm-up epochs and of rounds have its device and dtype."""
     framework = Trainer()
-    case(framework, of, device=device).measure()
-    assert {*framework.called} == {device}
+    case(framework, of, device=device, dtype=dtype).measure()
+    assert {*framework.called} == {(device, dtype)}
     assert framework.entered is None
 
 

@@ -117,7 +117,7 @@ name, execution, path, jobs = sys.argv[1:]
 framework, arrays, found = load(name, 1), np.load(path), {}
 for training, (batch, steps) in json.loads(jobs).items():
     x, y = arrays[f"{training}_x"], arrays[f"{training}_y"]
-    with framework.scope("cpu"):
+    with framework.scope("cpu", "float32"):
         job = Job(getattr(workloads, training), "cpu", execution, "float32", batch)
         learner = framework.learner(job)
         learner.reset(exact=True)

@@ -162,7 +162,7 @@ def test_loop(case: LoopCase, turn: int) -> None:
     """The case and the loop by hand, in turns."""
     if _BY_HAND[case.framework.name][0] != case.cell.execution:
         pytest.skip("written by hand for another execution")
-    # In the thread in which fwbench measures: its stack is as shallow as a script's.
+    # As fwbench measures: the stack is as shallow as a script's.
     by_hand = partial(shallow.call, partial(_by_hand_s, case))
     if turn:
         case.benchmark.extra_info["by_hand_s"] = by_hand()

@@ -18,6 +18,7 @@ from fwbench.frameworks.framework import Array, Framework, Run
 from fwbench.frameworks.manifest import Manifest
 from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
+from fwbench.measure.resources import Neighbours
 from fwbench.measure.warmup import WarmUp, warm_up
 from fwbench.workloads.operation import Operation
 
@@ -25,11 +26,6 @@ from fwbench.workloads.operation import Operation
 __tracebackhide__ = True
 
 _COTANGENT_SEED = 1
-
-
-def call_here(function: Callable[[], Any]) -> Any:
-    """Call a function in this thread, for :class:`Case`."""
-    return function()
 
 
 def _nobody(_: Any) -> None:
@@ -45,6 +41,9 @@ class Case:
         benchmark: pytest-benchmark's fixture.
     """
 
+    #: What stands for a launch: the smallest of its rounds.
+    statistic = "min"
+
     def __init__(
         self,
         cell: Cell,
@@ -53,7 +52,6 @@ class Case:
         clock: Clock,
         benchmark: BenchmarkFixture,
         warmup_s: float,
-        call: Callable[[Callable[[], Any]], Any] = call_here,
         tell: Callable[[Any], Any] = _nobody,
         cache: Path | None = None,
     ) -> None:
@@ -63,9 +61,9 @@ class Case:
         self._manifest = manifest
         self._clock = clock
         self._warmup_s = warmup_s
-        self._call = call
         self._tell = tell
         self._cache = cache
+        self._neighbours = Neighbours()
 
     def measure(self) -> Any:
         """Bind, verify, warm up and measure this case, and record what is known of it.
@@ -82,7 +80,7 @@ class Case:
             WrongTraining: the first losses differ from everyone's.
             Diverged: a loss became infinite or NaN.
         """
-        return self._call(self._measure)
+        return self._measure()
 
     def bind(self) -> Work:
         """Place the inputs on the device and build the zero-argument ``run``; untimed."""
@@ -90,7 +88,7 @@ class Case:
 
     def _measure(self) -> Any:
         benchmark = self.benchmark
-        with self._unused_on_failure(), self.framework.scope(self.cell.device):
+        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
             verified = work.verify(result)
@@ -98,7 +96,7 @@ class Case:
             warmup = WarmUp(0, 0.0, None)
             if benchmark.enabled:
                 warmup = warm_up(work.run, self._clock, self._warmup_s)
-        with self.framework.scope(self.cell.device):
+        with self.framework.scope(self.cell.device, self.cell.dtype), self._neighbours:
             returned = benchmark(work.run)
         self._record(
             {
@@ -126,6 +124,8 @@ class Case:
             self.benchmark.extra_info["fwbench"] = {
                 **record.facts(self.cell, self.framework, self._manifest),
                 **record.times(self.benchmark, self._clock),
+                "statistic": self.statistic,
+                "others_cpus": self._neighbours.cpus,
                 **found,
             }
 

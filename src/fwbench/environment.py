@@ -78,6 +78,17 @@ def cpu_model() -> str:
     return str(get_cpu_info().get("brand_raw") or platform.processor() or platform.machine())
 
 
+def _gpu_driver() -> str | None:
+    """The version of NVIDIA's driver; None where there is none."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except Exception:  # noqa: BLE001 (no driver, no permission: all the same)
+        return None
+
+
 def machine(cpu: str) -> dict[str, Any]:
     """The machine's facts, for ``fwbench doctor`` and for every stored run.
 
@@ -95,4 +106,5 @@ def machine(cpu: str) -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "os": platform.platform(),
         "python": platform.python_version(),
+        "gpu_driver": _gpu_driver(),
     }

@@ -4,6 +4,9 @@
 
     FwbenchError
      ├─ UsageError               asked for something that is not there (pytest exits with 4)
+     │   ├─ UnreadableRun        ... a file of results that cannot be read, or is none
+     │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
+     │   └─ TooFewLaunches       ... a comparison that could show nothing
      ├─ DeclarationError         a workload or a framework is declared wrongly
      ├─ FrameworkUnavailable     a framework that cannot be used here
      │   ├─ FrameworkMissing     ... because a package is not installed
@@ -16,6 +19,8 @@
      ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
      │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
+     ├─ ComparisonError          a launch of an A/B comparison could not be measured
+     ├─ InstallationError        a named environment could not be made or removed
      ├─ DataError                a data file is missing, cut off or not what it should be
      └─ StorageError             a file could not be written or read
 
@@ -34,6 +39,18 @@ class FwbenchError(Exception):
 
 class UsageError(FwbenchError):
     """The command line, a setting or a marker asks for something that is not there."""
+
+
+class UnreadableRun(UsageError):
+    """A file of results cannot be read, is cut off, or is not one."""
+
+
+class DifferentSettings(UsageError):
+    """Two runs differ in something that is not what is compared."""
+
+
+class TooFewLaunches(UsageError):
+    """So few launches that no change, however large, could be shown."""
 
 
 class DeclarationError(FwbenchError):
@@ -95,6 +112,14 @@ class IsolationError(FwbenchError):
 
 class WorkerDied(IsolationError):
     """A worker process ended, was ended, or did not answer in time."""
+
+
+class ComparisonError(FwbenchError):
+    """A launch of an A/B comparison could not be measured."""
+
+
+class InstallationError(FwbenchError):
+    """A named environment could not be made or removed."""
 
 
 class DataError(FwbenchError):

@@ -7,7 +7,7 @@ so that nothing is missing in silence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class Cell:
         schedule: how long to train.
         data: the data set as it was found.
         problem: why the session must not run if it has this cell; None if it may.
+        threshold: the smallest change that a gate is to care for, as a share; None for its own.
     """
 
     workload: Workload
@@ -55,6 +56,7 @@ class Cell:
     schedule: Schedule | None = None
     data: Found | None = None
     problem: str | None = None
+    threshold: float | None = None
 
     @property
     def id(self) -> str:
@@ -107,7 +109,10 @@ class Cell:
 
 
 def check(
-    selection: Selection, manifests: Mapping[str, Manifest], absent: Mapping[str, Absent]
+    selection: Selection,
+    manifests: Mapping[str, Manifest],
+    absent: Mapping[str, Absent],
+    apart: Container[str] = (),
 ) -> None:
     """Refuse a selection that names what is not there.
 
@@ -115,14 +120,16 @@ def check(
         selection: what is asked for.
         manifests: the frameworks that can be used, those asked for among them.
         absent: those that cannot.
+        apart: those of named environments. If one of them cannot be used, its cells say so and the
+            others run: what is compared are often environments, and one may have aged.
 
     Raises:
         UsageError: it does; the message names what is there.
     """
     for name in selection.frameworks or ():
-        if name in absent:
+        if name in absent and name not in apart:
             raise UsageError(f"framework {name!r} cannot be used here: {absent[name]}")
-        if name not in manifests:
+        if name not in manifests and name not in absent:
             raise unknown("framework", name, [*manifests, *absent])
     chosen = _chosen(selection, manifests)
     if not chosen:
@@ -167,12 +174,14 @@ class Asked:
         schedule: what is asked for over a preset's schedule.
         find: finds a data set, by name.
         verify_only: nothing will be timed, so the smallest size will do, in both directions.
+        threshold: of the marker.
     """
 
     toggles: toggles.Values = field(default_factory=dict)
     schedule: Callable[[Schedule], Schedule] = lambda preset: preset
     find: Callable[[str], Found] = generated
     verify_only: bool = False
+    threshold: float | None = None
 
 
 def cells(
@@ -220,7 +229,7 @@ def _side_by_side(
         for manifest in chosen[:1]:
             yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
         return
-    facts = {**facts, **_trained(workload, preset, facts["size"], more)}
+    facts |= {"threshold": more.threshold, **_trained(workload, preset, facts["size"], more)}
     for device, manifest in itertools.product(_devices(selection, chosen), chosen):
         if selection.devices is None and not manifest.has(device):
             continue

@@ -9,6 +9,27 @@ import pytest
 
 
 @pytest.hookspec
+def pytest_fwbench_launch(launch: int, launches: int, cases: int) -> None:
+    """A launch begins; only with ``--fw-launches``.
+
+    Args:
+        launch: counted from 0.
+        launches: how many there will be.
+        cases: how many cases it will measure.
+    """
+
+
+@pytest.hookspec
+def pytest_fwbench_launched(nodeid: str, entry: Mapping[str, Any] | None) -> None:
+    """A case has been measured in a launch; its report follows when all launches are over.
+
+    Args:
+        nodeid: of the case.
+        entry: pytest-benchmark's, of this launch alone; None if it failed or was skipped.
+    """
+
+
+@pytest.hookspec
 def pytest_fwbench_epoch(nodeid: str, epoch: Mapping[str, Any]) -> None:
     """A training loop has finished an epoch.
 

@@ -76,6 +76,11 @@ class Options:
         steps: at most so many batches an epoch; None for the preset's.
         toggles: the values asked for, by toggle.
         data: a folder to look for data sets in first.
+        launches: fresh processes for every case; None for one, in which cases keep their order.
+        seed: of the order of launches and cases; None for a new one each time.
+        gate: the smallest change to fail for, as a share; None for no gate.
+        fail_on: the verdicts of the gate that fail the session.
+        allow_different: the facts that may differ from the baseline's.
     """
 
     asked: Selection
@@ -90,15 +95,21 @@ class Options:
     steps: int | None
     toggles: toggles.Values
     data: Path | None
+    launches: int | None
+    seed: int | None
+    gate: float | None
+    fail_on: tuple[str, ...]
+    allow_different: tuple[str, ...]
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
         """From the command line and the ini file.
 
         Raises:
-            UsageError: a value has the wrong form; whether what is named exists is seen later.
+            UsageError: a value has the wrong form, or two do not go together; whether what is
+                named exists is seen later.
         """
-        return cls(
+        options = cls(
             asked=Selection(**{n: config.getoption(_DEST[n]) for n in _SELECTORS}),
             configured=Selection(**{n: _ini(config, n) for n in _SELECTORS}),
             **{
@@ -106,6 +117,12 @@ class Options:
                 "toggles": _united(_setting(config, "toggles")),
             },
         )
+        if options.launches is not None and options.isolation == "none":
+            raise UsageError(
+                "--fw-launches measures in fresh processes, and --fw-isolation=none in this one: "
+                "leave out one of them"
+            )
+        return options
 
     def selection(self, marker: Selection) -> Selection:
         """What a test with this marker is to measure."""
@@ -234,6 +251,22 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
     return value
 
 
+def share(text: str, what: str = "share") -> float:
+    """A share between 0 and 1: ``"3%"`` or ``"0.03"``.
+
+    Raises:
+        UsageError: something else.
+    """
+    number = text.strip()
+    try:
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:  # NaN is not, either
+        raise UsageError(f"{what} {text!r} is no share between 0 and 1; give 5% or 0.05")
+    return value
+
+
 def isolation(text: str) -> str:
     """An isolation.
 
@@ -259,6 +292,7 @@ class _Option:
     help: str
     default: Callable[[], Any] = lambda: None
     repeated: bool = False  # given several times, or in an ini file several in a row
+    alone: str | None = None  # what is meant where the flag has no value; None: it needs one
 
     @property
     def dest(self) -> str:
@@ -363,6 +397,42 @@ _SETTINGS: Mapping[str, _Option] = {
         "FOLDER",
         "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
     ),
+    "launches": _Option(
+        "--fw-launches",
+        lambda text: positive(text, "number of launches"),
+        "N",
+        "measure every case in N fresh processes, in shuffled order (default: in one, in order)",
+    ),
+    "seed": _Option(
+        "--fw-seed",
+        lambda text: natural(text, "seed"),
+        "N",
+        "of the order of cases within launches (default: a new one, which is printed)",
+    ),
+    "gate": _Option(
+        "--fw-gate",
+        lambda text: share(text, "threshold"),
+        "THRESHOLD",
+        "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
+        "what fwbench baseline set), by THRESHOLD or more (default: 3%%); needs --fw-launches 5",
+        alone="3%",
+    ),
+    "fail_on": _Option(
+        "--fw-fail-on",
+        names,
+        "VERDICTS",
+        "verdicts of the gate that fail the session: regressed, missing, inconclusive "
+        "(default: regressed,missing)",
+        lambda: ("regressed", "missing"),
+    ),
+    "allow_different": _Option(
+        "--fw-allow-different",
+        names,
+        "FACTS",
+        "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
+        "data, schedule (default: nothing)",
+        tuple,
+    ),
 }
 
 _DEST = {name: option.dest for name, option in {**_SELECTORS, **_SETTINGS}.items()}
@@ -377,6 +447,8 @@ def add_to(parser: pytest.Parser) -> None:
             dest=option.dest,
             type=_refusing(option),
             action="append" if option.repeated else "store",
+            nargs=None if option.alone is None else "?",
+            const=option.alone,
             metavar=option.metavar,
             help=option.help,
         )
@@ -409,6 +481,12 @@ def _ini(config: pytest.Config, name: str) -> Any:
         raise UsageError(f"ini setting {option.dest}: {error}") from None
 
 
+def has_gate(config: pytest.Config) -> bool:
+    """Whether there is a gate; without a look at any other option."""
+    dest = _DEST["gate"]
+    return config.getoption(dest) is not None or bool(config.getini(dest))
+
+
 def _setting(config: pytest.Config, name: str) -> Any:
     given = config.getoption(_DEST[name])
     if given is None:
@@ -424,18 +502,33 @@ def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:
     return values
 
 
+#: The marker's keyword that selects nothing.
+_THRESHOLD = "threshold"
+
+
 def from_marker(mark: pytest.Mark) -> Selection:
     """What ``@pytest.mark.fwbench(..., sizes=(8, 64))`` selects for its test.
 
     Raises:
         UsageError: an unknown keyword.
     """
-    for name in mark.kwargs:
+    given = {name: value for name, value in mark.kwargs.items() if name != _THRESHOLD}
+    for name in given:
         if name not in _SELECTORS:
-            raise unknown("keyword of the marker fwbench", name, _SELECTORS)
+            raise unknown("keyword of the marker fwbench", name, (*_SELECTORS, _THRESHOLD))
     return Selection(
-        **{name: _SELECTORS[name].parse(_as_text(value)) for name, value in mark.kwargs.items()}
+        **{name: _SELECTORS[name].parse(_as_text(value)) for name, value in given.items()}
     )
+
+
+def threshold_of(mark: pytest.Mark) -> float | None:
+    """The smallest change that a gate is to care for in the tests of a marker, as a share.
+
+    Raises:
+        UsageError: it is no share.
+    """
+    given = mark.kwargs.get(_THRESHOLD)
+    return None if given is None else share(str(given), _THRESHOLD)
 
 
 def _as_text(value: Any) -> str:

@@ -31,14 +31,20 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(trylast=True)  # when pytest-benchmark's session is there
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker; with a gate begin at once, so that a session without cases fails it."""
     config.addinivalue_line(
         "markers",
-        "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes): "
-        "measure the operations in every cell of fwbench's grid; the keywords are defaults that "
-        "the command line overrides.",
+        "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
+        "threshold): measure the operations in every cell of fwbench's grid; the keywords are "
+        "defaults that the command line overrides; threshold is the smallest change, as a share, "
+        "that --fw-gate and fwbench ab care for here.",
     )
+    if options.has_gate(config):
+        from fwbench.hooks import begin
+
+        begin(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

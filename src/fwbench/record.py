@@ -12,7 +12,6 @@ import errno
 import json
 import os
 import pstats
-import statistics
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
 from pytest_benchmark.utils import safe_dumps
 
+from fwbench import launches
 from fwbench.errors import StorageError
 from fwbench.frameworks.framework import Framework
 from fwbench.frameworks.manifest import Manifest
@@ -47,6 +47,7 @@ def facts(cell: Cell, framework: Framework, manifest: Manifest) -> dict[str, Any
         "framework_version": framework.version,
         "device_name": manifest.device(cell.device).model,
         "threads": framework.threads(),
+        "threshold": cell.threshold,
         "toggles": {
             **framework.toggles(),
             **_variables(framework.variables),
@@ -64,12 +65,9 @@ def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
 
 
 def times(benchmark: BenchmarkFixture, clock: Clock) -> dict[str, float]:
-    """Dispatch and completion time of a call: medians over the rounds just measured."""
-    rounds_s = benchmark.stats.stats.data
-    return {
-        "dispatch_s": clock.dispatch_s(rounds_s, benchmark.stats.iterations),
-        "completion_s": statistics.median(rounds_s),
-    }
+    """What the rounds just measured say, and how busy the machine was (its load over a minute)."""
+    load, _, _ = os.getloadavg()
+    return {**clock.facts(benchmark.stats.stats.data, benchmark.stats.iterations), "load": load}
 
 
 def of(benchmark: BenchmarkFixture) -> dict[str, Any] | None:
@@ -192,12 +190,24 @@ def recover(journal: Path) -> dict[str, Any]:
     if not parsed or not isinstance(parsed[0], dict) or "fwbench_journal" not in parsed[0]:
         raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
     head, *entries = parsed
-    if not all(isinstance(entry, dict) for entry in entries):
+    if not all(_is_entry(entry) for entry in entries):
         raise StorageError(f"{journal} is not a journal of fwbench: a line of it is no record")
     if not entries:
         raise StorageError(f"{journal} has no record: the session ended before a case did")
     del head["fwbench_journal"]
-    return {**head, "benchmarks": entries}
+    return {**head, "benchmarks": [_complete(entry) for entry in launches.gather(entries)]}
+
+
+def _is_entry(line: Any) -> bool:
+    return isinstance(line, dict) and "fullname" in line
+
+
+def _complete(entry: launches.Entry) -> dict[str, Any]:
+    """An entry with all statistics, which one that was merged from launches has not."""
+    if "launches" not in entry.get("extra_info", {}).get("fwbench", {}):
+        return dict(entry)
+    complete = restore({"entry": entry, "cprofile": None}).as_dict(include_data=True)
+    return {**entry, "stats": complete["stats"]}
 
 
 def check_writable(path: Path) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,11 +18,13 @@ import pytest
 
 from fwbench import frameworks, grid
 from fwbench.environment import cpu_model, thread_variables
+from fwbench.environments import Environments, framework_of
 from fwbench.errors import FrameworkUnavailable, FwbenchError, UsageError, unknown
 from fwbench.frameworks import Absent, Framework, Manifest
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.isolation.workers import describe
-from fwbench.options import Options, Selection, from_marker
+from fwbench.launches import Plan
+from fwbench.options import Options, Selection, from_marker, threshold_of
 from fwbench.toggles import TOGGLES
 from fwbench.workloads import data
 from fwbench.workloads.operation import Operation
@@ -44,6 +48,8 @@ class Session:
 
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
+        environments: the named ones of the project.
+        interpreter_of: which interpreter has a framework, by the framework's name.
         manifests: the frameworks that were asked and can be used.
         absent: those that cannot.
         problem: why nothing may run; kept, because pytest would take an error raised while it
@@ -52,6 +58,8 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self.environments = Environments(config.rootpath)
+        self.interpreter_of = functools.cache(self.environments.interpreter_of)
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
         self.problem: UsageError | None = None
@@ -70,6 +78,15 @@ class Session:
         """Whether this process leaves frameworks to workers."""
         return self.options.isolation == "process" and not self.in_worker
 
+    @functools.cached_property
+    def plan(self) -> Plan | None:
+        """The launches; None if cases are measured once, in their order, or not at all."""
+        if self.options.launches is None or self.verify_only:
+            return None
+        seed = self.options.seed
+        # Short enough to be typed.
+        return Plan(self.options.launches, random.randrange(10**6) if seed is None else seed)  # noqa: S311
+
     @property
     def verify_only(self) -> bool:
         """Whether pytest-benchmark is disabled, so that nothing will be timed."""
@@ -86,7 +103,7 @@ class Session:
                 self._ask(selection)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_asked()
-            asked = self._asked()
+            asked = replace(self._asked(), threshold=threshold_of(mark))
             return list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
         except UsageError as error:
             self.problem = error
@@ -124,46 +141,68 @@ class Session:
         Raises:
             FrameworkUnavailable: it cannot be.
         """
-        return frameworks.load(name, self.options.threads)
+        return frameworks.load(framework_of(name), self.options.threads)
 
     def _check_asked(self) -> None:
         """Refuse what the user asked for in vain; what a marker asks for in vain is skipped."""
         asked = self.options.asked.over(self.options.configured)
         if asked != Selection() or not self.manifests:
             self._ask(asked)
-            grid.check(asked, self.manifests, self.absent)
+            apart = {name for name in self.absent if self.environments.of(name) is not None}
+            grid.check(asked, self.manifests, self.absent, apart)
 
     def _ask(self, selection: Selection) -> None:
         """Have the manifests of the frameworks that a selection is about."""
         known = frameworks.registry()
         for name in selection.frameworks or known:
-            if name not in known:
-                raise unknown("framework", name, known)
+            if name not in known and not self._is_elsewhere(name):
+                raise unknown("framework", name, [*known, *self.environments.references()])
         asked = {*self.manifests, *self.absent}
         names = [name for name in selection.frameworks or known if name not in asked]
         if not names:
             return
         answers = self._answers(names)
         for name in names:
-            answer = answers[name]
+            answer = self._remedied(answers[name])
             if isinstance(answer, Manifest):
                 self.manifests[name] = answer
             else:
                 self.absent[name] = answer
 
+    def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
+        """What to do about a framework that its environment no longer has is done there."""
+        environment = self.environments.of(answer.name)
+        if isinstance(answer, Absent) and environment is not None and self.isolated:
+            remedy = f"make it anew: fwbench env remove {environment.name}, then fwbench env add"
+            return replace(answer, remedy=remedy)
+        return answer
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether a framework is, or once was, in a named environment."""
+        environment = self.environments.of(name)
+        # Of a name with a label its worker knows; of one without, the environment is the framework.
+        return environment is not None and ("@" in name or name in environment.frameworks)
+
     def _answers(self, names: list[str]) -> dict[str, Manifest | Absent]:
+        threads = self.options.threads
         if not self.isolated:
             return {name: self._describe_here(name) for name in names}
-        cache = ManifestCache(getattr(self._config, "cache", None), self.options.threads)
-        cached = {name: manifest for name in names if (manifest := cache.get(name))}
-        asked = describe([name for name in names if name not in cached], self.options.threads)
+        cache = ManifestCache(getattr(self._config, "cache", None), threads, self.environments)
+        cached = {name: answer for name in names if (answer := cache.get(name))}
+        unknown_yet = [name for name in names if name not in cached]
+        asked = describe(unknown_yet, threads, self.interpreter_of)
         for answer in asked.values():
-            if isinstance(answer, Manifest):
-                cache.put(answer)
+            cache.put(answer)
         return {**cached, **asked}
 
     def _describe_here(self, name: str) -> Manifest | Absent:
         os.environ.update(thread_variables(self.options.threads))
+        if self.environments.of(name) is not None:
+            return Absent(
+                name,
+                "in an environment of its own",
+                "it needs --fw-isolation=process (the default)",
+            )
         try:
             return Manifest.of(self.framework(name), cpu_model())
         except FrameworkUnavailable as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,26 +19,37 @@ from fwbench.errors import StorageError
 from fwbench.grid import Cell
 from fwbench.report import training
 from fwbench.session import CELL, Session, benchmark_session
+from fwbench.unmeasured import Unmeasured
 
 
 class Store:
-    """The hooks through which records reach the disk."""
+    """The hooks through which records reach the disk.
 
-    def __init__(self, config: pytest.Config, session: Session) -> None:
+    Attributes:
+        gate: what the gate says of this session, to be stored with it.
+    """
+
+    def __init__(self, config: pytest.Config, session: Session, unmeasured: Unmeasured) -> None:
         self.config = config
         self.session = session
+        self.unmeasured = unmeasured
+        self.tests: pytest.Session | None = None
+        self.gate: dict[str, Any] | None = None
         self.benchmarks = benchmark_session(config)
         self.journal: record.Journal | None = None
         self.problems: list[str] = []
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
         """Find out before the first measurement whether its record can be kept, and compared.
 
         Raises:
             UsageError: the file of ``--benchmark-json`` cannot be written, or what is to be
                 compared was measured on generated data and this on real, or the other way round.
         """
+        self.tests = session  # to be asked in the end whether tests failed
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
@@ -71,12 +83,22 @@ class Store:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append the record that a report brought to the journal."""
         measured = getattr(report, "fwbench", None)
-        if measured is None or self.problems:
+        # The launches of a case have come one by one.
+        if measured is not None and self.session.plan is None:
+            self._append(measured["entry"])
+
+    def pytest_fwbench_launched(self, entry: Mapping[str, Any] | None) -> None:
+        """Append the record of a launch."""
+        if entry is not None:
+            self._append(entry)
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self.problems:
             return
         try:
             if self.journal is None:
                 self.journal = self._begin_journal()
-            self.journal.append(measured["entry"])
+            self.journal.append(entry)
         except StorageError as error:
             self.problems.append(
                 f"{error}; should this session crash, records are lost from here on"
@@ -98,7 +120,7 @@ class Store:
                 "commit_info": commit_info,
                 "datetime": now.isoformat(),
                 "version": benchmark_version,
-                "fwbench": self._surroundings(),
+                "fwbench": self.surroundings(),
             }
         )
         return journal
@@ -106,21 +128,37 @@ class Store:
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
         output_json["fwbench"] = {
-            **self._surroundings(),
+            **self.surroundings(),
+            "outcome": self._outcome(),
+            "gate": self.gate,
             "loss_curves": training.loss_curves(output_json["benchmarks"]),
             "break_even": training.break_even(output_json["benchmarks"]),
         }
 
-    def _surroundings(self) -> dict[str, Any]:
-        options = self.session.options
+    def surroundings(self) -> dict[str, Any]:
+        """What is known of the session beside its records."""
+        options, plan = self.session.options, self.session.plan
         return {
             "version": __version__,
             "schema": record.SCHEMA,
             "machine": environment.machine(self._cpu_model()),
             "threads": options.threads,
             "isolation": options.isolation,
+            "arguments": [str(one) for one in self.config.invocation_params.args],
+            "launches": None if plan is None else dataclasses.asdict(plan),
             "frameworks": {n: m.to_json() for n, m in self.session.manifests.items()},
             "absent": {name: str(why) for name, why in self.session.absent.items()},
+            "missing": self.unmeasured.to_json(),
+        }
+
+    def _outcome(self) -> dict[str, Any] | None:
+        """Whether the session ended well. What a crash leaves in the journal says nothing of it."""
+        if self.tests is None:
+            return None
+        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        return {
+            "failed": self.tests.testsfailed,
+            "interrupted": self.tests.exitstatus not in ended,
         }
 
     def _cpu_model(self) -> str:

@@ -212,11 +212,13 @@ class LoaderCase(TrainingCase):
 
 
 class LoopCase(TrainingCase):
-    """A training loop: a round is an epoch."""
+    """A training loop: a round is an epoch, and the median epoch stands for a launch."""
+
+    statistic = "median"
 
     def _measure(self) -> None:
         benchmark, schedule, device = self.benchmark, self.schedule, self.cell.device
-        with self._unused_on_failure(), self.framework.scope(device):
+        with self._unused_on_failure(), self.framework.scope(device, self.cell.dtype):
             data = self.data()
             memory_known = reset_peak_memory()
             memory_before_bytes = peak_memory_bytes()
@@ -235,7 +237,7 @@ class LoopCase(TrainingCase):
                 timed_s=lambda: benchmark.stats.stats.data if benchmark.stats else (),
                 tell=self._tell_of,
             )
-        with self.framework.scope(device):
+        with self.framework.scope(device, self.cell.dtype), self._neighbours:
             benchmark.pedantic(
                 epochs.round,
                 setup=epochs.prepare,

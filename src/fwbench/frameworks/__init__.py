@@ -45,15 +45,18 @@ def load(name: str, threads: int) -> Framework:
     """Import a framework into this process and have it compute with ``threads`` threads.
 
     Args:
-        name: a name of :func:`registry`.
+        name: of the framework.
         threads: the same for every framework of a session.
 
     Raises:
-        FrameworkMissing: a package that it needs is not installed.
+        FrameworkMissing: nobody names it, or a package that it needs is not installed.
         FrameworkBroken: it is installed, and importing or starting it fails, or it computes with
             another number of threads.
     """
-    framework = _start(registry()[name], threads)
+    point = registry().get(name)
+    if point is None:
+        raise FrameworkMissing(f"no package that is installed there names a framework {name!r}")
+    framework = _start(point, threads)
     found = framework.threads()
     if found not in (threads, None):
         raise FrameworkBroken(

@@ -94,8 +94,13 @@ class Framework(ABC):
         """
         return (Device("cpu", cpu_model),)
 
-    def scope(self, device: str) -> AbstractContextManager[Any]:
-        """A context in which work is placed on ``device``; entered around a whole case."""
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        """A context in which work is placed on ``device``; entered around a whole case.
+
+        Args:
+            device: where to.
+            dtype: of the case, for a framework that has to be told of it.
+        """
         return nullcontext()
 
     @abstractmethod

@@ -6,7 +6,8 @@ import inspect
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fwbench.errors import FrameworkUnavailable
+from fwbench.environments import framework_of
+from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks.framework import Device, Framework
 
 
@@ -15,7 +16,7 @@ class Manifest:
     """A framework that can be used here.
 
     Attributes:
-        name: as ``--fw`` takes it.
+        name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
         version: of the framework.
         devices: every device, the CPU first.
         executions: every execution, in the order to show them.
@@ -90,6 +91,11 @@ class Manifest:
             tuples[gaps] = tuple(tuple(gap) for gap in values[gaps])
         return cls(**tuples)
 
+    @property
+    def framework(self) -> str:
+        """Its name, wherever it is installed."""
+        return framework_of(self.name)
+
     def device(self, name: str) -> Device:
         """The device of that name.
 
@@ -121,16 +127,18 @@ class Absent:
         name: as ``--fw`` takes it.
         reason: what was found.
         remedy: what to do about it.
+        missing: whether a package is not installed, which stays so until one is.
     """
 
     name: str
     reason: str
     remedy: str
+    missing: bool = False
 
     @classmethod
     def because(cls, name: str, error: FrameworkUnavailable) -> Absent:
         """From the error that loading it raised."""
-        return cls(name, error.reason, error.remedy)
+        return cls(name, error.reason, error.remedy, isinstance(error, FrameworkMissing))
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason

@@ -42,6 +42,10 @@ except ModuleNotFoundError as error:
         ) from None
     raise
 
+# With SciPy installed, every array that is made asks for a namespace that SciPy has deprecated, and
+# warns: that would be in the times of creation. fwbench makes none of SciPy's sparse matrices.
+mx.nd.utils.spsp = None
+
 
 class _Block(mx.gluon.HybridBlock):  # type: ignore[misc]
     """An implementation as a block, so that MXNet compiles it into one cached operator."""
@@ -111,7 +115,7 @@ class MXNet(Framework):
         gpus = (Device(f"gpu:{i}", "NVIDIA GPU") for i in range(mx.context.num_gpus()))
         return (*super().devices(cpu_model), *gpus)
 
-    def scope(self, device: str) -> Any:
+    def scope(self, device: str, dtype: str) -> Any:
         """The context in which operators without inputs run."""
         return _context(device)
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
-from mxnet.gluon.data import dataloader
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
@@ -88,34 +83,16 @@ _OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] =
 }
 
 
-@contextmanager
-def _signals_of_the_main_thread() -> Iterator[None]:
-    """Keep Gluon from setting a handler where only a main thread may.
-
-    It has the processes that load data ignore Ctrl-C. A worker of fwbench measures in a thread of
-    its own, and Ctrl-C never reaches it nor its processes.
-    """
-    if threading.current_thread() is threading.main_thread():
-        yield
-        return
-    dataloader.signal = SimpleNamespace(SIGINT=None, SIG_IGN=None, signal=lambda *_: None)
-    try:
-        yield
-    finally:
-        dataloader.signal = signal
-
-
 class _Batches(Loader):
     def __init__(self, job: Job, context: Any, arrays: Batch, steps: int) -> None:
         self._context = context
         self._order = Order(steps * job.batch)
-        with _signals_of_the_main_thread():
-            self._loader = gluon.data.DataLoader(
-                gluon.data.ArrayDataset(*arrays),
-                batch_size=job.batch,
-                sampler=self._order,
-                num_workers=job.workers,
-            )
+        self._loader = gluon.data.DataLoader(
+            gluon.data.ArrayDataset(*arrays),
+            batch_size=job.batch,
+            sampler=self._order,
+            num_workers=job.workers,
+        )
 
     def set_order(self, order: NDArray[Any]) -> None:
         self._order.indices = order.tolist()

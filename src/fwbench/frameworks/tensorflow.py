@@ -90,7 +90,7 @@ class TensorFlow(Framework):
             ),
         )
 
-    def scope(self, device: str) -> AbstractContextManager[Any]:
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
         """``tf.device``, where there is a choice: it costs every eager call 0.3 us."""
         context: AbstractContextManager[Any] = tf.device(device) if self._gpus else nullcontext()
         return context

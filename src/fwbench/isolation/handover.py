@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import pickle
 import sys
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -46,20 +47,26 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "htmlpath": None,
     "json_report": False,
     "report_log": None,
+    "fw_launches": None,
+    "fw_gate": None,
     "reruns": None,
 }
 
 
-def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) -> dict[str, Any]:
+def worker_session(
+    config: pytest.Config, files: list[str], manifest: Manifest, interpreter: str
+) -> dict[str, Any]:
     """The session of the worker of one framework, as values that JSON has.
 
     Args:
         config: the parent's.
         files: the test files with its cases.
         manifest: of the framework, as the parent knows it.
+        interpreter: the worker's.
 
     Returns:
-        ``options`` (packed), ``files``, ``path`` (the parent's ``sys.path``) and ``manifest``.
+        ``options`` (packed), ``files``, ``path`` (what comes first in ``sys.path``) and
+        ``manifest``.
     """
     options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
@@ -76,9 +83,38 @@ def worker_session(config: pytest.Config, files: list[str], manifest: Manifest) 
     return {
         "options": _packed(options),
         "files": files,
-        "path": sys.path,
+        "path": sys.path if interpreter == sys.executable else _of_project(config.rootpath),
         "manifest": manifest.to_json(),
     }
+
+
+def _of_project(root: Path) -> list[str]:
+    """What of ``sys.path`` is the project's, and not this interpreter's."""
+    return [
+        entry
+        for entry in sys.path
+        if Path(entry).is_relative_to(root) and not Path(entry).is_relative_to(sys.prefix)
+    ]
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles what another version of Python can read."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Paths by name: the module that has their class has moved from version to version."""
+        if isinstance(value, PurePath):
+            return _path, (str(value),)
+        return NotImplemented
+
+
+def _path(text: str) -> Path:
+    return Path(text)
+
+
+def _pickled(value: Any) -> bytes:
+    written = io.BytesIO()
+    _Pickler(written).dump(value)
+    return written.getvalue()
 
 
 def _packed(options: dict[str, Any]) -> dict[str, str]:
@@ -86,7 +122,7 @@ def _packed(options: dict[str, Any]) -> dict[str, str]:
     packed = {}
     for name, value in options.items():
         with suppress(Exception):  # an option may be anything, and fail in any way
-            packed[name] = base64.b64encode(pickle.dumps(value)).decode()
+            packed[name] = base64.b64encode(_pickled(value)).decode()
     return packed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -51,13 +51,16 @@ class IsolatedRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Know in which order the cases come."""
+        self.follow(cases_of(session))
+
+    def follow(self, cases: Sequence[pytest.Item]) -> None:
         """Know which case each worker gets next: it decides which of its fixtures stay."""
         latest: dict[Spec, str] = {}
-        for item in reversed(session.items):
-            if _is_for_worker(item):
-                worker = _worker_of(item)
-                self.following[item.nodeid] = latest.get(worker)
-                latest[worker] = item.nodeid
+        for item in reversed(cases):
+            worker = self._worker_of(item)
+            self.following[item.nodeid] = latest.get(worker)
+            latest[worker] = item.nodeid
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
@@ -65,12 +68,24 @@ class IsolatedRunner:
         if not _is_for_worker(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for report in self._reports(item):
+        for report in self.reports(item):
+            self.keep(report)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
-    def _reports(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+    def keep(self, report: pytest.TestReport) -> None:
+        """Give pytest-benchmark the record that a report has brought."""
+        measured = getattr(report, "fwbench", None)
+        if measured is not None:
+            benchmark_session(self.config).benchmarks.append(record.restore(measured))
+
+    def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
+        """The reports of a case, as they come."""
+        return self.run(item)
+
+    def run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+        """Run a case in its worker and give its reports as they come."""
         if self.workers is None:
             self.workers = Workers(
                 partial(self._worker_session, item.session),
@@ -80,7 +95,7 @@ class IsolatedRunner:
         when = "call"
         try:
             for kind, values in self.workers.run(
-                _worker_of(item),
+                self._worker_of(item),
                 item.nodeid,
                 self.following[item.nodeid],
                 self.session.options.timeout_s,
@@ -109,23 +124,24 @@ class IsolatedRunner:
 
     def _worker_session(self, session: pytest.Session, worker: Spec) -> dict[str, Any]:
         files = {
-            str(item.path): None
-            for item in session.items
-            if _is_for_worker(item) and _worker_of(item) == worker
+            str(item.path): None for item in cases_of(session) if self._worker_of(item) == worker
         }
         manifest = self.session.manifests[worker.framework]
-        return handover.worker_session(self.config, list(files), manifest)
+        return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
+
+    def _worker_of(self, item: pytest.Item) -> Spec:
+        """Which worker an item is for: toggles of a process need one of their own."""
+        cell = item.stash[CELL]
+        return Spec(
+            cell.framework,
+            tuple(cell.environment.items()),
+            self.session.interpreter_of(cell.framework),
+        )
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:
         if isinstance(values["longrepr"], list):
             values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
-        report: pytest.TestReport = self.config.hook.pytest_report_from_serializable(
-            config=self.config, data=values
-        )
-        measured = getattr(report, "fwbench", None)
-        if measured is not None:
-            benchmark_session(self.config).benchmarks.append(record.restore(measured))
-        return report
+        return self.config.hook.pytest_report_from_serializable(config=self.config, data=values)
 
     def _warn(self, values: dict[str, Any]) -> None:
         """Hand on a worker's warning as if it had been raised here."""
@@ -164,12 +180,11 @@ class IsolatedRunner:
             self.workers.kill()
 
 
+def cases_of(session: pytest.Session) -> list[pytest.Item]:
+    """The items that workers run."""
+    return [item for item in session.items if _is_for_worker(item)]
+
+
 def _is_for_worker(item: pytest.Item) -> bool:
     """Whether an item is a case, and not one that would only be skipped."""
     return CELL in item.stash and item.get_closest_marker("skip") is None
-
-
-def _worker_of(item: pytest.Item) -> Spec:
-    """Which worker an item is for: toggles of a process need one of their own."""
-    cell = item.stash[CELL]
-    return Spec(cell.framework, tuple(cell.environment.items()))

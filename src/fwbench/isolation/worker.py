@@ -9,8 +9,8 @@ Messages have a kind and values:
 ====================================  ============================================================
 from the worker                       meaning
 ====================================  ============================================================
-``("loaded",)``                       the framework is imported
-``("unavailable", reason, remedy)``   it cannot be
+``("loaded", version)``               the framework is imported, by that version of fwbench
+``("unavailable", why, what, bool)``  it cannot be: reason, remedy, whether a package is missing
 ``("manifest", values)``              answer to ``describe``
 ``("report", values)``                a test report, serialised
 ``("epoch", values)``                 a training loop has finished an epoch
@@ -45,7 +45,9 @@ from typing import Any
 import pytest
 from _pytest.config import Config
 
-from fwbench.errors import FrameworkUnavailable
+from fwbench import __version__
+from fwbench.environments import framework_of
+from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks import Manifest, load
 from fwbench.isolation import handover
 from fwbench.isolation.channel import Channel
@@ -77,11 +79,12 @@ def _end_with_parent() -> None:
 
 def _serve(channel: Channel, name: str, threads: int) -> None:
     try:
-        framework = load(name, threads)
+        framework = load(framework_of(name), threads)
     except FrameworkUnavailable as error:
-        channel.send("unavailable", error.reason, error.remedy)
+        missing = isinstance(error, FrameworkMissing)
+        channel.send("unavailable", error.reason, error.remedy, missing)
         return
-    channel.send("loaded")
+    channel.send("loaded", __version__)
     kind, *values = channel.receive()
     if kind == "describe":
         from fwbench.environment import cpu_model
@@ -92,7 +95,8 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
 
 
 def _run_session(channel: Channel, session: dict[str, Any]) -> None:
-    sys.path[:] = session["path"]
+    path = session["path"]
+    sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
     config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
     config.pluginmanager.register(Worker(channel, config), "fwbench-worker")

@@ -9,13 +9,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Pipe
 from typing import Any, NamedTuple
 
+from fwbench import __version__
 from fwbench.environment import thread_variables
-from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
+from fwbench.errors import (
+    FrameworkBroken,
+    FrameworkMissing,
+    FrameworkUnavailable,
+    IsolationError,
+    WorkerDied,
+)
 from fwbench.frameworks.manifest import Absent, Manifest
 from fwbench.isolation.channel import Channel
 
@@ -45,10 +53,12 @@ class Spec(NamedTuple):
     Attributes:
         framework: what it loads.
         environment: environment variables, and their values, that are set before it does.
+        interpreter: what runs it.
     """
 
     framework: str
     environment: tuple[tuple[str, str], ...] = ()
+    interpreter: str = sys.executable
 
 
 class WorkerProcess:
@@ -69,7 +79,12 @@ class WorkerProcess:
         self._process = subprocess.Popen(
             [
                 # -P: a torch.py in the current folder is not PyTorch.
-                *(sys.executable, "-P", "-c", "from fwbench.isolation.worker import main; main()"),
+                *(
+                    spec.interpreter,
+                    "-P",
+                    "-c",
+                    "from fwbench.isolation.worker import main; main()",
+                ),
                 *(str(theirs.fileno()), spec.framework, str(threads)),
             ],
             env={**os.environ, **thread_variables(threads), **dict(spec.environment)},
@@ -121,7 +136,8 @@ class WorkerProcess:
         """Wait until the framework is imported.
 
         Raises:
-            FrameworkUnavailable: it cannot be.
+            FrameworkUnavailable: it cannot be, or the environment that it is in has another
+                fwbench, which would measure otherwise.
             WorkerDied: the worker died of it.
         """
         kind, *arguments = self.receive(
@@ -129,7 +145,13 @@ class WorkerProcess:
             f"did not import it within {_START_TIMEOUT_S:g} s",
         )
         if kind == "unavailable":
-            raise FrameworkUnavailable(*arguments)
+            *why, missing = arguments
+            raise (FrameworkMissing if missing else FrameworkUnavailable)(*why)
+        if arguments != [__version__]:
+            raise FrameworkBroken(
+                f"its environment has fwbench {' '.join(arguments)}, and this is {__version__}",
+                "make it anew: fwbench env remove, then fwbench env add",
+            )
 
     def mark(self) -> None:
         """Begin a new case: the tail of the output begins here."""
@@ -201,16 +223,30 @@ def _ending(status: int | None) -> str:
     return f"was ended by {name}"
 
 
-def describe(names: list[str], threads: int) -> dict[str, Manifest | Absent]:
+def describe(
+    names: Sequence[str],
+    threads: int,
+    interpreter_of: Callable[[str], str] = lambda _: sys.executable,
+) -> dict[str, Manifest | Absent]:
     """Ask frameworks what they are and have, each in a process of its own, all at once.
 
     Nothing is timed then, so they need not take turns.
+
+    Args:
+        names: of the frameworks.
+        threads: of each.
+        interpreter_of: which interpreter has a framework.
     """
     workers: dict[str, WorkerProcess] = {}
     try:
+        absent = {}
         for name in names:
-            workers[name] = WorkerProcess(Spec(name), threads)
-        return {name: _described(worker) for name, worker in workers.items()}
+            try:
+                spec = Spec(name, interpreter=interpreter_of(name))
+                workers[name] = WorkerProcess(spec, threads)
+            except OSError as error:
+                absent[name] = Absent(name, f"its interpreter does not run: {error}", "")
+        return absent | {name: _described(worker) for name, worker in workers.items()}
     finally:
         for worker in workers.values():
             worker.kill()
@@ -228,7 +264,7 @@ def _described(worker: WorkerProcess) -> Manifest | Absent:
         return Absent.because(worker.framework, error)
     except WorkerDied as error:
         return Absent(worker.framework, f"does not import: {error}", "")
-    return Manifest.from_json(values)
+    return replace(Manifest.from_json(values), name=worker.framework)
 
 
 class Workers:

@@ -2,20 +2,30 @@
 
 pytest-benchmark reads its timer exactly twice a round, before and after the calls. Reading a clock
 that first waits makes every round end when its results exist. The moment before the wait is when
-the calls had returned: dispatch, from the very rounds that were measured, for some 0.2 us a round.
+the calls had returned: dispatch, from the very rounds that were measured. How often the process was
+preempted, and what processor time it took, is asked before the first reading and after the second,
+outside the round.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fwbench.measure.resources import CpuUse, cpu_use
+
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
 Timer = Callable[[], float]
+
+#: A round is preempted if it was as often as once in so many seconds: a kernel gives a process that
+#: has to share its processor a few milliseconds at a time, and an epoch of seconds is preempted now
+#: and then on any machine.
+_SLICE_S = 10e-3
 
 
 class Clock:
@@ -24,28 +34,38 @@ class Clock:
     Args:
         read: the clock proper, in seconds.
         wait: waits until the device is idle; None if calls return when their work is done.
+        use: what this process has had of its processors.
     """
 
     def __init__(
-        self, read: Timer = time.perf_counter, wait: Callable[[], Any] | None = None
+        self,
+        read: Timer = time.perf_counter,
+        wait: Callable[[], Any] | None = None,
+        use: Callable[[], CpuUse] = cpu_use,
     ) -> None:
         self.read = read
         self.wait = wait
-        self._waited_s: list[float] = []
+        self._use = use
+        self._in_round = False
+        self._before = CpuUse(0.0, 0)
+        self._rounds: list[tuple[float, CpuUse]] = []
         # How pytest-benchmark names the timer in its records.
-        self.__name__ = f"waiting({getattr(read, '__name__', read)})"
-
-    @property
-    def timer(self) -> Timer:
-        """For pytest-benchmark: this clock, or the bare one where there is nothing to wait for."""
-        return self.read if self.wait is None else self
+        name = getattr(read, "__name__", read)
+        self.__name__ = str(name) if wait is None else f"waiting({name})"
 
     def __call__(self) -> float:
-        """Wait, then read."""
-        returned = self.read()
-        self.wait()  # type: ignore[misc]  # `timer` hands out the bare clock if there is none
-        now = self.read()
-        self._waited_s.append(now - returned)
+        """Wait, then read: at the beginning of a round, and at its end."""
+        self._in_round = not self._in_round
+        if self._in_round:
+            if self.wait is not None:
+                self.wait()
+            self._before = self._use()
+            return self.read()
+        returned = now = self.read()
+        if self.wait is not None:
+            self.wait()
+            now = self.read()
+        self._rounds.append((now - returned, self._use() - self._before))
         return now
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
@@ -54,24 +74,36 @@ class Clock:
         Returns:
             Seconds until the result existed, and the result.
         """
-        timer = self.timer
-        start = timer()
+        start = self()
         result = call()
-        return timer() - start, result
+        return self() - start, result
 
-    def dispatch_s(self, rounds_s: Sequence[float], iterations: int) -> float:
-        """The median time until a call returned, in the rounds that were just measured.
+    def facts(self, rounds_s: Sequence[float], iterations: int) -> dict[str, float]:
+        """What is known of the rounds that were just measured.
 
         Args:
             rounds_s: completion time per iteration of each round.
             iterations: calls per round.
+
+        Returns:
+            Median dispatch and completion time of a call; processor time and time of all rounds;
+            the share of rounds in which the process was preempted.
         """
-        if self.wait is None:
-            return statistics.median(rounds_s)
-        # Two readings a round; only the second one's wait lies inside the round.
-        waits = self._waited_s[-2 * len(rounds_s) :][1::2]
+        assert not self._in_round, "the timer was read an odd number of times"  # noqa: S101
+        rounds = self._rounds[-len(rounds_s) :]
         # pytest-benchmark keeps every timer for as long as the process lives.
-        self._waited_s = []
-        return statistics.median(
-            total - waited / iterations for total, waited in zip(rounds_s, waits, strict=True)
-        )
+        self._rounds = []
+        preempted = [
+            used.preempted >= math.ceil(iterations * total / _SLICE_S)
+            for total, (_, used) in zip(rounds_s, rounds, strict=True)
+        ]
+        return {
+            "dispatch_s": statistics.median(
+                total - waited / iterations
+                for total, (waited, _) in zip(rounds_s, rounds, strict=True)
+            ),
+            "completion_s": statistics.median(rounds_s),
+            "cpu_s": sum(used.cpu_s for _, used in rounds),
+            "wall_s": iterations * sum(rounds_s),
+            "preempted": sum(preempted) / len(preempted),
+        }

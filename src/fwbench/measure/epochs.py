@@ -147,7 +147,8 @@ class Epochs:
             self._learner.set_learning_rate(rate * _DECAY ** (epoch // _DECAY_EACH))
         visited = order(self._data.train.y.size, repetition, epoch)
         self._loader.set_order(visited[: self.steps * self._learner.job.batch])
-        self._clock.timer()
+        if self._clock.wait is not None:
+            self._clock.wait()
         self._cpu.start()
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:

@@ -3,14 +3,77 @@
 from __future__ import annotations
 
 import re
+import resource
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import psutil
 
 _SELF = Path("/proc/self")
 #: What resets the peak of resident memory (Linux' Documentation/filesystems/proc.rst).
 _RESET_PEAK = "5"
+
+
+class CpuUse(NamedTuple):
+    """What a process has had of its processors.
+
+    Attributes:
+        cpu_s: processor time of all its threads.
+        preempted: how often the kernel took a processor from one of them.
+    """
+
+    cpu_s: float
+    preempted: int
+
+    def __sub__(self, earlier: CpuUse) -> CpuUse:
+        """What it has had since then."""
+        return CpuUse(self.cpu_s - earlier.cpu_s, self.preempted - earlier.preempted)
+
+
+class Neighbours:
+    """How many processors other processes kept busy, while this context was entered.
+
+    Attributes:
+        cpus: that many, time stolen by other virtual machines included; None where the system does
+            not tell, or in less time than it counts in.
+    """
+
+    def __init__(self) -> None:
+        self.cpus: float | None = None
+
+    def __enter__(self) -> None:
+        self._before = time.perf_counter(), _busy_s(), time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        wall_s, busy_s, own_s = (
+            now - then
+            for now, then in zip(
+                (time.perf_counter(), _busy_s(), time.process_time()), self._before, strict=True
+            )
+        )
+        if wall_s >= _COUNTED_S:
+            self.cpus = max(0.0, (busy_s - own_s) / wall_s)
+
+
+#: The kernel counts the time of all processes together in steps of 10 ms on each processor.
+_COUNTED_S = 0.1
+
+
+def _busy_s() -> float:
+    """Seconds that all processors together have been busy."""
+    times = psutil.cpu_times()._asdict()
+    # What guests take is in `user` already.
+    idle = ("idle", "iowait", "guest", "guest_nice")
+    return sum(value for name, value in times.items() if name not in idle)
+
+
+def cpu_use() -> CpuUse:
+    """What this process has had so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return CpuUse(usage.ru_utime + usage.ru_stime, usage.ru_nivcsw)
 
 
 def reset_peak_memory(process: Path = _SELF) -> bool:

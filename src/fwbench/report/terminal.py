@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -30,6 +31,10 @@ def header(session: Session) -> list[str]:
         "none": "all frameworks in this process, where they disturb each other: for debugging",
     }
     lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
+    if session.plan is not None:
+        launches, seed = dataclasses.astuple(session.plan)
+        each = "every case once" if launches == 1 else f"every case {launches} times"
+        lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
     for manifest in session.manifests.values():
         devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
         threads = "unknown" if manifest.threads is None else str(manifest.threads)

@@ -159,7 +159,9 @@ class Operation(Workload):
         framework = manifest.name
         backward = direction == "backward"
         written = (
-            self.creates or self.name in manifest.operations or framework in self.implementations
+            self.creates
+            or self.name in manifest.operations
+            or manifest.framework in self.implementations
         )
         return first(
             {

@@ -1,22 +1,20 @@
-"""The command line beside pytest's: ``fwbench doctor`` and ``fwbench recover``."""
+"""``fwbench doctor``: what this machine has, at length."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fwbench import __version__, environment, frameworks, options, record
-from fwbench.errors import FwbenchError, StorageError, UsageError
+from fwbench import environment, frameworks, options
+from fwbench.environments import Environments, project_root
+from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import Manifest
 from fwbench.isolation.workers import describe
 from fwbench.workloads import data
-
-_USAGE_ERROR = 2
 
 #: Packages whose versions explain a record, beside the frameworks themselves.
 _PACKAGES = (
@@ -25,27 +23,8 @@ _PACKAGES = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand.
-
-    Returns:
-        The exit status: 0, or 2 for a usage error, or 1 when something could not be done.
-    """
-    parsed = _parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = parsed.run
-    try:
-        return run(parsed)
-    except FwbenchError as error:
-        print(f"fwbench: error: {error}", file=sys.stderr)
-        return _USAGE_ERROR if isinstance(error, UsageError) else 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="fwbench", description="Beside pytest: what is here, and what was measured."
-    )
-    parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def add_to(commands: Any) -> None:
+    """Add the command."""
     doctor = commands.add_parser(
         "doctor", help="say what this machine has: frameworks, devices, what is missing"
     )
@@ -58,18 +37,6 @@ def _parser() -> argparse.ArgumentParser:
         help="threads of every framework (default: the CPUs this process may use)",
     )
     doctor.set_defaults(run=_doctor)
-    recover = commands.add_parser(
-        "recover", help="write the JSON of a session that was interrupted or crashed"
-    )
-    recover.add_argument(
-        "journal",
-        nargs="?",
-        type=Path,
-        help="the session's journal (default: the latest under .fwbench/journal)",
-    )
-    recover.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
-    recover.set_defaults(run=_recover)
-    return parser
 
 
 def _threads(text: str) -> int:
@@ -81,12 +48,17 @@ def _threads(text: str) -> int:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     threads = arguments.threads or environment.usable_cpus()
-    answers = describe(list(frameworks.registry()), threads)
+    environments = Environments(project_root(Path()))
+    answers = describe(list(frameworks.registry()), threads, environments.interpreter_of)
     facts: dict[str, Any] = {
         "machine": environment.machine(environment.cpu_model()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
         "data": {name: _data(name) for name in data.NAMES},
+        "environments": {
+            name: {"python": one.python, "frameworks": dict(one.frameworks)}
+            for name, one in environments.all().items()
+        },
         "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},
         "absent": {
             n: {"reason": a.reason, "remedy": a.remedy}
@@ -130,6 +102,11 @@ def _report(facts: dict[str, Any]) -> str:
         f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
         *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
     ]
+    if facts["environments"]:
+        lines.append("environments beside this one (fwbench env show NAME says more)")
+    for name, values in facts["environments"].items():
+        has = ", ".join(f"{one} {version}" for one, version in values["frameworks"].items())
+        lines.append(f"  {name:<16} python {values['python']}: {has}")
     for name, values in facts["frameworks"].items():
         manifest = Manifest.from_json(values)
         threads = "cannot be told" if manifest.threads is None else str(manifest.threads)
@@ -156,19 +133,3 @@ def _training(manifest: Manifest) -> list[str]:
         return []
     executions = ", ".join(manifest.training_executions)
     return [f"  training    {executions}; {', '.join(manifest.training_dtypes)}"]
-
-
-def _recover(arguments: argparse.Namespace) -> int:
-    journal = arguments.journal or _latest_journal()
-    run = record.recover(journal)
-    record.write_atomically(arguments.output, record.dumps(run))
-    print(f"{len(run['benchmarks'])} records of {journal} written to {arguments.output}")
-    return 0
-
-
-def _latest_journal() -> Path:
-    folder = record.journal_folder(Path())
-    journals = sorted(folder.glob("*.jsonl"))
-    if not journals:
-        raise StorageError(f"there is no journal under {folder}; name one, or go to its project")
-    return journals[-1]

@@ -1,0 +1,57 @@
+"""The command line beside pytest's: ``fwbench COMMAND``, one module a command."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from fwbench import __version__
+from fwbench.cli import ab, doctor, env, gate, recover
+from fwbench.errors import FwbenchError, UsageError
+
+_COMMANDS = (ab, doctor, env, gate, recover)
+
+_USAGE_ERROR = 2
+_FAILED = 3  # 1 says that something has regressed
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Returns:
+        The exit status: the command's own, 0 if it has none; 2 for a usage error, 3 when
+        something could not be done, 130 when it was interrupted.
+    """
+    parser = _parser()
+    parsed, more = parser.parse_known_args(arguments)
+    if more and not getattr(parsed, "takes_more", False):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    parsed.more = more
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    # A job that is cancelled is ended so: as by Ctrl-C, what is half made goes.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run(parsed)
+    except KeyboardInterrupt:
+        print("fwbench: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except FwbenchError as error:
+        print(f"fwbench: error: {error}", file=sys.stderr)
+        return _USAGE_ERROR if isinstance(error, UsageError) else _FAILED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fwbench",
+        description="Beside pytest: what is here, what was measured, and whether it changed.",
+    )
+    parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add_to(commands)
+    return parser

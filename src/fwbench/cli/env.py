@@ -1,0 +1,96 @@
+"""``fwbench env``: environments with other packages, to be measured beside this one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fwbench import installation
+from fwbench.environments import Environment, Environments, project_root
+from fwbench.errors import unknown
+
+
+def add_to(commands: Any) -> None:
+    """Add the command and its own ones."""
+    env = commands.add_parser(
+        "env", help="environments with other packages, to be measured beside this one"
+    )
+    actions = env.add_subparsers(required=True, metavar="ACTION")
+    add = actions.add_parser(
+        "add",
+        help="make one",
+        description="Make an environment under .fwbench/envs, with uv where it is installed and "
+        "else with venv and pip: an interpreter, the requirements and this fwbench. Then --fw "
+        "takes its name: fwbench env add tensorflow@2.20 'tensorflow==2.20.*'",
+    )
+    add.add_argument("name", help="FRAMEWORK, FRAMEWORK@LABEL, or any other name")
+    add.add_argument("requirements", nargs="+", metavar="REQUIREMENT", help="as pip takes them")
+    add.add_argument("--python", help="the interpreter to build on (default: this one)")
+    add.set_defaults(run=_add)
+    actions.add_parser("list", help="name them all").set_defaults(run=_list)
+    show = actions.add_parser("show", help="say what one holds")
+    show.add_argument("name")
+    show.set_defaults(run=_show)
+    remove = actions.add_parser("remove", help="remove one, its packages with it")
+    remove.add_argument("name")
+    remove.set_defaults(run=_remove)
+
+
+def _environments() -> Environments:
+    return Environments(project_root(Path()))
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    made = installation.add(
+        _environments(),
+        arguments.name,
+        arguments.requirements,
+        arguments.python,
+        partial(print, file=sys.stderr),
+    )
+    print(f"{_line(made)}\nmeasure it: pytest benchmarks --fw {','.join(made.references)}")
+    return 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    environments = _environments()
+    found = environments.all()
+    names = environments.names()
+    for name in names:
+        unreadable = f"{name}: cannot be read; fwbench env remove {name}, and make it anew"
+        print(_line(found[name]) if name in found else unreadable)
+    if not names:
+        print(f"there is no environment under {environments.folder}; make one: fwbench env add")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    found = _environments().all()
+    if arguments.name not in found:
+        raise unknown("environment", arguments.name, found)
+    environment = found[arguments.name]
+    print(
+        f"{environment.name}\n"
+        f"  folder        {environment.folder}\n"
+        f"  python        {environment.python}\n"
+        f"  requirements  {' '.join(environment.requirements)}\n"
+        f"  installed by  {environment.installer}\n"
+        f"  --fw          {','.join(environment.references)}"
+    )
+    for framework, version in environment.frameworks.items():
+        print(f"  {framework:<13} {version}")
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    installation.remove(_environments(), arguments.name)
+    print(f"removed {arguments.name}")
+    return 0
+
+
+def _line(environment: Environment) -> str:
+    frameworks = ", ".join(f"{name} {version}" for name, version in environment.frameworks.items())
+    return f"{environment.name}: python {environment.python}; {frameworks}"

@@ -1,0 +1,183 @@
+"""``fwbench gate`` and ``fwbench baseline``: has anything become slower since then?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fwbench import options, record
+from fwbench.environments import project_root
+from fwbench.errors import UsageError
+from fwbench.gate.baseline import Baseline
+from fwbench.gate.hooks import STORED_MARGIN
+from fwbench.gate.runs import check_facts, read, refuse_differences
+from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, compare, fail_on
+from fwbench.report import verdicts
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands."""
+    gate = commands.add_parser(
+        "gate",
+        help="compare two stored runs, and fail if the second is slower",
+        description="Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 if one is "
+        "inconclusive (of those that --fail-on names, in this order); 2 for a usage error.",
+    )
+    gate.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN",
+        help="BASELINE and CONTENDER: files that --benchmark-json wrote, measured with "
+        "--fw-launches 5 or more, or folders of several sessions; CONTENDER alone is compared with "
+        "what fwbench baseline set",
+    )
+    gate.add_argument(
+        "--allow-different",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="what may differ: cpu, gpu, driver, threads, framework, toggles, data, schedule",
+    )
+    gate.add_argument(
+        "--margin",
+        type=checked(options.share, "margin"),
+        default=STORED_MARGIN,
+        help="what the test concedes to drift between sessions (default: 3%%; more where the "
+        "baseline's own sessions lie further apart)",
+    )
+    add_rules(gate)
+    add_outputs(gate)
+    gate.set_defaults(run=_gate)
+    baseline = commands.add_parser("baseline", help="the run that others are compared with")
+    actions = baseline.add_subparsers(required=True, metavar="ACTION")
+    setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
+    setting.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    setting.set_defaults(run=_set)
+    actions.add_parser("show", help="say what it is").set_defaults(run=_show)
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add what decides, alike for every comparison."""
+    parser.add_argument(
+        "--threshold",
+        type=checked(options.share, "threshold"),
+        default=Rules.threshold,
+        help="the smallest change that is worth a verdict (default: 3%%)",
+    )
+    parser.add_argument(
+        "--level",
+        type=checked(options.share, "level"),
+        default=Rules.level,
+        help="probability, over all cases together, that an unchanged one is called changed "
+        "(default: 0.05)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=checked(options.share, "confidence"),
+        default=Rules.confidence,
+        help="of the interval that is shown (default: 0.99)",
+    )
+    parser.add_argument(
+        "--widest",
+        type=checked(options.share, "widest interval"),
+        default=Rules.widest,
+        help="an interval wider than this leaves a case inconclusive (default: 25%%)",
+    )
+
+
+def rules_of(arguments: argparse.Namespace) -> Rules:
+    """What the arguments of :func:`add_rules`, and a margin, say."""
+    return Rules(
+        arguments.margin,
+        arguments.threshold,
+        arguments.level,
+        arguments.confidence,
+        arguments.widest,
+    )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add what is written and failed on, alike for every comparison."""
+    parser.add_argument(
+        "--fail-on",
+        type=checked(lambda text, _: fail_on(options.names(text)), ""),
+        default=FAIL_ON,
+        metavar="VERDICTS",
+        help="regressed, missing, inconclusive (default: regressed,missing)",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write it for a pull-request comment"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+
+
+def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]:
+    """A type for argparse, which shows the messages of its own errors only."""
+
+    def of(text: str) -> Any:
+        try:
+            return parse(text, what)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return of
+
+
+def check_writable(arguments: argparse.Namespace) -> None:
+    """Find out before anything is measured whether what comes of it can be written.
+
+    Raises:
+        StorageError: it cannot.
+    """
+    for path in (arguments.markdown, arguments.json):
+        if path is not None:
+            record.check_writable(path)
+
+
+def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
+    """Print and write a comparison; gives the exit status."""
+    print("\n".join(verdicts.table(comparison)))
+    if arguments.markdown is not None:
+        record.write_atomically(arguments.markdown, verdicts.markdown(comparison))
+    if arguments.json is not None:
+        text = json.dumps(comparison.to_json(), indent=2) + "\n"
+        record.write_atomically(arguments.json, text)
+    return comparison.exit_status(arguments.fail_on)
+
+
+def _gate(arguments: argparse.Namespace) -> int:
+    check_facts(arguments.allow_different)
+    check_writable(arguments)
+    *base, contender = arguments.runs
+    if len(base) > 1:
+        raise UsageError(
+            f"{len(arguments.runs)} runs are given, and two are compared: BASELINE CONTENDER; "
+            "sessions that belong together go into a folder"
+        )
+    ours = read(base[0]) if base else _baseline().run()
+    theirs = read(contender)
+    differences = refuse_differences(ours, theirs, arguments.allow_different)
+    return conclude(compare(ours, theirs, rules_of(arguments), differences), arguments)
+
+
+def _baseline() -> Baseline:
+    return Baseline(project_root(Path()))
+
+
+def _set(arguments: argparse.Namespace) -> int:
+    run = _baseline().set(arguments.files)
+    print(f"the baseline has {len(run.samples)} cases of {len(arguments.files)} session(s)")
+    return 0
+
+
+def _show(_: argparse.Namespace) -> int:
+    baseline = _baseline()
+    run = baseline.run()
+    print(f"{len(run.samples)} cases under {baseline.folder}")
+    for sample in run.samples.values():
+        print(f"  {sample.name}: {len(sample.values_s)} launches")
+    return 0

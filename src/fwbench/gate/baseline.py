@@ -1,0 +1,75 @@
+"""The baseline of a project: sessions that somebody has chosen, and nothing else ever becomes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench.gate.runs import Run, files_of, read, together
+
+
+class Baseline:
+    """The baseline of a project.
+
+    Args:
+        root: of the project.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / ".fwbench" / "baseline"
+
+    def run(self) -> Run:
+        """Its sessions as one run.
+
+        Raises:
+            UsageError: none has been set.
+            UnreadableRun: it is damaged.
+        """
+        if not self.folder.is_dir():
+            raise UsageError(
+                f"there is no baseline under {self.folder.parent}; set one: fwbench baseline set "
+                "FILE, with what --benchmark-json wrote; or name a run: --benchmark-compare FILE"
+            )
+        return read(self.folder)
+
+    def set(self, files: Sequence[Path]) -> Run:
+        """Make sessions the baseline, in place of the one before.
+
+        Args:
+            files: what ``--benchmark-json`` wrote, a file a session, or folders of them.
+
+        Raises:
+            UnreadableRun: one cannot be read.
+            UsageError: one is of a session that failed, or two have one name.
+            StorageError: they cannot be kept; the earlier baseline stays.
+        """
+        sessions = [file for path in files for file in files_of(path)]
+        run = together("baseline", [read(file) for file in sessions])
+        if run.failures:
+            raise UsageError(
+                "a run that failed cannot become the baseline:\n  " + "\n  ".join(run.failures)
+            )
+        if not run.samples:
+            raise UnreadableRun(f"{', '.join(map(str, files))}: there is no benchmark in it")
+        if len({file.stem for file in sessions}) < len(sessions):
+            raise UsageError("two of the files have one name; a baseline keeps them side by side")
+        self._replace(sessions)
+        return run
+
+    def _replace(self, files: Sequence[Path]) -> None:
+        new, old = self.folder.with_suffix(".new"), self.folder.with_suffix(".old")
+        try:
+            for leftover in (new, old):
+                shutil.rmtree(leftover, ignore_errors=True)
+            new.mkdir(parents=True)
+            (self.folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+            for file in files:
+                shutil.copyfile(file, new / file.with_suffix(".json").name)
+            if self.folder.exists():
+                self.folder.rename(old)
+            new.rename(self.folder)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            raise StorageError(f"cannot keep the baseline: {error}") from error

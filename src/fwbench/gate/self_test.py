@@ -1,0 +1,219 @@
+"""How often ``fwbench ab`` errs on this machine, and what it can see.
+
+A suite of NumPy operations is launched many times, unchanged; some operations are in it in slowed
+forms, too. Comparisons are then drawn from stretches of consecutive launches, each launch given to
+one side or the other as a real job would, and decided by the same code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fwbench.errors import ComparisonError, TooFewLaunches
+from fwbench.gate.ab import Job, Stages
+from fwbench.gate.runs import Run, Sample, load
+from fwbench.gate.verdicts import Comparison, Rules, Verdict
+from fwbench.launches import is_contended
+
+#: Short, because many launches tell more than long ones.
+_ARGUMENTS = ("--fw", "numpy", "--fw-warmup", "0.05", "--benchmark-max-time=0.05")
+
+_SLOWED = re.compile(r"_slowed_(\d+)")
+
+_PROGRESS = re.compile(r"launch \d+ of \d+")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What many comparisons of one kind came to.
+
+    Attributes:
+        what: was compared.
+        comparisons: how many.
+        found: in how many of them a change was found: wrongly, if nothing was changed.
+        extra: launches of cases in the second stage, as a share of those in the first.
+    """
+
+    what: str
+    comparisons: int
+    found: int
+    extra: float
+
+
+class Pool:
+    """Launches of the self-test's suite.
+
+    Args:
+        samples: of every case, slowed forms among them; as many launches of each.
+        contended: for each launch, the keys that had to share their processors.
+    """
+
+    def __init__(self, samples: Sequence[Sample], contended: Sequence[Collection[str]]) -> None:
+        self.launches = len(contended)
+        self.contended = contended
+        self.cases = {s.key: s for s in samples if not _SLOWED.search(s.key)}
+        self.slowed = {s.key: s for s in samples if _SLOWED.search(s.key)}
+
+    @property
+    def percents(self) -> list[int]:
+        """By how much some cases are slowed."""
+        found = (_SLOWED.search(key) for key in self.slowed)
+        return sorted({5 * int(match[1]) for match in found if match})
+
+    def forms(self, percent: int) -> dict[str, Sample]:
+        """The slowed forms, by the case that they are forms of."""
+        mark = f"_slowed_{percent // 5}"
+        return {k.replace(mark, ""): s for k, s in self.slowed.items() if mark in k}
+
+    def run(self, launch: int, slowed: dict[str, Sample], selected: Collection[str] | None) -> Run:
+        """One launch as the run of one side."""
+        samples = {
+            key: dataclasses.replace(
+                sample,
+                values_s=(slowed.get(key, sample).values_s[launch],),
+                contended=slowed.get(key, sample).key in self.contended[launch],
+            )
+            for key, sample in self.cases.items()
+            if selected is None or key in selected
+        }
+        return Run("self-test", samples)
+
+    def part(self, first: int, launches: int) -> Pool:
+        """Some consecutive launches as a pool of their own."""
+        chosen = slice(first, first + launches)
+        samples = [
+            dataclasses.replace(sample, values_s=sample.values_s[chosen])
+            for sample in (*self.cases.values(), *self.slowed.values())
+        ]
+        return Pool(samples, self.contended[chosen])
+
+
+def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
+    """Launch the suite.
+
+    Raises:
+        ComparisonError: it could not be measured.
+    """
+    with tempfile.TemporaryDirectory(prefix="fwbench-") as name:
+        folder = Path(name)
+        suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+        (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        (folder / "test_self.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
+        command = [
+            *(sys.executable, "-P", "-m", "pytest", "test_self.py", *_ARGUMENTS),
+            *("--fw-launches", str(launches), "--fw-seed", str(seed)),
+            "--benchmark-json=results.json",
+        ]
+        with subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if _PROGRESS.match(line):
+                    say(line.rstrip())
+        if process.returncode:
+            raise ComparisonError(f"the self-test's suite fails:\n{''.join(lines[-25:])}")
+        return pool(load(folder / "results.json"))
+
+
+def pool(output_json: dict[str, Any]) -> Pool:
+    """A pool from the JSON of a session of the suite."""
+    run = Run.of("self-test", output_json)
+    contended: dict[int, set[str]] = {}
+    for entry in output_json["benchmarks"]:
+        for launch in entry["extra_info"]["fwbench"]["launches"]:
+            keys = contended.setdefault(launch["launch"], set())
+            if is_contended(launch):
+                keys.add(entry["fullname"])
+    return Pool(list(run.samples.values()), [contended[number] for number in sorted(contended)])
+
+
+def refuse_too_few(launches: int, stages: Stages) -> None:
+    """Refuse a pool that holds no whole comparison.
+
+    Raises:
+        TooFewLaunches: it is one.
+    """
+    needed = _in_a_row(stages)
+    if launches < needed:
+        raise TooFewLaunches(
+            f"{launches} launches are too few: a comparison may need {needed} in a row"
+        )
+
+
+def _in_a_row(stages: Stages) -> int:
+    return 2 * (stages.launches + stages.fresh)
+
+
+def outcomes(
+    pool: Pool, stages: Stages, rules: Rules, comparisons: int, seed: int
+) -> list[Outcome]:
+    """Compare many times: nothing changed, then one case slowed.
+
+    Args:
+        pool: of launches.
+        stages: of every comparison.
+        rules: of every comparison.
+        comparisons: of each kind.
+        seed: of what is drawn.
+
+    Raises:
+        TooFewLaunches: the pool has fewer than one comparison may need.
+    """
+    refuse_too_few(pool.launches, stages)
+    draw = random.Random(seed)  # noqa: S311 (no secret)
+    found = [_outcome("nothing changed", pool, stages, rules, comparisons, draw, {})]
+    for percent in pool.percents:
+        what = f"one case of {len(pool.cases)} slowed by {percent} %"
+        forms = pool.forms(percent)
+        found.append(_outcome(what, pool, stages, rules, comparisons, draw, forms))
+    return found
+
+
+def _outcome(
+    what: str,
+    pool: Pool,
+    stages: Stages,
+    rules: Rules,
+    comparisons: int,
+    draw: random.Random,
+    forms: dict[str, Sample],
+) -> Outcome:
+    hits, extra = 0, 0
+    for _ in range(comparisons):
+        slowed = dict([draw.choice(sorted(forms.items()))]) if forms else {}
+        comparison, measured = _compare(pool, stages, rules, draw, slowed)
+        regressed = {j.key for j in comparison.judgements if j.verdict is Verdict.REGRESSED}
+        hits += bool(regressed & slowed.keys() if slowed else regressed)
+        extra += measured
+    of_first = comparisons * 2 * stages.launches * len(pool.cases)
+    return Outcome(what, comparisons, hits, extra / of_first)
+
+
+def _compare(
+    pool: Pool, stages: Stages, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
+) -> tuple[Comparison, int]:
+    """One comparison, and how many cases were launched in its second stage."""
+    start = draw.randrange(pool.launches - _in_a_row(stages) + 1)
+    launches = iter(range(start, pool.launches))
+    again = 0
+
+    def launch(side: int, selected: Collection[str] | None, _: int) -> Run:
+        nonlocal again
+        again += len(selected or ())
+        return pool.run(next(launches), slowed if side == 1 else {}, selected)
+
+    own = dataclasses.replace(stages, seed=draw.randrange(2**32))
+    return Job(launch, own, rules).compare(("base", "contender")), again

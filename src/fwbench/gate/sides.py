@@ -1,0 +1,256 @@
+"""The two sides of an A/B comparison: environments, or revisions of the working tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fwbench import frameworks
+from fwbench.environments import DEFAULT, VARIABLE, Environments, framework_of
+from fwbench.errors import ComparisonError, UsageError, unknown
+
+_REVISION = "git:"
+_WORKING_TREE = "."
+
+
+class Side(ABC):
+    """What one side's launches are run with.
+
+    Attributes:
+        name: as it was given.
+        tested: the facts that are compared, and may therefore differ.
+    """
+
+    name: str
+    tested: Sequence[str] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of pytest."""
+        return []
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Of the environment."""
+        return {}
+
+    @property
+    def folder(self) -> Path:
+        """Where pytest is started."""
+        return Path.cwd()
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What is known of it, for the record."""
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """A context in which it can be measured."""
+        yield
+
+
+class Installed(Side):
+    """Frameworks of an environment.
+
+    Args:
+        name: as it was given.
+        references: its frameworks, as ``--fw`` takes them.
+    """
+
+    tested = ("framework", "toggles")
+
+    def __init__(self, name: str, references: Sequence[str]) -> None:
+        self.name = name
+        self.references = references
+
+    @property
+    def arguments(self) -> list[str]:
+        """Its frameworks."""
+        return ["--fw", ",".join(self.references)]
+
+    def facts(self) -> dict[str, Any]:
+        """Its frameworks."""
+        return {"name": self.name, "frameworks": list(self.references)}
+
+
+class Tree(Side):
+    """The working tree as it is.
+
+    Args:
+        root: of the repository.
+    """
+
+    name = _WORKING_TREE
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def facts(self) -> dict[str, Any]:
+        """The revision, and whether there are changes beside."""
+        return {
+            "name": self.name,
+            "revision": _git(self.root, "rev-parse", "HEAD"),
+            "dirty": is_dirty(self.root),
+        }
+
+
+class Revision(Side):
+    """A revision, checked out beside the working tree.
+
+    Args:
+        root: of the repository.
+        name: as it was given.
+        revision: as git takes it.
+
+    Raises:
+        UsageError: there is no such revision.
+    """
+
+    def __init__(self, root: Path, name: str, revision: str) -> None:
+        self.root = root
+        self.name = name
+        try:
+            self.commit = _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}")
+        except ComparisonError as error:
+            raise UsageError(f"{name}: git knows no such revision ({error})") from error
+        self._checkout: Path | None = None
+
+    @property
+    def checkout(self) -> Path:
+        """Where it is checked out, while it is ready."""
+        assert self._checkout is not None  # noqa: S101 (see `ready`)
+        return self._checkout
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the checkout that stands for this one."""
+        return self.checkout / Path.cwd().relative_to(self.root)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The checkout's modules before those of the working tree, which may be installed."""
+        inside = [Path(entry) for entry in sys.path if Path(entry).is_relative_to(self.root)]
+        environment = Path(sys.prefix)
+        mirrored = [
+            self.checkout / entry.relative_to(self.root)
+            for entry in (self.root, self.root / "src", *inside)
+            if not entry.is_relative_to(environment)
+        ]
+        given = os.environ.get("PYTHONPATH", "")
+        path = dict.fromkeys([*map(str, mirrored), *filter(None, given.split(os.pathsep))])
+        return {"PYTHONPATH": os.pathsep.join(path)}
+
+    def facts(self) -> dict[str, Any]:
+        """The revision; changes in the working tree are not in it."""
+        return {"name": self.name, "revision": self.commit, "dirty": False}
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Checked out in a folder that goes again."""
+        with tempfile.TemporaryDirectory(prefix="fwbench-") as folder:
+            self._checkout = Path(folder).resolve() / "tree"
+            _git(self.root, "worktree", "add", "--detach", str(self._checkout), self.commit)
+            try:
+                yield
+            finally:
+                _git(self.root, "worktree", "remove", "--force", str(self._checkout))
+                self._checkout = None
+
+
+def sides(base: str, contender: str, environments: Environments) -> tuple[Side, Side]:
+    """The two sides by their names.
+
+    Args:
+        base: ``git:REV``, ``.`` for the working tree, an environment, a framework, or ``default``.
+        contender: the same.
+        environments: of the project.
+
+    Raises:
+        UsageError: one of them is nothing of that, or they cannot be compared.
+    """
+    of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
+    if all(of_tree):
+        root = _repository()
+        return _of_repository(root, base), _of_repository(root, contender)
+    if any(of_tree):
+        raise UsageError(
+            f"{base} and {contender}: one is a revision and one an environment; compare two "
+            "revisions, or two environments"
+        )
+    installed = [_references(name, environments) for name in (base, contender)]
+    ours, theirs = (
+        Installed(name, own or [framework_of(reference) for reference in other])
+        for name, own, other in zip((base, contender), installed, installed[::-1], strict=True)
+    )
+    if base == contender == DEFAULT:
+        ours, theirs = (Installed(DEFAULT, sorted(frameworks.registry())) for _ in range(2))
+    common = {framework_of(name) for name in ours.references} & {
+        framework_of(name) for name in theirs.references
+    }
+    if not common:
+        raise UsageError(
+            f"{base} has {', '.join(ours.references)} and {contender} has "
+            f"{', '.join(theirs.references)}: they have no framework in common"
+        )
+    return ours, theirs
+
+
+def is_dirty(root: Path) -> bool:
+    """Whether a working tree has changes that are in no revision."""
+    return bool(_git(root, "status", "--porcelain"))
+
+
+def _of_repository(root: Path, name: str) -> Side:
+    if name == _WORKING_TREE:
+        return Tree(root)
+    return Revision(root, name, name.removeprefix(_REVISION))
+
+
+def _references(name: str, environments: Environments) -> list[str]:
+    """The frameworks of an environment; none of ``default``, which takes the other side's."""
+    if name == DEFAULT:
+        return []
+    found = environments.all()
+    if name in found:
+        return found[name].references
+    if name in frameworks.registry() or environments.of(name) is not None:
+        return [name]
+    known = dict.fromkeys([*found, *frameworks.registry(), DEFAULT, f"{_REVISION}REV"])
+    raise unknown("side", name, [*known, _WORKING_TREE])
+
+
+def _repository() -> Path:
+    try:
+        return Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
+    except ComparisonError as error:
+        raise UsageError(f"{Path.cwd()} is in no git repository ({error})") from error
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git says.
+
+    Raises:
+        ComparisonError: it fails, or is not there.
+    """
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise ComparisonError(f"cannot run git: {error.strerror}") from error
+    if done.returncode:
+        raise ComparisonError(done.stderr.strip() or f"git {arguments[0]} failed")
+    return done.stdout.strip()
+
+
+def environment_of(side: Side, environments: Environments) -> dict[str, str]:
+    """The environment variables of a side's launches."""
+    # In a checkout the project's environments would not be found.
+    return {**os.environ, VARIABLE: str(environments.folder), **side.variables}

@@ -1,0 +1,148 @@
+"""Exact statistics over launches, few as they are.
+
+All comparisons are of ratios: a contender's times against a base's. One value is one launch.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from functools import cache
+from math import comb
+
+import numpy as np
+
+#: Samples of the bootstrap: the ends of a 99 % interval have 50 beyond them.
+_RESAMPLES = 10_000
+
+
+def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -> float:
+    """How likely a contender no slower than the base by ``margin`` would look this slow.
+
+    The one-sided Mann-Whitney test of ``contender`` against ``base x (1 + margin)``, exact: every
+    arrangement of the values is counted (Mann and Whitney, Annals of Mathematical Statistics 18,
+    1947, p. 50). Ties are counted against being slower, so the value is never too small.
+
+    Args:
+        base: times, in any unit.
+        contender: times in the same unit.
+        margin: a share: 0.01 is 1 %.
+
+    Returns:
+        A probability above 0 and up to 1.
+    """
+    wins = sum(theirs > ours * (1 + margin) for theirs in contender for ours in base)
+    return _at_least(wins, len(base), len(contender))
+
+
+def p_at_best(
+    base: Sequence[float], contender: Sequence[float], margin: float, launches: int
+) -> float:
+    """What :func:`p_slower` would be if every pair that is still to come were won.
+
+    Args:
+        base: times measured so far.
+        contender: the same.
+        margin: a share.
+        launches: on each side, when all are measured.
+    """
+    lost = sum(theirs <= ours * (1 + margin) for theirs in contender for ours in base)
+    return _at_least(launches * launches - lost, launches, launches)
+
+
+def _at_least(wins: int, n: int, m: int) -> float:
+    """The probability of at least so many of n x m pairs being won if order is all chance."""
+    return sum(_arrangements(n, m)[wins:]) / comb(n + m, n)
+
+
+@cache
+def _arrangements(n: int, m: int) -> tuple[int, ...]:
+    """How many arrangements of n and m values have 0, 1, ... n x m won pairs; exact integers."""
+    # The coefficients of the Gaussian binomial: a product of (1 - q^(m+i)) / (1 - q^i), i = 1 .. n.
+    counts = [1] + [0] * (n * m)
+    for i in range(1, n + 1):
+        for power in range(n * m, m + i - 1, -1):
+            counts[power] -= counts[power - m - i]
+        for power in range(i, n * m + 1):
+            counts[power] += counts[power - i]
+    return tuple(counts)
+
+
+def smallest_p(n: int, m: int) -> float:
+    """The smallest probability that the test can give with so many launches on each side."""
+    return 1 / comb(n + m, n)
+
+
+def launches_needed(level: float) -> int:
+    """The launches on each side with which the test can give a probability of ``level``."""
+    launches = 1
+    while smallest_p(launches, launches) > level:
+        launches += 1
+    return launches
+
+
+def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
+    """Of the contender's median time to the base's."""
+    return statistics.median(contender) / statistics.median(base)
+
+
+def interval(
+    base: Sequence[float], contender: Sequence[float], confidence: float, seed: int
+) -> tuple[float, float]:
+    """A bootstrap interval of the ratio, by percentiles (Efron, Annals of Statistics 7, 1979).
+
+    Args:
+        base: times.
+        contender: times in the same unit.
+        confidence: 0.99 for a 99 % interval.
+        seed: of the resampling.
+
+    Returns:
+        Lower and upper end. With few launches it is hardly wider than what was seen: a description
+        of the spread; what decides is the test.
+    """
+    random = np.random.default_rng(seed)
+    medians = [
+        np.median(random.choice(np.asarray(times), (_RESAMPLES, len(times))), axis=1)
+        for times in (contender, base)
+    ]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(medians[0] / medians[1], (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def smallest_visible(
+    base: Sequence[float], contender: Sequence[float], margin: float, level: float
+) -> float | None:
+    """The smallest slow-down that launches which spread like these would have shown.
+
+    Args:
+        base: times.
+        contender: times in the same unit; only their spread counts.
+        margin: of the test.
+        level: of significance.
+
+    Returns:
+        A share: 0.05 is 5 %; None if no slow-down could have been shown at that level.
+    """
+    if smallest_p(len(base), len(contender)) > level:
+        return None
+    centred = [time / ratio(base, contender) for time in contender]
+    # The test changes only where a slowed launch overtakes one of the base.
+    steps = sorted(ours * (1 + margin) / theirs for theirs in centred for ours in base)
+    low, high = 0, len(steps) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _is_seen(base, centred, steps[middle], margin, level):
+            high = middle
+        else:
+            low = middle + 1
+    return max(0.0, steps[low] - 1)
+
+
+def _is_seen(
+    base: Sequence[float], centred: Sequence[float], factor: float, margin: float, level: float
+) -> bool:
+    # Just beyond: a tie counts against being slower.
+    slowed = [time * factor * (1 + 1e-9) for time in centred]
+    return p_slower(base, slowed, margin) <= level

@@ -1,0 +1,287 @@
+"""The statistics of launches are exact, and where values tie they err towards no change."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from math import comb, isclose
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
+
+from fwbench.gate import statistics
+
+#: All sizes up to 15 a side.
+_SIZES = [*itertools.product(range(1, 16), repeat=2)]
+
+
+def _times(random: np.random.Generator, number: int, spread: float = 0.1) -> NDArray[np.float64]:
+    """Times around 1 that spread like launches, and more."""
+    return np.exp(spread * random.standard_normal(number))
+
+
+def _as_lists(*samples: Iterable[float]) -> list[list[float]]:
+    return [list(map(float, sample)) for sample in samples]
+
+
+# The test
+
+
+@pytest.mark.parametrize(("n", "m"), _SIZES)
+def test_p_is_scipys(n: int, m: int) -> None:
+    """Without ties every probability is that of SciPy's exact test, in both directions."""
+    random = np.random.default_rng([n, m])
+    for shift in (0.8, 0.95, 1.0, 1.0, 1.05, 1.2):
+        base, contender = _as_lists(_times(random, n), shift * _times(random, m))
+        assert len({*base, *contender}) == n + m
+        slower = mannwhitneyu(contender, base, alternative="greater", method="exact").pvalue
+        faster = mannwhitneyu(contender, base, alternative="less", method="exact").pvalue
+        assert abs(statistics.p_slower(base, contender, 0.0) - slower) <= 1e-12
+        assert abs(statistics.p_slower(contender, base, 0.0) - faster) <= 1e-12
+
+
+@pytest.mark.parametrize(("n", "m"), [*itertools.product((2, 5, 10), repeat=2)])
+@pytest.mark.parametrize("margin", [0.01, 0.03, 0.5])
+def test_the_margin_multiplies_the_base(n: int, m: int, margin: float) -> None:
+    """A margin is conceded by testing against base x (1 + margin), and nothing else."""
+    random = np.random.default_rng([n, m])
+    for shift in (1.0, 1.02, 1.1, 1.6):
+        base, contender = _as_lists(_times(random, n, 0.02), shift * _times(random, m, 0.02))
+        conceded = [time * (1 + margin) for time in base]
+        scipys = mannwhitneyu(contender, conceded, alternative="greater", method="exact").pvalue
+        assert abs(statistics.p_slower(base, contender, margin) - scipys) <= 1e-12
+
+
+def test_a_tie_at_the_margin_is_no_win() -> None:
+    """A contender slower by the margin itself is not slower than the margin."""
+    assert statistics.p_slower([1.0] * 5, [1.5] * 5, 0.5) == 1.0
+    assert statistics.p_slower([1.0] * 5, [1.5] * 5, 0.25) == 1 / comb(10, 5)
+
+
+def _wins(base: Sequence[float], contender: Sequence[float]) -> int:
+    return sum(theirs > ours for theirs in contender for ours in base)
+
+
+def _enumerated(base: Sequence[float], contender: Sequence[float]) -> float:
+    """The share of all arrangements of the values with at least so many pairs won."""
+    values = [*base, *contender]
+    won, arrangements = _wins(base, contender), 0
+    for chosen in itertools.combinations(range(len(values)), len(contender)):
+        theirs = [values[i] for i in chosen]
+        ours = [value for i, value in enumerate(values) if i not in chosen]
+        arrangements += _wins(ours, theirs) >= won
+    return arrangements / comb(len(values), len(contender))
+
+
+@pytest.mark.parametrize(("n", "m"), [*itertools.product(range(1, 5), repeat=2)])
+def test_ties_make_no_p_too_small(n: int, m: int) -> None:
+    """Whatever ties, no probability is below the share of arrangements that look so slow."""
+    tied = 0
+    for base in itertools.combinations_with_replacement((1.0, 2.0, 3.0), n):
+        for contender in itertools.combinations_with_replacement((1.0, 2.0, 3.0), m):
+            p = statistics.p_slower(base, contender, 0.0)
+            exact = _enumerated(base, contender)
+            assert p >= exact or isclose(p, exact, rel_tol=1e-12), (base, contender)
+            tied += len({*base, *contender}) < n + m
+    assert tied
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_enumeration_agrees_without_ties(seed: int) -> None:
+    """The enumeration that ties are held against counts what the test counts."""
+    random = np.random.default_rng(seed)
+    base, contender = _as_lists(_times(random, 4), _times(random, 5))
+    assert statistics.p_slower(base, contender, 0.0) == pytest.approx(
+        _enumerated(base, contender), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_ties_are_broken_against_the_finding(seed: int) -> None:
+    """With ties the probability is SciPy's of values in which the contender lost each tie."""
+    random = np.random.default_rng(seed)
+    n, m = random.integers(1, 16, 2)
+    base, contender = _as_lists(random.integers(10, 16, n), random.integers(10, 16, m))
+    assert len({*base, *contender}) < n + m or n + m < 7
+    # Everyone is a little apart from his like; the contender a little below the base.
+    ours = [value + 1e-3 * i for i, value in enumerate(sorted(base))]
+    theirs = [value - 0.1 + 1e-3 * i for i, value in enumerate(sorted(contender))]
+    assert len({*ours, *theirs}) == n + m
+    scipys = mannwhitneyu(theirs, ours, alternative="greater", method="exact").pvalue
+    assert abs(statistics.p_slower(base, contender, 0.0) - scipys) <= 1e-12
+
+
+def test_p_of_equal_values_is_one() -> None:
+    """Where every launch took the same time there is nothing to find, in either direction."""
+    assert statistics.p_slower([1.0] * 5, [1.0] * 7, 0.0) == 1.0
+    assert statistics.p_slower([1.0] * 7, [1.0] * 5, 0.0) == 1.0
+
+
+# What could be shown
+
+
+@pytest.mark.parametrize(("n", "m"), [*itertools.product(range(1, 9), repeat=2)])
+def test_smallest_p_is_that_of_all_pairs_won(n: int, m: int) -> None:
+    """It is what the test gives where every launch of one side is above every one of the other."""
+    base, contender = [1.0 + i for i in range(n)], [100.0 + i for i in range(m)]
+    assert statistics.smallest_p(n, m) == statistics.p_slower(base, contender, 0.0)
+
+
+#: Level of each test, and the launches on each side that it needs.
+_NEEDED = {
+    "5 cases at .05": (0.05 / 5, 5),
+    "20 cases at .05": (0.05 / 20, 6),
+    "1 case at .05": (0.05, 3),
+    "exactly reached": (1 / 252, 5),
+    "just not reached": (1 / 253, 6),
+    "12 cases at .05": (0.05 / 12, 5),
+    "13 cases at .05": (0.05 / 13, 6),
+    "46 cases at .05": (0.05 / 46, 6),
+    "47 cases at .05": (0.05 / 47, 7),
+    "171 cases at .05": (0.05 / 171, 7),
+    "172 cases at .05": (0.05 / 172, 8),
+    "643 cases at .05": (0.05 / 643, 8),
+    "644 cases at .05": (0.05 / 644, 9),
+}
+
+
+@pytest.mark.parametrize(("level", "needed"), _NEEDED.values(), ids=_NEEDED)
+def test_launches_needed(level: float, needed: int) -> None:
+    """The fewest launches whose smallest probability is within the level, as the docs say."""
+    assert statistics.launches_needed(level) == needed
+    assert statistics.smallest_p(needed, needed) <= level
+    assert statistics.smallest_p(needed - 1, needed - 1) > level
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_p_at_best_is_never_above_the_final_p(seed: int) -> None:
+    """What is given up for hopeless could not have been confirmed, whatever followed."""
+    random = np.random.default_rng(seed)
+    launches = int(random.integers(1, 16))
+    margin = float(random.choice([0.0, 0.01, 0.03]))
+    shift = float(random.choice([0.9, 1.0, 1.05, 1.2]))
+    base, contender = _times(random, launches, 0.05), shift * _times(random, launches, 0.05)
+    if seed % 3 == 0:
+        base, contender = base.round(2), contender.round(2)  # so that some tie
+    final = statistics.p_slower(base, contender, margin)
+    bounds = [
+        statistics.p_at_best(base[:k], contender[:k], margin, launches)
+        for k in range(1, launches + 1)
+    ]
+    assert all(bound <= final for bound in bounds)
+    assert bounds == sorted(bounds), "a hope that is gone does not come back"
+    assert bounds[-1] == final
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_p_at_best_can_be_reached(seed: int) -> None:
+    """It is the final probability if every pair that was still to come was won."""
+    random = np.random.default_rng(seed)
+    launches, measured = 10, int(random.integers(1, 10))
+    base, contender = _as_lists(_times(random, measured), _times(random, measured))
+    more = launches - measured
+    final = statistics.p_slower([*base, *[1e-6] * more], [*contender, *[1e6] * more], 0.01)
+    assert statistics.p_at_best(base, contender, 0.01, launches) == final
+
+
+# Ratio and interval
+
+
+def test_ratio_is_of_medians() -> None:
+    """Contender over base; one bad launch does not move it."""
+    assert statistics.ratio([1.0, 2.0, 900.0], [3.0, 1.0, 500.0]) == 1.5
+    assert statistics.ratio([1.0, 3.0], [4.0, 4.0]) == 2.0
+
+
+def test_interval_is_repeatable() -> None:
+    """The same seed resamples alike, another otherwise."""
+    random = np.random.default_rng(0)
+    base, contender = _as_lists(_times(random, 10), _times(random, 10))
+    found = [statistics.interval(base, contender, 0.9, seed) for seed in (0, 0, 1, 2, 3)]
+    assert found[0] == found[1]
+    assert len({*found}) > 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_interval_is_around_the_ratio(seed: int) -> None:
+    """The ratio lies within, and the ends are ratios that the launches could have."""
+    random = np.random.default_rng(seed)
+    n, m = random.integers(3, 12, 2)
+    base, contender = _as_lists(_times(random, n), 1.3 * _times(random, m))
+    low, high = statistics.interval(base, contender, 0.99, seed)
+    assert low < statistics.ratio(base, contender) < high
+    assert min(contender) / max(base) <= low
+    assert high <= max(contender) / min(base)
+
+
+def test_interval_grows_with_its_confidence() -> None:
+    """A surer interval has the less sure one within."""
+    random = np.random.default_rng(0)
+    base, contender = _as_lists(_times(random, 15), _times(random, 15))
+    low, high = statistics.interval(base, contender, 0.99, 0)
+    inner_low, inner_high = statistics.interval(base, contender, 0.5, 0)
+    assert low < inner_low < inner_high < high
+
+
+def test_interval_covers_the_true_ratio() -> None:
+    """Of samples with a true ratio of 1.25, nearly all 99 % intervals have it, not all 20 %."""
+    random = np.random.default_rng(0)
+    covered = {0.99: 0, 0.2: 0}
+    for _ in range(40):
+        base, contender = _as_lists(_times(random, 12), 1.25 * _times(random, 12))
+        for confidence in covered:
+            low, high = statistics.interval(base, contender, confidence, 0)
+            covered[confidence] += low <= 1.25 <= high
+    assert covered[0.99] >= 36
+    assert covered[0.2] <= 25
+
+
+def test_interval_of_constant_times_is_a_point() -> None:
+    """Launches that do not differ leave no doubt."""
+    assert statistics.interval([2.0] * 5, [3.0] * 7, 0.99, 0) == (1.5, 1.5)
+
+
+# What would have been seen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_smallest_visible_is_the_smallest(seed: int) -> None:
+    """A contender slowed by a little more is found, by a little less it is not."""
+    random = np.random.default_rng(seed)
+    n, m = random.integers(5, 11, 2)
+    margin, level = (0.01, 0.03)[seed % 2], (0.15, 0.05, 0.005)[seed % 3]
+    base, contender = _as_lists(_times(random, n, 0.05), 1.4 * _times(random, m, 0.05))
+    visible = statistics.smallest_visible(base, contender, margin, level)
+    assert visible is not None
+    assert visible > 0
+    own = statistics.ratio(base, contender)
+
+    def p_of(slowdown: float) -> float:
+        slowed = [time / own * (1 + slowdown) for time in contender]
+        return statistics.p_slower(base, slowed, margin)
+
+    assert p_of(visible + 1e-6) <= level
+    assert p_of(visible - 1e-6) > level
+
+
+def test_smallest_visible_does_not_depend_on_the_change() -> None:
+    """Only how far launches spread counts, not how slow they were."""
+    random = np.random.default_rng(1)
+    base, contender = _as_lists(_times(random, 8), _times(random, 8))
+    twice = [2 * time for time in contender]
+    visible = statistics.smallest_visible(base, contender, 0.01, 0.01)
+    assert statistics.smallest_visible(base, twice, 0.01, 0.01) == pytest.approx(visible)
+
+
+def test_smallest_visible_of_constant_times_is_the_margin() -> None:
+    """Launches that do not spread show whatever is beyond the margin."""
+    visible = statistics.smallest_visible([1.0] * 5, [1.0] * 5, 0.03, 0.05)
+    assert visible == pytest.approx(0.03)
+
+
+def test_nothing_is_visible_with_too_few_launches() -> None:
+    """Where no probability can be within the level, no slow-down could have been shown."""
+    assert statistics.smallest_visible([1.0] * 4, [1.0] * 4, 0.01, 0.01) is None
+    assert statistics.smallest_visible([1.0] * 5, [1.0] * 5, 0.01, 0.01) is not None
