@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from fwbench import __version__
-from fwbench.cli import ab, doctor, env, gate, recover
+from fwbench.cli import ab, doctor, env, gate, recover, report
 from fwbench.errors import FwbenchError, UsageError
 
-_COMMANDS = (ab, doctor, env, gate, recover)
+_COMMANDS = (ab, doctor, env, gate, recover, report)
 
 _USAGE_ERROR = 2
 _FAILED = 3  # 1 says that something has regressed
