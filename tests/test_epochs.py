@@ -281,20 +281,6 @@ def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) ->
     assert len(found.epochs.epochs) == len(found.told) == epoch - 1
 
 
-def test_where_the_mean_is_all_there_is_no_step_is_named() -> None:
-    """A loop of the framework's own tells no more."""
-    diverging = Trainer(loss_of=lambda step: math.nan if step >= 6 else 1.0)
-    found = Trained(Schedule(3), diverging, execution="fit")
-    with pytest.raises(Diverged, match=r"^the loss became nan in epoch 2: training has diverged"):
-        found.train()
-
-
-def test_the_mean_of_a_loop_of_the_frameworks_own_is_the_train_loss() -> None:
-    """As it tells it."""
-    found = trained(execution="fit", framework=Trainer(loss_of=float))
-    assert found.all("train_loss") == [1.5, 5.5]
-
-
 # Evaluation
 
 LN3 = math.log(3.0)

@@ -679,14 +679,21 @@ _DIVERGED = {
 }
 
 
-@pytest.mark.parametrize("isolation", ["process", "none"])
-def test_divergence(project: Project, isolation: str) -> None:
+@pytest.mark.parametrize(
+    ("framework", "execution", "isolation"),
+    [
+        _installed("mxnet", "eager", "process"),
+        _installed("mxnet", "eager", "none"),
+        _installed("tensorflow", "fit", "process"),
+    ],
+)
+def test_divergence(framework: str, execution: str, isolation: str, project: Project) -> None:
     """Training on NaNs is no measurement: the case fails with step and epoch and leaves no time."""
     project.write("test_it.py", _DIVERGING)
     project.run(
-        *("--fw-device=cpu", "--fw-execution=eager", f"--fw-isolation={isolation}"),
+        *("--fw-device=cpu", f"--fw-execution={execution}", f"--fw-isolation={isolation}"),
         *("--junitxml=junit.xml", "--benchmark-json=out.json"),
-        fw=_one("mxnet", "torch"),
+        fw=framework,
     )
     outcomes = {
         name.partition("[")[2].partition("-")[0]: outcome

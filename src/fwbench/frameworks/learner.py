@@ -125,7 +125,7 @@ class Learner(ABC):
         """Train on every batch: what is timed.
 
         Returns:
-            The loss of every step, or (where the framework keeps them to itself) their mean.
+            The loss of every step, as :meth:`losses` takes it.
         """
         step = self.step
         return [step(examples, labels) for examples, labels in batches]

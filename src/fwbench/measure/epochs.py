@@ -190,12 +190,10 @@ class Epochs:
     def _refuse_divergence(self, losses: NDArray[Any], epoch: int) -> None:
         wrong = np.flatnonzero(~np.isfinite(losses))
         if wrong.size:
-            where = f"in epoch {epoch + 1}"
-            if losses.size == self.steps:  # a loop of the framework's own tells the mean only
-                where = f"at step {wrong[0] + 1} of {self.steps} {where}"
             raise Diverged(
-                f"the loss became {losses[wrong[0]]} {where}: training has diverged, and what "
-                f"follows would time work on NaNs; {_REMEDY}"
+                f"the loss became {losses[wrong[0]]} at step {wrong[0] + 1} of {self.steps} in "
+                f"epoch {epoch + 1}: training has diverged, and what follows would time work on "
+                f"NaNs; {_REMEDY}"
             )
 
     def _tested(self) -> float:
