@@ -450,8 +450,10 @@ _ONEDNN = {
 }
 
 
-def test_toggle_of_a_process(project: Project) -> None:
+def test_toggle_of_a_process(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN on and off are two workers of a framework, told before its import; NumPy has none."""
+    monkeypatch.setenv("TF_TOKEN_terraform_example", "a secret of Terraform's")
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
     names = _frameworks(*_ONEDNN).split(",")
     project.write("packages/sitecustomize.py", _AT_START)
     project.write("test_it.py", _NOTING)
@@ -474,6 +476,9 @@ def test_toggle_of_a_process(project: Project) -> None:
             )["toggles"]
             assert toggles["onednn"] == value
             assert toggles[name] == expected
+            # Terraform's variables begin as TensorFlow's do.
+            assert ("TF_NUM_INTEROP_THREADS" in toggles) == (framework == "tensorflow")
+            assert "secret" not in str(toggles)
 
 
 def test_decay(project: Project) -> None:

@@ -30,6 +30,16 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "xla": partial(tf.function, jit_compile=True),
 }
 
+#: Not all of ``TF_``: Terraform's variables begin so, too, and some are secrets (``TF_TOKEN_...``).
+_VARIABLES = tuple(
+    f"TF_{what}_"
+    for what in (
+        *("AUTOTUNE", "BFC", "CPP", "CPU", "CUBLAS", "CUDA", "CUDNN", "CUFFT", "DETERMINISTIC"),
+        *("DISABLE", "EAGER", "ENABLE", "FORCE", "GPU", "GRAPH", "JIT", "MATMUL", "MKL", "NUM"),
+        *("ONEDNN", "OVERRIDE", "PER", "SYNC", "USE", "XLA"),
+    )
+)
+
 
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
@@ -48,7 +58,7 @@ class TensorFlow(Framework):
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
         "(--fw-toggle sparse=on)"
     }
-    variables = ("TF_", "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
+    variables = (*_VARIABLES, "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
     operations: ClassVar = {
         "sigmoid": lambda tf: tf.math.sigmoid,
         "relu": lambda tf: tf.nn.relu,
