@@ -161,7 +161,8 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
     machine.answers["torch"] = Absent("torch", "not installed", "install it")
     facts = json.loads(out(capsys, "doctor", "--json"))
     assert {*facts} == {
-        *("machine", "packages", "threads", "data", "environments", "frameworks", "absent")
+        *("machine", "packages", "threads", "data", "environments", "frameworks", "absent"),
+        "ceilings",
     }
     assert facts["machine"]["memory_bytes"] == 3 * 2**29
     assert facts["packages"]["fwbench"] == __version__

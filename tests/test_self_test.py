@@ -206,7 +206,7 @@ def test_a_pool_of_a_sessions_json() -> None:
 @pytest.fixture
 def suite(project: Project) -> Project:
     """A project with the self-test's suite, as the self-test has it."""
-    source = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+    source = resources.files("fwbench.suites").joinpath("self_test.py")
     project.write("test_self.py", source.read_text(encoding="utf-8"))
     return project
 

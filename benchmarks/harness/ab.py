@@ -74,7 +74,7 @@ def _real(comparisons: int) -> list[bounds.Finding]:
     """Whole comparisons of the suite with itself."""
     totals, firsts, wrong = 0.0, 0.0, 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+        suite = resources.files("fwbench.suites").joinpath("self_test.py")
         Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         Path("test_self.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
         both = (Installed("numpy", ["numpy"]), Installed("numpy", ["numpy"]))

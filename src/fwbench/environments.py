@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fwbench import own_folder
 from fwbench.errors import StorageError, UsageError
 
 #: Where environments are, if not under the project.
@@ -134,7 +135,7 @@ class Environments:
 
     def __init__(self, root: Path) -> None:
         given = os.environ.get(VARIABLE)
-        self.folder = Path(given).absolute() if given else root / ".fwbench" / "envs"
+        self.folder = Path(given).absolute() if given else own_folder.of(root, "envs")
 
     def names(self) -> list[str]:
         """Of every one that was completed, whether or not it can still be read."""

@@ -20,6 +20,7 @@
      ├─ IsolationError           the process boundary
      │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
      ├─ ComparisonError          a launch of an A/B comparison could not be measured
+     ├─ SuiteError               a suite of fwbench's own could not be measured
      ├─ InstallationError        a named environment could not be made or removed
      ├─ DataError                a data file is missing, cut off or not what it should be
      └─ StorageError             a file could not be written or read
@@ -116,6 +117,10 @@ class WorkerDied(IsolationError):
 
 class ComparisonError(FwbenchError):
     """A launch of an A/B comparison could not be measured."""
+
+
+class SuiteError(FwbenchError):
+    """A suite of fwbench's own could not be measured."""
 
 
 class InstallationError(FwbenchError):

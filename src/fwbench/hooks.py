@@ -10,7 +10,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.timers import compute_timer_precision
 
-from fwbench import grid, record
+from fwbench import grid, own_folder, record
 from fwbench.case import Case
 from fwbench.gate.hooks import Gate
 from fwbench.isolation.launched import LaunchedRunner
@@ -87,7 +87,7 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
         benchmark,
         session.options.warmup_s,
         tell=_teller(item),
-        cache=item.config.rootpath / ".fwbench" / "data",
+        cache=own_folder.of(item.config.rootpath, "data"),
     )
 
 

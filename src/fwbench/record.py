@@ -22,7 +22,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
 from pytest_benchmark.utils import safe_dumps
 
-from fwbench import launches
+from fwbench import launches, own_folder
 from fwbench.errors import StorageError
 from fwbench.frameworks.framework import Framework
 from fwbench.frameworks.manifest import Manifest
@@ -113,7 +113,7 @@ def journal_folder(root: Path) -> Path:
     Args:
         root: pytest's root folder.
     """
-    return root / ".fwbench" / "journal"
+    return own_folder.of(root, "journal")
 
 
 class Journal:
@@ -133,9 +133,7 @@ class Journal:
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            # What is written here is of this machine: no version control.
-            (folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+            own_folder.make(folder)
             for old in sorted(folder.glob("*.jsonl"))[: -(_JOURNALS - 1)]:
                 old.unlink(missing_ok=True)
             self._file = self.path.open("x", encoding="utf-8")

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from pytest_benchmark import __version__ as benchmark_version
 
-from fwbench import __version__, environment, record
+from fwbench import __version__, ceilings, environment, record
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.errors import StorageError
 from fwbench.grid import Cell
 from fwbench.report import training
@@ -127,6 +128,7 @@ class Store:
 
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
+        ceilings.annotate(output_json["benchmarks"], self._ceilings)
         output_json["fwbench"] = {
             **self.surroundings(),
             "outcome": self._outcome(),
@@ -141,7 +143,8 @@ class Store:
         return {
             "version": __version__,
             "schema": record.SCHEMA,
-            "machine": environment.machine(self._cpu_model()),
+            "machine": self._machine,
+            "ceilings": ceilings.to_json(self._ceilings),
             "threads": options.threads,
             "isolation": options.isolation,
             "arguments": [str(one) for one in self.config.invocation_params.args],
@@ -161,9 +164,16 @@ class Store:
             "interrupted": self.tests.exitstatus not in ended,
         }
 
-    def _cpu_model(self) -> str:
+    @functools.cached_property
+    def _machine(self) -> dict[str, Any]:
         models = {manifest.devices[0].model for manifest in self.session.manifests.values()}
-        return models.pop() if models else environment.cpu_model()
+        return environment.machine(models.pop() if models else environment.cpu_model())
+
+    @functools.cached_property
+    def _ceilings(self) -> dict[str, Ceiling]:
+        """What ``fwbench doctor --peaks`` has found here."""
+        threads = self.session.options.threads
+        return Ceilings(self.config.rootpath, self._machine, threads).load()
 
     def _save_json(self, output_json: dict[str, Any]) -> None:
         path = Path(self.benchmarks.json)

@@ -9,7 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fwbench import environment, frameworks, options
+from fwbench import ceilings, environment, frameworks, options
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.environments import Environments, project_root
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import Manifest
@@ -30,6 +31,12 @@ def add_to(commands: Any) -> None:
     )
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.add_argument(
+        "--peaks",
+        action="store_true",
+        help="measure what this machine can do at most: matrix products in every dtype, and copies "
+        "(one to two minutes); kept for the records of this project",
+    )
+    doctor.add_argument(
         "--threads",
         metavar="N",
         type=_threads,
@@ -48,10 +55,16 @@ def _threads(text: str) -> int:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     threads = arguments.threads or environment.usable_cpus()
-    environments = Environments(project_root(Path()))
+    root = project_root(Path())
+    environments = Environments(root)
+    machine = environment.machine(environment.cpu_model())
+    stored = Ceilings(root, machine, threads)
+    if arguments.peaks:
+        stored.store(ceilings.measure(threads, _say))
     answers = describe(list(frameworks.registry()), threads, environments.interpreter_of)
     facts: dict[str, Any] = {
-        "machine": environment.machine(environment.cpu_model()),
+        "machine": machine,
+        "ceilings": ceilings.to_json(stored.load()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
         "data": {name: _data(name) for name in data.NAMES},
@@ -68,6 +81,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
     }
     print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
     return 0
+
+
+def _say(line: str) -> None:
+    """What is measured just now; the rest of what pytest prints is left out."""
+    if "::" in line and "SKIPPED" not in line:
+        print(line, file=sys.stderr)
 
 
 def _data(name: str) -> dict[str, str]:
@@ -102,6 +121,7 @@ def _report(facts: dict[str, Any]) -> str:
         f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
         *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
     ]
+    lines += _ceilings(facts["ceilings"])
     if facts["environments"]:
         lines.append("environments beside this one (fwbench env show NAME says more)")
     for name, values in facts["environments"].items():
@@ -126,6 +146,24 @@ def _report(facts: dict[str, Any]) -> str:
         if absent["remedy"]:
             lines.append(f"  do          {absent['remedy']}")
     return "\n".join(lines)
+
+
+def _ceilings(found: dict[str, Any]) -> list[str]:
+    """The best rates of each device, and what reached them."""
+    if not found:
+        return ["ceilings", "  not measured; fwbench doctor --peaks measures them"]
+    lines = []
+    for device, values in found.items():
+        ceiling = Ceiling(**values)
+        lines.append(f"ceilings of {device}")
+        lines += [
+            f"  {dtype:<9} {rate / 1e9:,.4g} GFLOP/s ({ceiling.by[dtype]})"
+            for dtype, rate in ceiling.flops_per_s.items()
+        ]
+        if ceiling.bytes_per_s:
+            rate = ceiling.bytes_per_s / 1e9
+            lines.append(f"  copy      {rate:,.4g} GB/s ({ceiling.by['copy']})")
+    return lines
 
 
 def _training(manifest: Manifest) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fwbench import record
+from fwbench import ceilings, record
 from fwbench.errors import StorageError
 
 
@@ -28,6 +28,7 @@ def add_to(commands: Any) -> None:
 def _recover(arguments: argparse.Namespace) -> int:
     journal = arguments.journal or _latest_journal()
     run = record.recover(journal)
+    ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
     record.write_atomically(arguments.output, record.dumps(run))
     print(f"{len(run['benchmarks'])} records of {journal} written to {arguments.output}")
     return 0

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from fwbench import own_folder
 from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate.runs import Run, files_of, read, together
 
@@ -18,7 +19,7 @@ class Baseline:
     """
 
     def __init__(self, root: Path) -> None:
-        self.folder = root / ".fwbench" / "baseline"
+        self.folder = own_folder.of(root, "baseline")
 
     def run(self) -> Run:
         """Its sessions as one run.
@@ -63,8 +64,7 @@ class Baseline:
         try:
             for leftover in (new, old):
                 shutil.rmtree(leftover, ignore_errors=True)
-            new.mkdir(parents=True)
-            (self.folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+            own_folder.make(new)
             for file in files:
                 shutil.copyfile(file, new / file.with_suffix(".json").name)
             if self.folder.exists():

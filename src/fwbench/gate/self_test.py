@@ -10,18 +10,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from fwbench.errors import ComparisonError, TooFewLaunches
+from fwbench import suites
+from fwbench.errors import TooFewLaunches
 from fwbench.gate.ab import Job, Stages
-from fwbench.gate.runs import Run, Sample, load
+from fwbench.gate.runs import Run, Sample
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
 from fwbench.launches import is_contended
 
@@ -102,30 +98,15 @@ def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
     """Launch the suite.
 
     Raises:
-        ComparisonError: it could not be measured.
+        SuiteError: it could not be measured.
     """
-    with tempfile.TemporaryDirectory(prefix="fwbench-") as name:
-        folder = Path(name)
-        suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
-        (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        (folder / "test_self.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
-        command = [
-            *(sys.executable, "-P", "-m", "pytest", "test_self.py", *_ARGUMENTS),
-            *("--fw-launches", str(launches), "--fw-seed", str(seed)),
-            "--benchmark-json=results.json",
-        ]
-        with subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
-            assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if _PROGRESS.match(line):
-                    say(line.rstrip())
-        if process.returncode:
-            raise ComparisonError(f"the self-test's suite fails:\n{''.join(lines[-25:])}")
-        return pool(load(folder / "results.json"))
+    arguments = [*_ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
+
+    def progress(line: str) -> None:
+        if _PROGRESS.match(line):
+            say(line)
+
+    return pool(suites.measure("self_test", arguments, progress))
 
 
 def pool(output_json: dict[str, Any]) -> Pool:

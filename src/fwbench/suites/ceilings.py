@@ -1,0 +1,107 @@
+"""What ``fwbench doctor --peaks`` measures: matrix products in every dtype, and copies.
+
+The products are large enough for the best rate, and the copied array is larger than any cache. A
+copy goes into memory that is there already, where a framework has a way to do that: the pages of
+new memory cost more than the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench import Case, Operation
+from fwbench.workloads import gemm
+from fwbench.workloads.workload import Cost
+
+_HALVES = ("float16", "bfloat16")
+
+
+def _array(size: int, rng: np.random.Generator) -> tuple[NDArray[Any]]:
+    return (np.resize(rng.standard_normal(4_096), size),)
+
+
+copy = Operation(
+    name="copy",
+    inputs=_array,
+    reference=np.copy,
+    sizes=(2**26,),  # 256 MiB of float32
+    cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+    differentiable=False,
+    compilable=False,
+)
+
+
+def _kept(like: Callable[[Any], Any], into: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A copy into an array that the first call makes."""
+    kept: list[Any] = []
+
+    def run(x: Any) -> Any:
+        if not kept:
+            kept.append(like(x))
+        into(kept[0], x)
+        return kept[0]
+
+    return run
+
+
+@copy.implement("numpy")
+def _(numpy: Any) -> Callable[[Any], Any]:
+    return _kept(numpy.empty_like, numpy.copyto)
+
+
+@copy.implement("torch")
+def _(torch: Any) -> Callable[[Any], Any]:
+    return _kept(torch.empty_like, lambda kept, x: kept.copy_(x))
+
+
+@copy.implement("mxnet")
+def _(F: Any) -> Callable[[Any], Any]:
+    return _kept(F.zeros_like, lambda kept, x: x.copyto(kept))
+
+
+@copy.implement("tensorflow")
+def _(tf: Any) -> Callable[[Any], Any]:
+    return lambda x: tf.raw_ops.DeepCopy(x=x)
+
+
+@copy.implement("jax")
+def _(jax: Any) -> Callable[[Any], Any]:
+    return jax.numpy.copy
+
+
+@pytest.mark.fwbench(gemm, devices="cpu", sizes=(1_024, 2_048), dtypes=("float32", "float64"))
+def test_product(case: Case) -> None:
+    """On the CPU."""
+    case.measure()
+
+
+@pytest.mark.fwbench(
+    gemm,
+    # NumPy's takes seconds.
+    frameworks=("tensorflow", "mxnet", "torch", "jax"),
+    devices="cpu",
+    sizes=(1_024,),
+    dtypes=_HALVES,
+)
+def test_product_of_halves(case: Case) -> None:
+    """On the CPU, of which not all have instructions for them."""
+    case.measure()
+
+
+@pytest.mark.fwbench(
+    gemm, devices="gpu", sizes=(4_096, 8_192), dtypes=("float32", "float64", *_HALVES)
+)
+def test_product_on_gpu(case: Case) -> None:
+    """On the first GPU."""
+    case.measure()
+
+
+@pytest.mark.fwbench(copy)
+def test_copy(case: Case) -> None:
+    """On every device."""
+    case.measure()
