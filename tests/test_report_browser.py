@@ -236,9 +236,9 @@ def test_rows_and_parts_are_chosen(chromium: str, tmp_path: Path, report: str) -
     )
     lenet, others = "part-training-lenet-cpu-float32-200", "part-other-benchmarks"
     assert found["before"]["sections"] == [gemm, gpu, dot, lenet, others]
-    assert found["before"]["status"] == "10 of 10 cases"
+    assert found["before"]["status"] == "10 of 10 rows"
     assert found["torch"]["sections"] == [gemm, gpu, lenet]
-    assert found["torch"]["status"] == "6 of 10 cases"
+    assert found["torch"]["status"] == "6 of 10 rows"
     assert len(found["torch"]["rows"]) == 6
     assert all("torch" in row for row in found["torch"]["rows"])
     assert found["torch"]["index"] == [
@@ -247,7 +247,7 @@ def test_rows_and_parts_are_chosen(chromium: str, tmp_path: Path, report: str) -
         "training lenet cpu float32 200",
     ]
     assert found["compiled"]["rows"] == [f"{gemm}: torch compile"] * 2
-    assert found["compiled"]["status"] == "2 of 10 cases"
+    assert found["compiled"]["status"] == "2 of 10 rows"
     assert found["gpu"]["rows"] == [f"{gpu}: torch eager"]
     assert found["after"] == found["before"]
 
@@ -257,9 +257,9 @@ def test_cases_are_searched(chromium: str, tmp_path: Path, report: str) -> None:
     found = exercised(chromium, tmp_path, report, _SEARCH)
     assert found["complaints"] == []
     assert len(found["row"]["rows"]) == 6
-    assert (found["none"]["sections"], found["none"]["status"]) == ([], "0 of 10 cases")
+    assert (found["none"]["sections"], found["none"]["status"]) == ([], "0 of 10 rows")
     assert found["part"]["sections"] == ["part-gemm-cpu-forward-float32"]
-    assert found["part"]["status"] == "6 of 10 cases"
+    assert found["part"]["status"] == "6 of 10 rows"
 
 
 def test_enter_in_the_search_does_not_leave_the_page(

@@ -165,7 +165,7 @@ def test_half_the_time_is_no_news(dispatch_s: float, told: bool) -> None:
         (1.5e-6, "1.5 us"),
         (9.996e-7, "1000 ns"),
         (2.5e-8, "25 ns"),
-        (0.0, "0 ns"),
+        (0.0, "0 s"),
     ],
 )
 def test_times_are_written_for_people(seconds: float, text: str) -> None:

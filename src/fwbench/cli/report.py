@@ -1,17 +1,19 @@
-"""``fwbench report``: stored runs as one HTML file, as Markdown, or as CSV."""
+"""``fwbench report``: stored runs as one HTML file, as Markdown, as CSV, or as pictures."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fwbench import record
-from fwbench.errors import UnreadableRun, UsageError
-from fwbench.report import page, text
+from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench.report import charts, history, page, paper, parts, text
+from fwbench.report.parts import Part
 from fwbench.report.records import Run, read
 
 _SOME_UNREADABLE = 1
@@ -21,36 +23,77 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     report = commands.add_parser(
         "report",
-        help="stored runs as one HTML file, as Markdown, or as CSV",
+        help="stored runs as one HTML file, as Markdown, as CSV, or as pictures",
         description="The HTML file holds all that it shows, and asks for nothing from anywhere. "
         "Exit status 1 if a run could not be read; the others are in the report then.",
     )
     report.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="a file that --benchmark-json wrote"
+        "runs",
+        nargs="*",
+        type=Path,
+        metavar="RUN",
+        help="a file that --benchmark-json wrote, or --json of fwbench ab or gate",
     )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="the HTML file to write")
     report.add_argument("--markdown", type=Path, metavar="FILE", help="the tables, for reviews")
     report.add_argument("--csv", type=Path, metavar="FILE", help="a line for each case")
+    report.add_argument("--png", type=Path, metavar="FOLDER", help="every chart as a picture")
+    report.add_argument(
+        "-k", dest="only", metavar="TEXT", default="", help="only cases with this in their names"
+    )
+    report.add_argument(
+        "--paper",
+        action="store_true",
+        help="beside the TensorFlow / MXNet report of 2020: its figures and its statements "
+        "(measure with --fw-size paper)",
+    )
+    report.add_argument(
+        "--history",
+        type=Path,
+        metavar="FOLDER",
+        help="every case over all runs in a folder such as .benchmarks",
+    )
     report.set_defaults(run=_report)
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    outputs = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
-    if not outputs:
-        raise UsageError("say what to write: -o report.html, --markdown FILE, --csv FILE")
-    if {path.resolve() for path in outputs} & {path.resolve() for path in arguments.runs}:
+    files = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
+    if not files and not arguments.png:
+        raise UsageError(
+            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER"
+        )
+    if not arguments.runs and not arguments.history:
+        raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
+    outputs = {path.resolve() for path in files}
+    if outputs & {path.resolve() for path in arguments.runs}:
         raise UsageError("a report would replace a run; write it to another file")
-    for path in outputs:
+    if len(outputs) < len(files):
+        raise UsageError("two reports would be written to one file; give each its own")
+    for path in files:
         record.check_writable(path)
-    runs, problems = _read(arguments.runs)
+    if arguments.png:
+        _make(arguments.png)
+    runs, problems = _read(arguments.runs, arguments.only)
+    if arguments.runs and not runs:
+        _tell(problems)
+        raise UsageError("none of these is a run; nothing is written")
+    before = paper.parts(runs) if arguments.paper else []
+    if arguments.history:
+        lines, unread = history.collect(arguments.history, arguments.only)
+        before += history.parts(lines)
+        problems += unread
+    _tell(problems)
+    _write(arguments.output, partial(page.html, runs, problems, before))
+    _write(arguments.markdown, partial(text.markdown, runs, problems, before))
+    _write(arguments.csv, partial(text.table, runs))
+    if arguments.png:
+        _draw(arguments.png, [*before, *parts.details(runs)])
+    return _SOME_UNREADABLE if problems else 0
+
+
+def _tell(problems: Sequence[str]) -> None:
     for problem in problems:
         print(f"fwbench: {problem}", file=sys.stderr)
-    if not runs:
-        raise UsageError("none of these is a run; nothing is written")
-    _write(arguments.output, partial(page.html, runs, problems))
-    _write(arguments.markdown, partial(text.markdown, runs, problems))
-    _write(arguments.csv, partial(text.table, runs))
-    return _SOME_UNREADABLE if problems else 0
 
 
 def _write(path: Path | None, make: Callable[[], str]) -> None:
@@ -59,12 +102,42 @@ def _write(path: Path | None, make: Callable[[], str]) -> None:
         print(f"written: {path}")
 
 
-def _read(paths: list[Path]) -> tuple[list[Run], list[str]]:
+def _make(folder: Path) -> None:
+    """Find out before anything is drawn whether pictures can be kept there.
+
+    Raises:
+        StorageError: they cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
+    record.check_writable(folder / "chart.png")
+
+
+def _draw(folder: Path, drawn: Sequence[Part]) -> None:
+    for part in parts.linkable(drawn):
+        for number, chart in enumerate(part.charts, 1):
+            path = folder / f"{part.id.removeprefix('part-')}-{number}.png"
+            picture = charts.png(chart)
+            try:
+                path.write_bytes(picture)
+            except OSError as error:
+                raise StorageError(f"cannot write {path}: {error.strerror}") from error
+            print(f"written: {path}")
+
+
+def _read(paths: list[Path], only: str) -> tuple[list[Run], list[str]]:
     runs: list[Run] = []
     problems = []
     for path in paths:
         try:
-            runs.append(read(path, len(runs)))
+            run = read(path, len(runs))
         except UnreadableRun as error:
             problems.append(str(error))
+            continue
+        chosen = [one for one in run.records if only in one.name]
+        if only and not chosen and run.records:
+            problems.append(f"{path}: no case has {only!r} in its name")
+        runs.append(dataclasses.replace(run, records=chosen))
     return runs, problems

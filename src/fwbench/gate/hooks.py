@@ -121,7 +121,11 @@ class Gate:
             self.problem = str(error)
             self.store.gate = {"base": baseline.name, "problem": self.problem, "verdicts": {}}
         else:
-            self.store.gate = {"base": baseline.name, "verdicts": self.comparison.counts}
+            self.store.gate = {
+                "base": baseline.name,
+                "verdicts": self.comparison.counts,
+                "comparison": self.comparison.to_json(),
+            }
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:

@@ -157,15 +157,32 @@ def load(path: Path) -> dict[str, Any]:
     Raises:
         UnreadableRun: it cannot be read, is cut off, or is not what pytest-benchmark writes.
     """
+    return checked(path, parse(path))
+
+
+def parse(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        UnreadableRun: it cannot be read, is empty, or is cut off.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableRun(f"cannot read {path}: {error}") from error
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         cut = "is empty" if not text.strip() else f"is no JSON, or cut off ({error})"
         raise UnreadableRun(f"{path} {cut}; measure again with --benchmark-json") from error
+
+
+def checked(path: Path, found: Any) -> dict[str, Any]:
+    """What a file holds, if that is a run.
+
+    Raises:
+        UnreadableRun: it is not what pytest-benchmark writes, or of a newer fwbench.
+    """
     entries = found.get("benchmarks") if isinstance(found, dict) else None
     if not isinstance(entries, list):
         raise UnreadableRun(
@@ -187,7 +204,8 @@ def load(path: Path) -> dict[str, Any]:
                 f"{path}: benchmark {number} has no name, or no times above 0; the file was "
                 "changed, or is of something else"
             )
-    return found
+    run: dict[str, Any] = found
+    return run
 
 
 def _is_entry(entry: Any) -> bool:

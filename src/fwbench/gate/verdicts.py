@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from fwbench.errors import TooFewLaunches, unknown
 from fwbench.gate import statistics
@@ -147,6 +147,21 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """As JSON's own types."""
         return {**dataclasses.asdict(self), "verdicts": self.counts, "means": self.means}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """From what :meth:`to_json` gave.
+
+        Raises:
+            KeyError: something is missing.
+            TypeError: something is of another kind.
+            ValueError: a verdict is none.
+        """
+        judgements = [
+            Judgement(**{**one, "verdict": Verdict(one["verdict"])}) for one in values["judgements"]
+        ]
+        names = ("base", "contender", "rules", "notes")
+        return cls(judgements=judgements, **{name: values[name] for name in names})
 
 
 #: A change in either direction.

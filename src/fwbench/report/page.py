@@ -10,6 +10,7 @@ import jinja2
 
 from fwbench import __version__
 from fwbench.report import charts, parts, summary
+from fwbench.report.parts import Part
 from fwbench.report.records import Record, Run, labels
 from fwbench.report.units import count
 
@@ -25,12 +26,13 @@ class Provenance:
     facts: Sequence[tuple[str, str]] = field(default_factory=list)
 
 
-def html(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
+def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Part] = ()) -> str:
     """The report of one or several runs.
 
     Args:
         runs: in the order in which they are shown.
         problems: files that could not be read, each with the reason.
+        before: parts that are shown before those of the runs.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fwbench.report"),
@@ -40,7 +42,7 @@ def html(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
         undefined=jinja2.StrictUndefined,
     )
     records = [record for run in runs for record in run.records]
-    details = parts.details(runs)
+    details = parts.linkable([*before, *parts.details(runs)])
     source = environment.loader
     assert source is not None  # noqa: S101 (it was just given)
     return environment.get_template("report.html.j2").render(

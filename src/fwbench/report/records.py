@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
-from fwbench.gate.runs import load
+from fwbench.gate.runs import checked, parse
+from fwbench.gate.verdicts import Comparison
 
 Facts = Mapping[str, Any]
 
@@ -26,6 +29,8 @@ class Record:
         values_s: seconds for one call: a value for each round, or for each launch.
         of_launches: whether the values are launches.
         facts: what fwbench recorded; empty if it did not write the record.
+        identity: what the same case has in common in every run.
+        stats: pytest-benchmark's; all that is known of values that were not kept.
     """
 
     run: int
@@ -34,6 +39,8 @@ class Record:
     values_s: Sequence[float]
     of_launches: bool
     facts: Facts
+    identity: str = ""
+    stats: Facts = field(default_factory=dict)
 
     @cached_property
     def median_s(self) -> float:
@@ -43,10 +50,26 @@ class Record:
     @cached_property
     def quartiles_s(self) -> tuple[float, float]:
         """Between which half of the values lie; all of them, where there are few."""
+        if not self.values_kept:
+            return self.stats.get("q1", self.median_s), self.stats.get("q3", self.median_s)
         if len(self.values_s) < _FEW:
             return min(self.values_s), max(self.values_s)
         low, _, high = statistics.quantiles(self.values_s, n=4, method="inclusive")
         return low, high
+
+    @property
+    def values_kept(self) -> bool:
+        """Whether the values were stored, and not their statistics alone."""
+        return self.of_launches or bool(self.stats.get("data"))
+
+    @property
+    def number(self) -> int:
+        """How many values were measured."""
+        return len(self.values_s) if self.values_kept else int(self.stats.get("rounds", 1))
+
+    def bare(self) -> Self:
+        """Without its values."""
+        return replace(self, values_s=(), stats={})
 
     @property
     def measured(self) -> str:
@@ -56,7 +79,7 @@ class Record:
             one, several = ("launch", "launches")
         elif "epochs" in self.facts:
             one, several = ("epoch", "epochs")
-        return f"{len(self.values_s)} {one if len(self.values_s) == 1 else several}"
+        return f"{self.number} {one if self.number == 1 else several}"
 
     def __getattr__(self, name: str) -> Any:
         """A fact, by its name; None where it is not recorded."""
@@ -90,6 +113,8 @@ class Run:
         when: when it was measured, as ISO 8601.
         machine: pytest-benchmark's facts of the machine.
         commit: pytest-benchmark's facts of the revision.
+        comparison: with a base, where there was one.
+        ceilings: of the machine's devices, by what they are called, where these are known.
     """
 
     number: int
@@ -99,6 +124,8 @@ class Run:
     when: str = ""
     machine: Facts = field(default_factory=dict)
     commit: Facts = field(default_factory=dict)
+    comparison: Comparison | None = None
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
     @property
     def cpu(self) -> str | None:
@@ -113,8 +140,11 @@ def read(path: Path, number: int = 0) -> Run:
     Raises:
         UnreadableRun: it cannot be read, is cut off, or is none.
     """
-    found = load(path)
+    parsed = parse(path)
     try:
+        if isinstance(parsed, dict) and "judgements" in parsed:
+            return Run(number, path.name, [], comparison=Comparison.from_json(parsed))
+        found = checked(path, parsed)
         run = Run(
             number,
             path.name,
@@ -123,11 +153,20 @@ def read(path: Path, number: int = 0) -> Run:
             str(found.get("datetime", "")),
             found.get("machine_info") or {},
             found.get("commit_info") or {},
+            _comparison(found.get("fwbench", {})),
+            ceilings.of_run(found),
         )
         _check(run)
+    except UnreadableRun:
+        raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRun(f"{path} is no run as it is written ({error!r})") from error
     return run
+
+
+def _comparison(surroundings: Facts) -> Comparison | None:
+    stored = (surroundings.get("gate") or {}).get("comparison")
+    return Comparison.from_json(stored) if stored else None
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -185,6 +224,8 @@ def _record(entry: Mapping[str, Any], number: int) -> Record:
         values_s,
         bool(launches),
         facts if "workload" in facts else {},
+        str(entry["fullname"]),
+        stats,
     )
 
 

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from fwbench.report.parts import Cell, Part, Row
+from fwbench.report.parts.table import Cell, Part, Row
 from fwbench.report.records import Record, Run, labels
 from fwbench.report.units import count, time
 

@@ -16,10 +16,10 @@ _COLUMNS = (
 )
 
 
-def markdown(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
-    """Summary and tables, without charts."""
+def markdown(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Part] = ()) -> str:
+    """Summary and tables, without charts; see :func:`fwbench.report.page.html`."""
     lines = [f"- {_escaped(note)}" for note in (*problems, *summary.notes(runs))]
-    for part in (*summary.parts(runs), *details(runs)):
+    for part in (*summary.parts(runs), *before, *details(runs)):
         notes = [_escaped(note) for note in part.notes]
         lines += ["", f"### {_escaped(part.title)}", "", *notes, "", *_table(part)]
     return "\n".join(lines).strip() + "\n"
@@ -55,7 +55,7 @@ def table(runs: Sequence[Run]) -> str:
                 [
                     *(run.name, record.name, *parts, record.median_s, low_s, high_s),
                     *(record.facts.get(name, "") for name in ("dispatch_s", "first_call_s")),
-                    *(len(record.values_s), record.measured.partition(" ")[2]),
+                    *(record.number, record.measured.partition(" ")[2]),
                 ]
             )
     return written.getvalue()

@@ -46,12 +46,12 @@ def loss_curves(records: Sequence[Entry]) -> list[dict[str, Any]]:
     """
     found = []
     for group, loops in _groups(records).items():
-        worst = _largest_deviation(loops)
+        worst = largest_deviation({_name(one): _curve(one) for one in loops})
         if worst is not None:
             deviation, epoch, between = worst
             name = " ".join(map(str, group[:4]))
             found.append(
-                {"group": name, "max_deviation": deviation, "epoch": epoch, "between": between}
+                {"group": name, "max_deviation": deviation, "epoch": epoch, "between": [*between]}
             )
     return found
 
@@ -120,17 +120,27 @@ def _curve(facts: Facts) -> list[float]:
     return [epoch["train_loss"] for epoch in facts["epochs"] if epoch["repetition"] == 1]
 
 
-def _largest_deviation(loops: Sequence[Facts]) -> tuple[float, int, list[str]] | None:
+def largest_deviation(
+    curves: Mapping[str, Sequence[float]],
+) -> tuple[float, int, tuple[str, str]] | None:
+    """How far any two of several loss curves lie apart, over the epochs that both have.
+
+    Args:
+        curves: losses after each epoch, by name.
+
+    Returns:
+        The deviation in nats, the epoch (from 1) and the two names; None for fewer than two curves.
+    """
     apart = [
-        (abs(ours - theirs), number, [_name(one), _name(other)])
-        for one, other in itertools.combinations(loops, 2)
-        for number, (ours, theirs) in enumerate(zip(_curve(one), _curve(other), strict=True), 1)
+        (abs(ours - theirs), number, (one, other))
+        for (one, first), (other, second) in itertools.combinations(curves.items(), 2)
+        for number, (ours, theirs) in enumerate(zip(first, second, strict=False), 1)
     ]
     return max(apart, key=lambda found: found[0], default=None)
 
 
 def _apart(loops: Sequence[Facts]) -> list[str]:
-    worst = _largest_deviation(loops)
+    worst = largest_deviation({_name(one): _curve(one) for one in loops})
     if worst is None:
         return []
     deviation, epoch, (one, other) = worst

@@ -12,6 +12,8 @@ def count(number: int, noun: str) -> str:
 
 def time(seconds: float) -> str:
     """Three significant digits in the largest unit that leaves something before the point."""
+    if seconds == 0:
+        return "0 s"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1:
             return f"{_three_digits(seconds * factor)} {unit}"

@@ -18,7 +18,7 @@ _COLUMNS = ("verdict", "case", "base", "contender", "ratio", "99 % interval", "c
 def table(comparison: Comparison) -> list[str]:
     """Worst first; then the means, the counts, and what must be known beside."""
     shown, left_out = _shown(comparison)
-    rows = [_header(comparison), *(_row(judgement) for judgement in shown)]
+    rows = [header(comparison), *(row(judgement) for judgement in shown)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -36,12 +36,12 @@ def table(comparison: Comparison) -> list[str]:
 def markdown(comparison: Comparison) -> str:
     """For a comment on a pull request."""
     shown, left_out = _shown(comparison)
-    header = _header(comparison)
+    columns = header(comparison)
     lines = [
         f"### fwbench: {_headline(comparison)}",
         "",
-        *(_row_of(row) for row in (header, ["---"] * len(header))),
-        *(_row_of(_row(judgement)) for judgement in shown),
+        *(_row_of(cells) for cells in (columns, ["---"] * len(columns))),
+        *(_row_of(row(judgement)) for judgement in shown),
         "",
         *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
         *(f"- {line.strip()}" for line in _summary(comparison)),
@@ -56,18 +56,24 @@ def _row_of(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _header(comparison: Comparison) -> list[str]:
+def header(comparison: Comparison) -> list[str]:
+    """The columns of a comparison."""
     confidence = f"{comparison.rules['confidence']:.0%} interval".replace("%", " %")
     return [confidence if "interval" in name else name for name in _COLUMNS]
 
 
-def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
+def ranked(comparison: Comparison) -> list[Judgement]:
+    """All cases, the worst first."""
     order = {verdict: place for place, verdict in enumerate(Verdict)}
-    ranked = sorted(
+    return sorted(
         comparison.judgements, key=lambda one: (order[one.verdict], -_size(one), one.name)
     )
-    told = [one for one in ranked if one.verdict is not Verdict.UNCHANGED]
-    unchanged = ranked[len(told) :]
+
+
+def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
+    ordered = ranked(comparison)
+    told = [one for one in ordered if one.verdict is not Verdict.UNCHANGED]
+    unchanged = ordered[len(told) :]
     shown = unchanged[:_SHOWN_UNCHANGED]
     return told + shown, len(unchanged) - len(shown)
 
@@ -78,7 +84,8 @@ def _size(judgement: Judgement) -> float:
     return abs(change) if judgement.verdict is Verdict.IMPROVED else change
 
 
-def _row(judgement: Judgement) -> list[str]:
+def row(judgement: Judgement) -> list[str]:
+    """The cells of one case."""
     if judgement.ratio is None or judgement.low is None or judgement.high is None:
         return [judgement.verdict, judgement.name, "", "", "", "", "", judgement.reason]
     base_s, contender_s = (

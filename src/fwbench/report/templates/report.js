@@ -32,7 +32,7 @@ function show() {
     document.querySelector(`[data-for="${section.id}"]`).hidden = here === 0;
     shown += here;
   }
-  document.querySelector("[data-status]").textContent = `${shown} of ${all} cases`;
+  document.querySelector("[data-status]").textContent = `${shown} of ${all} rows`;
 }
 if (search) {
   search.form.addEventListener("submit", (event) => event.preventDefault());

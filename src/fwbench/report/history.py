@@ -1,0 +1,311 @@
+"""Cases over time: every stored run of a folder, framework upgrades, and shifts that last.
+
+A shift is a change point of the logarithms of a case's times, found by PELT (Killick, Fearnhead and
+Eckley, Journal of the American Statistical Association 107, 2012) as in the library ruptures, with
+the squared error as cost. So that neither single runs nor noise make one, the times are smoothed by
+a running median, measured in units of their own noise, and a segment has at least as many runs as
+the median's window. What that does is in docs/comparing.md.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fwbench.errors import UnreadableRun, UsageError
+from fwbench.report import charts
+from fwbench.report.parts.table import Cell, Part, Row, seconds
+from fwbench.report.records import Record, Run, read
+from fwbench.report.units import count, time
+
+#: Runs of the running median, and the fewest between two shifts.
+_WINDOW = 5
+
+#: The penalty of a shift is this, times the logarithm of the number of runs, in units of noise.
+_PENALTY = 4.0
+
+#: Shifts that are smaller are none, as a share; noise is taken to be a tenth of it at least.
+_SMALLEST = 0.03
+
+#: Of so many cases there is a chart, those with shifts before others.
+_DRAWN = 300
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A case in one run.
+
+    Attributes:
+        when: the run was measured, as ISO 8601.
+        median_s: of its values.
+        low_s: where half of its launches, or rounds, begin.
+        high_s: where they end.
+        version: of the framework; empty if it is not recorded.
+        revision: of the project, abbreviated.
+    """
+
+    when: str
+    median_s: float
+    low_s: float
+    high_s: float
+    version: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class Shift:
+    """From one run on, a case took longer or less long.
+
+    Attributes:
+        at: number of the first run with the new level.
+        before_s: median of the level before.
+        after_s: median of the new level.
+    """
+
+    at: int
+    before_s: float
+    after_s: float
+
+    @property
+    def change(self) -> float:
+        """As a share: 0.1 is 10 % longer."""
+        return self.after_s / self.before_s - 1
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case on one machine.
+
+    Attributes:
+        name: of the case.
+        machine: CPU and threads.
+        group: the part of the report that it belongs to.
+        keys: what its row can be chosen by.
+        moments: in the order of time.
+    """
+
+    name: str
+    machine: str
+    group: str
+    keys: Mapping[str, str]
+    moments: Sequence[Moment]
+
+    @property
+    def upgrades(self) -> dict[int, str]:
+        """By the number of the first run with it: the framework's new version."""
+        pairs = enumerate(zip(self.moments, self.moments[1:], strict=False), 1)
+        return {
+            number: f"{before.version} -> {after.version}"
+            for number, (before, after) in pairs
+            if before.version and after.version and before.version != after.version
+        }
+
+
+def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
+    """The cases of all runs in a folder and in those below.
+
+    Args:
+        folder: such as pytest-benchmark's ``.benchmarks``.
+        only: a part of the names of cases; others are left out.
+
+    Returns:
+        The cases, and the files that are no runs, each with the reason.
+
+    Raises:
+        UsageError: there is no run.
+    """
+    found: dict[tuple[str, str], tuple[Record, list[Moment]]] = {}
+    problems = []
+    files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
+    for file in files:
+        try:
+            run = read(file)
+        except UnreadableRun as error:
+            problems.append(str(error))
+            continue
+        machine = f"{run.cpu or 'unknown CPU'}, {count(_threads(run), 'thread')}"
+        when = run.when or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
+        for record in run.records:
+            if only in record.name:
+                # Values are not kept: a case has thousands.
+                _, moments = found.setdefault((record.identity, machine), (record.bare(), []))
+                moments.append(_moment(record, run, when))
+    if not found:
+        what = f" of {only!r}" if only else ""
+        raise UsageError(
+            f"--history: there is no run{what} under {folder}; --benchmark-autosave and "
+            "--benchmark-save keep runs in .benchmarks"
+        )
+    return [
+        Line(
+            record.name,
+            machine,
+            str(record.workload or "other benchmarks"),
+            {n: str(record.facts[n]) for n in ("workload", "framework", "device", "execution")}
+            if record.facts
+            else {},
+            sorted(moments, key=lambda one: one.when),
+        )
+        for (_, machine), (record, moments) in found.items()
+    ], problems
+
+
+def _threads(run: Run) -> int:
+    return int(run.surroundings.get("threads") or 0)
+
+
+def _moment(record: Record, run: Run, when: str) -> Moment:
+    low_s, high_s = record.quartiles_s
+    version = str(record.framework_version or "")
+    revision = str(run.commit.get("id") or "")[:9]
+    return Moment(when, record.median_s, low_s, high_s, version, revision)
+
+
+def shifts(times_s: Sequence[float]) -> list[Shift]:
+    """Where the level of a case changes, and stays changed.
+
+    Args:
+        times_s: of one case, in the order of time.
+
+    Raises:
+        UsageError: the library that looks for them is not installed.
+    """
+    if len(times_s) < 2 * _WINDOW:
+        return []
+    logs = np.log(times_s)
+    # Of the differences from run to run: a shift is in one of them alone.
+    noise = 1.4826 * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
+    padded = np.pad(logs, _WINDOW // 2, mode="edge")
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
+    scaled = (smooth - np.median(smooth)) / max(noise, _SMALLEST / 10)
+    search = _ruptures().KernelCPD(kernel="linear", min_size=_WINDOW).fit(scaled.reshape(-1, 1))
+    ends = search.predict(pen=_PENALTY * math.log(len(times_s)))
+    bounds = [0, *ends]
+    found = []
+    for first, middle, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        before_s = statistics.median(times_s[first:middle])
+        after_s = statistics.median(times_s[middle:last])
+        if abs(after_s / before_s - 1) >= _SMALLEST:
+            found.append(Shift(middle, before_s, after_s))
+    return found
+
+
+def _ruptures() -> Any:
+    try:
+        import ruptures
+    except ImportError:
+        raise UsageError(
+            "--history looks for shifts with the library ruptures, which is not installed: "
+            "pip install 'fwbench[history]'"
+        ) from None
+    return ruptures
+
+
+def parts(lines: Sequence[Line]) -> list[Part]:
+    """The shifts of all cases, then every case with its chart."""
+    found = {
+        number: shifts([m.median_s for m in line.moments]) for number, line in enumerate(lines)
+    }
+    order = sorted(found, key=lambda number: not found[number])
+    drawn = {number for number in order if len(lines[number].moments) > 1}
+    drawn = {*[number for number in order if number in drawn][:_DRAWN]}
+    groups: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        groups.setdefault(f"{line.group}, {line.machine}", []).append(number)
+    shown = [_shifts(lines, found)]
+    for group, numbers in groups.items():
+        left_out = [n for n in numbers if n not in drawn and len(lines[n].moments) > 1]
+        notes = [f"{count(len(left_out), 'case')} more than are drawn: -k NAME draws less."]
+        shown.append(
+            Part(
+                f"history of {group}",
+                ("case", "runs", "first", "last", "change", "since", "upgrades", "shifts"),
+                [_row(lines[number], found[number]) for number in numbers],
+                [_chart(lines[n], found[n]) for n in numbers if n in drawn],
+                notes if left_out else [],
+            )
+        )
+    return shown
+
+
+def _shifts(lines: Sequence[Line], found: Mapping[int, Sequence[Shift]]) -> Part:
+    every = [(lines[number], shift) for number, shifts in found.items() for shift in shifts]
+    every.sort(key=lambda pair: -pair[1].change)
+    few = sum(len(line.moments) < 2 * _WINDOW for line in lines)
+    notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
+    if few:
+        notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
+    if not every:
+        notes.append("None was found.")
+    return Part(
+        "Lasting shifts",
+        ("case", "machine", "since", "revision", "change", "before", "after", "with it"),
+        [
+            Row(
+                [
+                    Cell(line.name),
+                    Cell(line.machine),
+                    Cell(_day(line.moments[shift.at])),
+                    Cell(line.moments[shift.at].revision),
+                    Cell(f"{shift.change:+.1%}", shift.change),
+                    seconds(shift.before_s),
+                    seconds(shift.after_s),
+                    Cell(_upgrade_at(line, shift.at)),
+                ],
+                line.keys,
+            )
+            for line, shift in every
+        ],
+        notes=notes,
+    )
+
+
+def _upgrade_at(line: Line, at: int) -> str:
+    """An upgrade near a shift, whose place is not known to the run."""
+    near = [what for number, what in line.upgrades.items() if abs(number - at) <= 1]
+    return f"{line.keys.get('framework', '')} {near[0]}" if near else ""
+
+
+def _day(moment: Moment) -> str:
+    return moment.when[:10]
+
+
+def _row(line: Line, found: Sequence[Shift]) -> Row:
+    first, last = line.moments[0], line.moments[-1]
+    change = last.median_s / first.median_s - 1
+    return Row(
+        [
+            Cell(line.name),
+            Cell(str(len(line.moments)), len(line.moments)),
+            seconds(first.median_s),
+            seconds(last.median_s),
+            Cell(f"{change:+.1%}", change),
+            Cell(_day(first)),
+            Cell("; ".join(line.upgrades.values())),
+            Cell("; ".join(f"{_day(line.moments[s.at])} {s.change:+.1%}" for s in found)),
+        ],
+        line.keys,
+    )
+
+
+def _chart(line: Line, found: Iterable[Shift]) -> charts.Chart:
+    marks = {number: f"upgrade {what}" for number, what in line.upgrades.items()}
+    for shift in found:
+        told = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
+        marks[shift.at] = f"{marks[shift.at]}, {told}" if shift.at in marks else told
+    points = [
+        charts.Point(number, one.median_s, one.low_s, one.high_s, _told(one))
+        for number, one in enumerate(line.moments)
+    ]
+    return charts.over_time(line.name, [_day(one) for one in line.moments], points, marks)
+
+
+def _told(moment: Moment) -> str:
+    return " ".join(filter(None, (moment.when[:16], moment.version, moment.revision)))

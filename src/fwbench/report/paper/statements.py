@@ -1,0 +1,278 @@
+"""What became of the statements of 2020."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fwbench.gate.statistics import interval
+from fwbench.report.paper import lenet, published
+from fwbench.report.paper.operations import Ratios, mean, times
+from fwbench.report.parts.table import Cell, Part, Row, percent
+from fwbench.report.parts.training import accuracy_of, epochs_of
+from fwbench.report.records import Record, trainings
+from fwbench.report.units import time
+
+#: By framework and execution.
+LeNets = Mapping[tuple[str, str], Record]
+
+_CONFIDENCE = 0.99
+
+#: From this ratio on, "way faster" is a fair word for it.
+_WAY = 1.5
+
+#: A loss of accuracy that is worth the word, as a share.
+_LOST = 0.001
+
+#: "2.5x", with some room.
+_LONG = 2.0
+
+#: The statement is about all operations but these.
+_CREATION = ("from_numpy", "from_list")
+
+#: Of what was published, so much must have been measured to judge the whole.
+_ENOUGH = 0.5
+
+_NOTE = (
+    f'"Way faster": {_WAY:.1f} times and more for every operation. Other differences count where a '
+    f"{_CONFIDENCE:.0%} bootstrap interval of the ratio leaves 1 out, accuracy from "
+    f"{100 * _LOST:.1f} points on, and a first epoch from {_LONG:.0f} times the others on. "
+    "Intervals over the epochs of one launch say less than those over launches."
+)
+
+
+class Verdict(StrEnum):
+    """What a run says of a statement."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNKNOWN = "cannot be told from this run"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a statement on one device.
+
+    Attributes:
+        statement: as it was made.
+        device: ``cpu`` or ``gpu``.
+        verdict: the verdict.
+        published: the figures that it was made on.
+        today: the run's.
+    """
+
+    statement: str
+    device: str
+    verdict: Verdict
+    published: str
+    today: str
+
+
+def part(
+    measured: Mapping[str, Sequence[Record]], operations: Mapping[str, Sequence[Ratios]]
+) -> Part:
+    """Every statement, for each device.
+
+    Args:
+        measured: records by device.
+        operations: what became of them, by device.
+    """
+    findings = [
+        finding
+        for device, records in measured.items()
+        for finding in (
+            _way_faster(device, operations[device]),
+            *(judge(device, lenet.measured(records)) for judge in _OF_LENET),
+            _first_epoch(device, trainings(records)),
+            _eager_is_faster(device, records),
+        )
+    ]
+    return Part(
+        "What became of the statements of 2020",
+        ("statement", "device", "verdict", "2020", "today"),
+        [
+            Row(
+                [
+                    Cell(f'"{one.statement}"'),
+                    Cell(one.device),
+                    Cell(one.verdict),
+                    Cell(one.published),
+                    Cell(one.today),
+                ],
+                {"device": one.device},
+            )
+            for one in findings
+        ],
+        notes=[_NOTE],
+    )
+
+
+def _way_faster(device: str, ratios: Sequence[Ratios]) -> Finding:
+    statement = "MXNet apart from creation is way faster"
+    about = [one for one in ratios if one.operation not in _CREATION]
+    published = _extent(dict(_by(about)), lambda one: one.published)
+    known = [one for one in about if one.completion is not None]
+    if len(known) < _ENOUGH * len(about):
+        today = f"{len(known)} of {len(about)} sizes were measured in both frameworks"
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    by = dict(_by(known))
+    means = [mean(one.completion for one in group) or 0.0 for group in by.values()]
+    done, returned = (
+        _extent(by, lambda one: one.completion),
+        _extent(by, lambda one: one.dispatch),
+    )
+    faster = sum(mean >= _WAY for mean in means)
+    return Finding(
+        statement,
+        device,
+        Verdict.HOLDS if faster == len(means) else Verdict.FAILS,
+        published,
+        f"{faster} of {len(means)} operations: {done} until done; {returned} until returned",
+    )
+
+
+def _by(ratios: Iterable[Ratios]) -> list[tuple[str, list[Ratios]]]:
+    return [(k, [*group]) for k, group in itertools.groupby(ratios, lambda one: one.operation)]
+
+
+def _extent(by: Mapping[str, Sequence[Ratios]], of: Callable[[Ratios], float | None]) -> str:
+    """Between which operations the means lie."""
+    means = {name: found for name, group in by.items() if (found := mean(map(of, group)))}
+    low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    return f"{times(means[low])} ({low}) to {times(means[high])} ({high})"
+
+
+def _compared(one: Record, other: Record) -> tuple[float, float, float, str]:
+    """The ratio of their times with its interval, and all that in words."""
+    low, high = interval(other.values_s, one.values_s, _CONFIDENCE, 0)
+    ratio = one.median_s / other.median_s
+    told = (
+        f"{_called(one)} {time(one.median_s)}, {_called(other)} {time(other.median_s)}: "
+        f"{times(ratio)} ({times(low)} to {times(high)})"
+    )
+    return ratio, low, high, told
+
+
+def _called(record: Record) -> str:
+    return f"{record.framework} {record.execution}"
+
+
+def _missing(*needed: str) -> str:
+    return f"needs LeNet in {' and '.join(needed)}: pytest benchmarks -k lenet"
+
+
+def _above(low: float, high: float) -> Verdict:
+    """Whether a ratio is above 1."""
+    if low > 1:
+        return Verdict.HOLDS
+    return Verdict.FAILS if high <= 1 else Verdict.UNKNOWN
+
+
+def _trains_faster(device: str, lenets: LeNets) -> Finding:
+    statement = "MXNet trains LeNet faster"
+    published = _of_2020(device, ("mxnet", "eager"), ("tensorflow", "graph"))
+    one, other = lenets.get(("tensorflow", "graph")), lenets.get(("mxnet", "eager"))
+    if one is None or other is None:
+        today = _missing("tensorflow graph", "mxnet eager")
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    _, low, high, told = _compared(one, other)
+    return Finding(statement, device, _above(low, high), published, told)
+
+
+def _hybridize(device: str, lenets: LeNets) -> Finding:
+    statement = "hybridize trades accuracy for time"
+    published = _of_2020(device, ("mxnet", "hybridize"), ("mxnet", "eager"))
+    eager, hybridize = lenets.get(("mxnet", "eager")), lenets.get(("mxnet", "hybridize"))
+    ours = [accuracy_of(one) for one in (eager, hybridize) if one is not None]
+    if eager is None or hybridize is None or None in ours:
+        today = _missing("mxnet eager", "mxnet hybridize")
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    _, low, high, told = _compared(eager, hybridize)
+    before, after = (value or 0.0 for value in ours)
+    verdict = _above(low, high)
+    if before - after < _LOST:
+        verdict = Verdict.FAILS
+    today = f"{told}; accuracy {percent(before)} and {percent(after)}"
+    return Finding(statement, device, verdict, published, today)
+
+
+def _xla(device: str, lenets: LeNets) -> Finding:
+    statement = "XLA slows LeNet down"
+    published = _of_2020(device, ("tensorflow", "xla"), ("tensorflow", "graph"))
+    xla, graph = lenets.get(("tensorflow", "xla")), lenets.get(("tensorflow", "graph"))
+    if xla is None or graph is None:
+        today = _missing("tensorflow xla", "tensorflow graph")
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    _, low, high, told = _compared(xla, graph)
+    return Finding(statement, device, _above(low, high), published, told)
+
+
+def _first_epoch(device: str, records: Sequence[Record]) -> Finding:
+    statement = "the first epoch takes 2.5x"
+    published = "the statement itself"
+    if not records:
+        today = "needs trainings: pytest benchmarks -k lenet"
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    # Over the median of the others: a record of one epoch has no others.
+    ratios = {
+        f"{one.workload} {_called(one)}": epochs_of(one)[0] / one.median_s
+        for one in records
+        if len(epochs_of(one)) > 1
+    }
+    if not ratios:
+        today = "no training has more than one epoch"
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    verdict = Verdict.FAILS
+    if ratios[low] >= _LONG:
+        verdict = Verdict.HOLDS
+    elif ratios[high] >= _LONG:
+        verdict = Verdict.UNKNOWN
+    today = f"{times(ratios[low])} ({low}) to {times(ratios[high])} ({high})"
+    return Finding(statement, device, verdict, published, today)
+
+
+_OF_LENET = (_trains_faster, _hybridize, _xla)
+
+
+def _eager_is_faster(device: str, records: Sequence[Record]) -> Finding:
+    """TensorFlow's eager execution against its graph: models, and the steps of models."""
+    statement = "eager is faster"
+    published = "no figures were published"
+    models = [one for one in records if one.direction == "train" and one.framework == "tensorflow"]
+    by = {(one.workload, one.dtype, one.size, one.execution): one for one in models}
+    pairs = [
+        (one, by[workload, dtype, size, "eager"])
+        for (workload, dtype, size, execution), one in by.items()
+        if execution == "graph" and (workload, dtype, size, "eager") in by
+    ]
+    if not pairs:
+        today = "needs a model, or its step, in tensorflow eager and graph"
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    compared = [(graph.workload, *_compared(graph, eager)) for graph, eager in pairs]
+    verdicts = {_above(low, high) for _, _, low, high, _ in compared}
+    return Finding(
+        statement,
+        device,
+        verdicts.pop() if len(verdicts) == 1 else Verdict.UNKNOWN,
+        published,
+        "; ".join(f"{workload}: {told}" for workload, *_, told in compared),
+    )
+
+
+def _of_2020(device: str, *cases: tuple[str, str]) -> str:
+    """Seconds and accuracies of the longest training that all the cases had."""
+    rows = {
+        (row["framework"], row["execution"], int(row["epochs"])): row
+        for row in published.rows("lenet", device)
+    }
+    most = max(e for _, _, e in rows if all((*case, e) in rows for case in cases))
+    told = []
+    for case in cases:
+        total_s, accuracy = (
+            float(rows[*case, most][name]) for name in ("median_total_s", "median_accuracy")
+        )
+        told.append(f"{' '.join(case)} {total_s:.0f} s, {percent(accuracy)}")
+    return f"{most} epochs: {'; '.join(told)}"
