@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 
 import pytest
+from greenlet import getcurrent
 
 from fwbench.measure import shallow
 
@@ -22,14 +23,25 @@ def _depth() -> int:
     return depth
 
 
-def test_a_call_has_no_frame_below_it() -> None:
-    """However deep the caller stands."""
-    assert shallow.call(_depth) == 1
+def test_a_call_has_one_frame_below_it() -> None:
+    """That of the foot, however deep the caller stands, and however often it calls."""
+    assert [shallow.call(_depth) for _ in range(3)] == [2, 2, 2]
     assert _depth() > 10
 
 
+def test_the_foot_is_kept() -> None:
+    """A new one would have new memory for its frames."""
+    assert shallow.call(getcurrent) is shallow.call(getcurrent) is not getcurrent()
+
+
+def test_a_call_within_a_call_has_a_foot_of_its_own() -> None:
+    """The other one is busy."""
+    assert shallow.call(lambda: (shallow.call(_depth), _depth())) == (2, 3)
+    assert shallow.call(lambda: shallow.call(lambda: shallow.call(_depth))) == 2
+
+
 def test_a_round_has_nothing_but_its_own_loop_below_it() -> None:
-    """pytest-benchmark's runner is the foot, whatever made it and whoever called that."""
+    """pytest-benchmark's runner is at the foot, whatever made it and whoever called that."""
 
     def make_runner(function: Callable[[], object], calls: int) -> Callable[[int], list[object]]:
         def runner(more: int) -> list[object]:
@@ -40,7 +52,7 @@ def test_a_round_has_nothing_but_its_own_loop_below_it() -> None:
 
         return runner
 
-    assert shallow.rounds(make_runner)(_depth, 2)(1) == [2, 2, 2]
+    assert shallow.rounds(make_runner)(_depth, 2)(1) == [3, 3, 3]
 
 
 def test_a_call_is_made_in_the_same_thread() -> None:

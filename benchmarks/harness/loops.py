@@ -162,8 +162,9 @@ def test_loop(case: LoopCase, turn: int) -> None:
     """The case and the loop by hand, in turns."""
     if _BY_HAND[case.framework.name][0] != case.cell.execution:
         pytest.skip("written by hand for another execution")
-    # As fwbench measures: the stack is as shallow as a script's.
-    by_hand = partial(shallow.call, partial(_by_hand_s, case))
+    by_hand = partial(_by_hand_s, case)
+    if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
+        by_hand = partial(shallow.call, by_hand)
     if turn:
         case.benchmark.extra_info["by_hand_s"] = by_hand()
         case.measure()

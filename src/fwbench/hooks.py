@@ -75,13 +75,14 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
     others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
     benchmark.params = {**others, **cell.params}
     benchmark.group = benchmark.group or cell.group
-    if session.in_worker:  # a debugger wants the whole stack
+    framework = session.framework(cell.framework)
+    if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         make_runner = benchmark._make_runner  # noqa: SLF001 (it offers no other way)
         benchmark._make_runner = shallow.rounds(make_runner)  # noqa: SLF001
     kind = next((kind for of, kind in _CASES.items() if isinstance(cell.workload, of)), Case)
     return kind(
         cell,
-        session.framework(cell.framework),
+        framework,
         session.manifests[cell.framework],
         item.stash[_CLOCK],
         benchmark,

@@ -55,6 +55,8 @@ class Framework(ABC):
         gaps: what the framework does not offer, by (operation, dtype, ``cpu`` or ``gpu``), with the
             reason.
         variables: prefixes of the environment variables that change its speed; they are recorded.
+        reads_stack: whether its operations look at the Python stack above them: they are called at
+            the foot of one (:mod:`fwbench.measure.shallow`).
         training_executions: how it can train models; empty: not at all.
         whole_loops: those of them that are loops of the framework's own, without single steps.
         training_dtypes: in which it can train.
@@ -70,6 +72,7 @@ class Framework(ABC):
     differentiable: ClassVar[bool] = True
     gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     variables: ClassVar[tuple[str, ...]] = ()
+    reads_stack: ClassVar[bool] = False
     training_executions: ClassVar[tuple[str, ...]] = ()
     whole_loops: ClassVar[frozenset[str]] = frozenset()
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)

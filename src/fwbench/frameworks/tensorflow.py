@@ -49,6 +49,7 @@ class TensorFlow(Framework):
     namespace = tf
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
+    reads_stack = True
     training_executions = (*_EXECUTIONS, "fit")
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.

@@ -55,18 +55,20 @@ class Clock:
 
     def __call__(self) -> float:
         """Wait, then read: at the beginning of a round, and at its end."""
-        self._in_round = not self._in_round
+        # Whatever stands between the readings is in every round, of which some take microseconds.
         if self._in_round:
+            returned = now = self.read()
             if self.wait is not None:
                 self.wait()
-            self._before = self._use()
-            return self.read()
-        returned = now = self.read()
+                now = self.read()
+            self._in_round = False
+            self._rounds.append((now - returned, self._use() - self._before))
+            return now
+        self._in_round = True
         if self.wait is not None:
             self.wait()
-            now = self.read()
-        self._rounds.append((now - returned, self._use() - self._before))
-        return now
+        self._before = self._use()
+        return self.read()
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Time one call to completion.
