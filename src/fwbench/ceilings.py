@@ -112,18 +112,26 @@ class Ceilings:
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
+    def prepare(self) -> None:
+        """Find out, before anything is measured, whether they can be kept.
+
+        Raises:
+            StorageError: they cannot be.
+        """
+        try:
+            own_folder.make(self.path.parent)
+        except OSError as error:
+            where = self.path.parent
+            raise StorageError(f"cannot write under {where}: {error.strerror}") from error
+        record.check_writable(self.path)
+
     def store(self, found: Mapping[str, Ceiling]) -> None:
         """Keep them.
 
         Raises:
             StorageError: they cannot be written.
         """
-        try:
-            own_folder.make(self.path.parent)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write under {self.path.parent}: {error.strerror}"
-            ) from error
+        self.prepare()
         record.write_atomically(self.path, json.dumps(to_json(found), indent=2) + "\n")
 
 
@@ -136,9 +144,20 @@ def from_json(values: Mapping[str, Any]) -> dict[str, Ceiling]:
     """From what :func:`to_json` gave.
 
     Raises:
-        TypeError: it is something else.
+        AttributeError: it is something else.
+        TypeError: the same.
     """
-    return {device: Ceiling(**stored) for device, stored in values.items()}
+    return {device: _checked(Ceiling(**stored)) for device, stored in values.items()}
+
+
+def _checked(ceiling: Ceiling) -> Ceiling:
+    rates = [*ceiling.flops_per_s.values(), ceiling.bytes_per_s or 0.0]
+    named = [*ceiling.flops_per_s, *ceiling.by, *ceiling.by.values()]
+    if not all(isinstance(rate, float | int) for rate in rates):
+        raise TypeError(f"rates that are no numbers: {rates}")
+    if not all(isinstance(name, str) for name in named):
+        raise TypeError(f"names that are none: {named}")
+    return ceiling
 
 
 def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
@@ -153,7 +172,8 @@ def annotate(entries: Iterable[Mapping[str, Any]], found: Mapping[str, Ceiling])
     """Write into records what was attainable, and which share of that was reached.
 
     ``attainable_s`` are the least seconds of a call; ``attainable_share`` is that over its median
-    time. More than 1 is no mistake where a cache holds the data.
+    time. More than 1 is no mistake where a cache holds the data, or where a compiler leaves out
+    work that is declared (the forward product of a gradient whose result nobody asks for).
 
     Args:
         entries: pytest-benchmark's, changed in place.

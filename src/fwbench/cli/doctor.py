@@ -15,6 +15,7 @@ from fwbench.environments import Environments, project_root
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import Manifest
 from fwbench.isolation.workers import describe
+from fwbench.report.units import four_digits
 from fwbench.workloads import data
 
 #: Packages whose versions explain a record, beside the frameworks themselves.
@@ -60,6 +61,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     machine = environment.machine(environment.cpu_model())
     stored = Ceilings(root, machine, threads)
     if arguments.peaks:
+        stored.prepare()
         stored.store(ceilings.measure(threads, _say))
     answers = describe(list(frameworks.registry()), threads, environments.interpreter_of)
     facts: dict[str, Any] = {
@@ -157,12 +159,12 @@ def _ceilings(found: dict[str, Any]) -> list[str]:
         ceiling = Ceiling(**values)
         lines.append(f"ceilings of {device}")
         lines += [
-            f"  {dtype:<9} {rate / 1e9:,.4g} GFLOP/s ({ceiling.by[dtype]})"
+            f"  {dtype:<9} {four_digits(rate / 1e9)} GFLOP/s ({ceiling.by.get(dtype, 'unknown')})"
             for dtype, rate in ceiling.flops_per_s.items()
         ]
         if ceiling.bytes_per_s:
-            rate = ceiling.bytes_per_s / 1e9
-            lines.append(f"  copy      {rate:,.4g} GB/s ({ceiling.by['copy']})")
+            best = four_digits(ceiling.bytes_per_s / 1e9)
+            lines.append(f"  copy      {best} GB/s ({ceiling.by.get('copy', 'unknown')})")
     return lines
 
 

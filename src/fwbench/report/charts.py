@@ -100,6 +100,8 @@ def lines(
     show: Callable[[float], str] = time,
     show_x: Callable[[float], str] = "{:,.0f}".format,
     limits: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    *,
+    joined: bool = True,
 ) -> Chart:
     """Values over sizes, both axes logarithmic, with the spread of each as a bar.
 
@@ -111,6 +113,7 @@ def lines(
         show: writes a value.
         show_x: writes what is across.
         limits: lines that nothing was measured on, such as a ceiling, by their names.
+        joined: whether the points of a name are one line.
     """
     limits = limits or {}
     points = [point for found in series.values() for point in found]
@@ -132,7 +135,8 @@ def lines(
         dots_size=3,
     )
     for name, found in series.items():
-        chart.add(name, [_dot(point, show) for point in sorted(found, key=lambda one: one.x)])
+        dots = [_dot(point, show) for point in sorted(found, key=lambda one: one.x)]
+        chart.add(name, dots, stroke=joined)
     for name, line in limits.items():
         dashed = {"width": 2, "dasharray": "6, 4"}
         chart.add(name, list(line), show_dots=False, stroke_style=dashed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _HUNDRED = 99.95  # what rounds to 100
+_FOUR = 999.95
 
 
 def count(number: int, noun: str) -> str:
@@ -23,3 +24,8 @@ def time(seconds: float) -> str:
 def _three_digits(number: float) -> str:
     """At least three significant digits, never with an exponent."""
     return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
+
+
+def four_digits(number: float) -> str:
+    """At least four significant digits, never with an exponent: ``37.25``, ``712,300``."""
+    return f"{number:,.0f}" if number >= _FOUR else f"{number:.4g}"

@@ -6,6 +6,7 @@ They run as any user's suite does: in a session of pytest's own, isolated, verif
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,9 @@ from typing import Any
 from fwbench.errors import SuiteError
 
 _SHOWN_LINES = 25
+
+#: What a user, or a session around this one, tells pytest through the environment.
+_USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
 
 #: pytest's exit status when all tests ran, whether or not some have failed.
 _RAN = (0, 1)
@@ -53,6 +57,7 @@ def measure(
         with subprocess.Popen(
             command,
             cwd=folder,
+            env={name: value for name, value in os.environ.items() if not name.startswith(_USERS)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -60,9 +65,13 @@ def measure(
             errors="replace",
         ) as process:
             assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
-            for line in process.stdout:
-                last.append(line)
-                say(line.rstrip())
+            try:
+                for line in process.stdout:
+                    last.append(line)
+                    say(line.rstrip())
+            except BaseException:
+                process.terminate()
+                raise
         allowed = _RAN[:1] if all_must_pass else _RAN
         if process.returncode not in allowed or not results.is_file():
             raise SuiteError(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from fwbench.ceilings import Ceiling
 from fwbench.report import charts
 from fwbench.report.charts import Chart, Point
 from fwbench.report.parts.table import Cell, Part, Row, billions, grouped, keys, line, share
 from fwbench.report.records import Record, Run
+from fwbench.report.units import four_digits
 
 _COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of attainable")
+
+#: By line, workload and direction: the record that came nearest to what is attainable.
+Best = dict[tuple[str, str, str], Record]
 
 _NOTE = (
     "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
     "of data moved by copies (fwbench doctor --peaks). Each operation is shown where it came "
-    "nearest to it. More than 100 % is right where a cache holds the data."
+    "nearest to it. More than 100 % is right where a cache holds the data, or where a compiler "
+    "leaves out work that is declared."
 )
 
 
@@ -36,23 +40,19 @@ def _part(title: str, records: Sequence[Record], run: Run, names: Sequence[str])
     ceiling = run.ceilings.get(first.device_name)
     if ceiling is None or not ceiling.bytes_per_s:
         return []
-    best: dict[tuple[str, str, str], Record] = {}
+    best: Best = {}
     for record in sorted(records, key=lambda one: float(one.attainable_share)):
         best[line(record, names), record.workload, record.direction] = record
     compute = ceiling.flops_per_s.get(first.dtype)
-    told = f"{compute / 1e9:,.4g} GFLOP/s" if compute else "no known rate"
-    note = _NOTE.format(compute=told, copied=f"{ceiling.bytes_per_s / 1e9:,.4g} GB/s")
+    told = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
+    note = _NOTE.format(compute=told, copied=f"{four_digits(ceiling.bytes_per_s / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
-    chart = _chart(f"roofline {title}{suffix}", best, ceiling, compute)
-    return [
-        Part(
-            f"roofline {title}{suffix}",
-            _COLUMNS,
-            [_row(name, record) for (name, _, _), record in best.items()],
-            [chart] if chart else [],
-            [note],
-        )
-    ]
+    title = f"roofline {title}{suffix}"
+    drawn = [_moved(f"{title}: bytes a second", best, ceiling.bytes_per_s)]
+    if compute and any(record.flops for record in best.values()):
+        drawn.insert(0, _roof(title, best, ceiling.bytes_per_s, compute))
+    rows = [_row(name, record) for (name, _, _), record in best.items()]
+    return [Part(title, _COLUMNS, rows, drawn, [note])]
 
 
 def _row(name: str, record: Record) -> Row:
@@ -71,27 +71,12 @@ def _row(name: str, record: Record) -> Row:
     )
 
 
-def _chart(
-    title: str,
-    best: Mapping[tuple[str, str, str], Record],
-    ceiling: Ceiling,
-    compute: float | None,
-) -> Chart | None:
+def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
     """Rate over intensity; work without floating-point operations has neither."""
-    series: dict[str, list[Point]] = {}
-    for (name, workload, direction), record in best.items():
-        if record.flops:
-            low_s, high_s = record.quartiles_s
-            rate, low, high = (record.flops / one for one in (record.median_s, high_s, low_s))
-            intensity = record.flops / record.bytes
-            label = f"{workload} {direction} {record.size:,}"
-            series.setdefault(name, []).append(Point(intensity, rate, low, high, label))
-    if not series or compute is None or not ceiling.bytes_per_s:
-        return None
+    series = _series(best, lambda one: one.flops, lambda one: one.flops / one.bytes)
     places = [point.x for points in series.values() for point in points]
-    ridge = compute / ceiling.bytes_per_s
+    ridge = compute / bytes_per_s
     ends = (min(*places, ridge), ridge, max(*places, ridge))
-    roof = [(x, min(compute, x * ceiling.bytes_per_s)) for x in ends]
     return charts.lines(
         title,
         series,
@@ -99,5 +84,36 @@ def _chart(
         "operations a second",
         "{:.3g} FLOP/s".format,
         "{:.3g}".format,
-        {"attainable": roof},
+        {"attainable": [(x, min(compute, x * bytes_per_s)) for x in ends]},
+        joined=False,
     )
+
+
+def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
+    """Bytes a second over the bytes of a call."""
+    series = _series(best, lambda one: one.bytes, lambda one: one.bytes)
+    places = [point.x for points in series.values() for point in points]
+    return charts.lines(
+        title,
+        series,
+        "bytes moved by a call",
+        "bytes a second",
+        "{:.3g} B/s".format,
+        "{:.3g} B".format,
+        {"the best copy": [(min(places), bytes_per_s), (max(places), bytes_per_s)]},
+        joined=False,
+    )
+
+
+def _series(
+    best: Best, work: Callable[[Record], float], place: Callable[[Record], float]
+) -> dict[str, list[Point]]:
+    """The rate of the work of each record that has some, by the names of its line."""
+    series: dict[str, list[Point]] = {}
+    for (name, workload, direction), record in best.items():
+        if work(record):
+            low_s, high_s = record.quartiles_s
+            rate, low, high = (work(record) / one for one in (record.median_s, high_s, low_s))
+            label = f"{workload} {direction} {record.size:,}"
+            series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
+    return series
