@@ -59,6 +59,16 @@ def facts(cell: Cell, framework: Framework, manifest: Manifest) -> dict[str, Any
     }
 
 
+def work_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What is the same work, whatever tables are grouped by: workload to size, and the data."""
+    data = facts.get("data")
+    parts = ("workload", "device", "direction", "dtype", "size")
+    return (
+        *(facts.get(part) for part in parts),
+        data.get("digest") if isinstance(data, Mapping) else None,
+    )
+
+
 def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
     """The environment variables that change this framework's speed."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}

@@ -11,11 +11,9 @@ import jinja2
 from fwbench import __version__
 from fwbench.report import charts, parts, summary
 from fwbench.report.parts import Part
-from fwbench.report.records import Record, Run, labels
+from fwbench.report.parts.table import KEYS
+from fwbench.report.records import Run, labels
 from fwbench.report.units import count
-
-#: What rows can be chosen by, in the order in which it is offered.
-_FILTERS = ("workload", "framework", "device", "execution")
 
 
 @dataclass(frozen=True)
@@ -41,18 +39,16 @@ def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Par
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    records = [record for run in runs for record in run.records]
     details = parts.linkable([*before, *parts.details(runs)])
     source = environment.loader
     assert source is not None  # noqa: S101 (it was just given)
     return environment.get_template("report.html.j2").render(
         title="fwbench report",
-        lead=f"{count(len(records), 'case')} of {count(len(runs), 'run')}, written by fwbench "
-        f"{__version__}. Times are completion times of one call unless they say otherwise.",
+        lead=_lead(runs),
         problems=problems,
         notes=summary.notes(runs),
         summary=summary.parts(runs),
-        filters=_filters(records),
+        filters=_filters(details),
         details=details,
         provenance=[_provenance(run, name) for run, name in zip(runs, labels(runs), strict=True)],
         css=source.get_source(environment, "report.css")[0],
@@ -61,12 +57,23 @@ def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Par
     )
 
 
-def _filters(records: Sequence[Record]) -> dict[str, list[str]]:
-    found = {
-        name: sorted({str(one.facts[name]) for one in records if name in one.facts})
-        for name in _FILTERS
+def _filters(details: Sequence[Part]) -> dict[str, list[str]]:
+    """What rows can be chosen by, and the values that there are."""
+    rows = [row for part in details for row in part.rows]
+    return {
+        name: sorted({row.keys[name] for row in rows if name in row.keys}) for name in KEYS if rows
     }
-    return found if records else {}
+
+
+def _lead(runs: Sequence[Run]) -> str:
+    told = ""
+    if runs:
+        cases = sum(len(run.records) for run in runs)
+        told = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
+    return (
+        f"{told}Written by fwbench {__version__}. Times are completion times of one call unless "
+        "they say otherwise."
+    )
 
 
 def _provenance(run: Run, title: str) -> Provenance:

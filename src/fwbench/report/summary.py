@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
+from fwbench.record import work_of
 from fwbench.report.parts.table import Cell, Part, Row
 from fwbench.report.records import Record, Run, labels
 from fwbench.report.units import count, time
@@ -17,7 +19,7 @@ _SHOWN = 10
 def notes(runs: Sequence[Run]) -> list[str]:
     """What must be known before anything is read."""
     found = []
-    machines = {run.cpu for run in runs}
+    machines = {run.cpu for run in runs if run.records}
     if len(machines) > 1:
         found.append("The runs are from different machines: they are shown side by side, and no "
                      "ratio is formed between them.")  # fmt: skip
@@ -47,18 +49,24 @@ def parts(runs: Sequence[Run]) -> list[Part]:
     return [part for part in found if part.rows]
 
 
-def _groups(run: Run) -> dict[str, list[Record]]:
+def _groups(run: Run) -> list[list[Record]]:
     """What is compared side by side; `noop` is no contestant."""
-    found: dict[str, list[Record]] = {}
+    found: dict[tuple[Any, ...], list[Record]] = {}
     for record in run.records:
         if record.facts and record.workload != "noop":
-            found.setdefault(record.group, []).append(record)
-    return found
+            found.setdefault(work_of(record.facts), []).append(record)
+    # Alone, a case would be its own fastest.
+    return [records for records in found.values() if len(records) > 1]
 
 
-def _means(title: str, groups: dict[str, list[Record]]) -> Part:
+def _called(record: Record) -> str:
+    """The work, in words."""
+    return " ".join(str(part) for part in work_of(record.facts)[:-1])
+
+
+def _means(title: str, groups: Sequence[Sequence[Record]]) -> Part:
     ratios: dict[str, list[float]] = {}
-    for records in groups.values():
+    for records in groups:
         fastest = min(record.median_s for record in records)
         for record in records:
             name = f"{record.framework} {record.execution}"
@@ -74,13 +82,11 @@ def _means(title: str, groups: dict[str, list[Record]]) -> Part:
     )
 
 
-def _differences(title: str, groups: dict[str, list[Record]]) -> Part:
+def _differences(title: str, groups: Sequence[Sequence[Record]]) -> Part:
     rows = []
-    for group, records in groups.items():
-        ordered = sorted(records, key=lambda record: record.median_s)
-        if len(ordered) > 1:
-            ratio = ordered[-1].median_s / ordered[0].median_s
-            rows.append((ratio, group, ordered[0], ordered[-1]))
+    for records in groups:
+        fast, *_, slow = sorted(records, key=lambda record: record.median_s)
+        rows.append((slow.median_s / fast.median_s, _called(fast), fast, slow))
     rows.sort(key=lambda row: -row[0])
     return Part(
         title,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fwbench.record import work_of
 from fwbench.report import training
 from fwbench.report.units import count, time
 from fwbench.session import Session
@@ -98,16 +99,18 @@ class Summary:
 
 def _means(records: Sequence[Entry]) -> list[str]:
     """Geometric means of time against the fastest of each group; ``noop`` is no contestant."""
-    fastest: dict[tuple[Any, ...], float] = {}
+    groups: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for entry in records:
-        group, time_s = _work(entry), _completion_s(entry)
-        fastest[group] = min(time_s, fastest.get(group, time_s))
+        if entry["extra_info"]["fwbench"]["workload"] != "noop":
+            groups[work_of(entry["extra_info"]["fwbench"])].append(entry)
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for entry in records:
-        facts = entry["extra_info"]["fwbench"]
-        if facts["workload"] != "noop":
-            ratio = _completion_s(entry) / fastest[_work(entry)]
-            ratios[facts["framework"], facts["execution"]].append(ratio)
+    for entries in groups.values():
+        if len(entries) > 1:  # alone, it would be its own fastest
+            fastest_s = min(map(_completion_s, entries))
+            for entry in entries:
+                facts = entry["extra_info"]["fwbench"]
+                name = facts["framework"], facts["execution"]
+                ratios[name].append(_completion_s(entry) / fastest_s)
     if not ratios:
         return []
     width = max(len(f"{framework} {execution}") for framework, execution in ratios)
@@ -119,13 +122,6 @@ def _means(records: Sequence[Entry]) -> list[str]:
             for name, mean in sorted(means.items(), key=lambda pair: pair[1])
         ),
     ]
-
-
-def _work(entry: Entry) -> tuple[Any, ...]:
-    """What is the same work, whatever the user groups the tables by."""
-    facts = entry["extra_info"]["fwbench"]
-    parts = ("workload", "device", "direction", "dtype", "size")
-    return (*(facts[part] for part in parts), facts.get("data", {}).get("digest"))
 
 
 def _overhead(records: Sequence[Entry]) -> list[str]:
