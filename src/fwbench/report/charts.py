@@ -119,7 +119,10 @@ def lines(
     points = [point for found in series.values() for point in found]
     places = sorted({point.x for point in points})
     ends = [end for point in points for end in (point.low, point.y, point.high)]
-    ends += [y for line in limits.values() for _, y in line]
+    corners = [corner for line in limits.values() for corner in line]
+    ends += [y for _, y in corners]
+    across = [*places, *(x for x, _ in corners)]
+    marks = _decades(ends)
     chart = _chart(
         _Lines,
         len(series) + len(limits),
@@ -130,8 +133,9 @@ def lines(
         x_value_formatter=show_x,
         x_labels=_thinned(places),
         # A little room at both ends; without it a single size has none at all.
-        xrange=(places[0] / 1.3, places[-1] * 1.3),
-        y_labels=_decades(ends),
+        xrange=(min(across) / 1.3, max(across) * 1.3),
+        range=(marks[0], marks[-1]),
+        y_labels=marks,
         dots_size=3,
     )
     for name, found in series.items():
@@ -367,7 +371,8 @@ def _decades(values: Sequence[float]) -> list[float]:
     # All but the outermost that are not needed.
     low = max((mark for mark in marks if mark <= min(values)), default=marks[0])
     high = min((mark for mark in marks if mark >= max(values)), default=marks[-1])
-    return [mark for mark in marks if low <= mark <= high]
+    found = [mark for mark in marks if low <= mark <= high]
+    return found if len(found) > 1 else [low, 10 * low]
 
 
 def _thinned(places: Sequence[float]) -> list[float]:

@@ -130,7 +130,7 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
         except UnreadableRun as error:
             problems.append(str(error))
             continue
-        machine = f"{run.cpu or 'unknown CPU'}, {count(_threads(run), 'thread')}"
+        machine = f"{run.cpu or 'unknown CPU'}, {_threads(run)}"
         when = run.when or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
         for record in run.records:
             if only in record.name:
@@ -157,8 +157,9 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
     ], problems
 
 
-def _threads(run: Run) -> int:
-    return int(run.surroundings.get("threads") or 0)
+def _threads(run: Run) -> str:
+    threads = run.surroundings.get("threads")
+    return count(threads, "thread") if isinstance(threads, int) else "unknown threads"
 
 
 def _moment(record: Record, run: Run, when: str) -> Moment:

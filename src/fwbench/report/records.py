@@ -190,6 +190,10 @@ def _check(run: Run) -> None:
     for one in _is(list, around.get("missing", []), "missing"):
         _is(str, _is(dict, one, "missing").get("why"), "why")
     for record in run.records:
+        for name in ("dispatch_s", "completion_s", "flops", "bytes", "attainable_share"):
+            _is(float | int | None, record.facts.get(name), name)
+        if record.dispatch_s:
+            _is(float | int, record.completion_s, "completion_s")
         if not all(_is(float | int, one, "a time") > 0 for one in record.values_s):
             raise ValueError(f"times of {record.name}: {record.values_s}")
         if not record.facts:

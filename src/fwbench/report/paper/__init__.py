@@ -8,31 +8,32 @@ from collections.abc import Sequence
 from fwbench.errors import UsageError
 from fwbench.report.paper import lenet, operations, statements
 from fwbench.report.parts.table import Part
-from fwbench.report.records import Run
+from fwbench.report.records import Record, Run
 
 __all__ = ["parts"]
+
+
+#: What the report called a CPU and a GPU.
+_DEVICES = {"cpu": "cpu", "gpu": "gpu:0"}
 
 
 def parts(runs: Sequence[Run]) -> list[Part]:
     """The statements, the operations and LeNet, for each device that was measured.
 
+    Runs of one machine count as one.
+
     Raises:
-        UsageError: the runs are from several machines, or thread counts.
+        UsageError: the runs are from several machines, or thread counts, or have a case in common.
     """
-    settings = {(run.cpu, run.surroundings.get("threads")) for run in runs if run.records}
-    if len(settings) > 1:
-        raise UsageError(
-            "--paper sets one machine beside 2020, and these runs are from several: "
-            f"{'; '.join(f'{cpu}, {threads} threads' for cpu, threads in settings)}; give those of "
-            "one"
-        )
-    records = [record for run in runs for record in run.records if record.facts]
-    # As it was then: the first GPU, float32, forward.
-    devices = {
-        device: [one for one in records if str(one.device).partition(":")[0] == device]
-        for device in ("cpu", "gpu")
+    ours = [run for run in runs if any(record.facts for record in run.records)]
+    _refuse_several(ours)
+    records = [record for run in ours for record in run.records if record.facts]
+    _refuse_twice(records)
+    measured = {
+        device: found
+        for device, name in _DEVICES.items()
+        if (found := [one for one in records if one.device == name])
     }
-    measured = {device: found for device, found in devices.items() if found}
     ratios = {device: operations.ratios_of(device, found) for device, found in measured.items()}
     return [
         statements.part(measured, ratios),
@@ -41,3 +42,23 @@ def parts(runs: Sequence[Run]) -> list[Part]:
         ),
         *(lenet.part(device, found) for device, found in measured.items()),
     ]
+
+
+def _refuse_several(runs: Sequence[Run]) -> None:
+    settings = {(str(run.cpu), str(run.surroundings.get("threads"))) for run in runs}
+    if len(settings) > 1:
+        found = "; ".join(f"{cpu}, {threads} threads" for cpu, threads in sorted(settings))
+        raise UsageError(
+            f"--paper sets one machine beside 2020, and these runs are from several: {found}; give "
+            "those of one"
+        )
+
+
+def _refuse_twice(records: Sequence[Record]) -> None:
+    runs: dict[str, int] = {}
+    for record in records:
+        if runs.setdefault(record.identity, record.run) != record.run:
+            raise UsageError(
+                f"--paper takes the runs as one, and {record.name} is in two of them: give the one "
+                "that counts"
+            )

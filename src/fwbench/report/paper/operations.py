@@ -45,6 +45,7 @@ def ratios_of(device: str, records: Iterable[Record]) -> list[Ratios]:
         if one.execution == "eager"
         and one.dtype == "float32"
         and one.direction == "forward"
+        and not one.facts["params"]
         and one.dispatch_s
     }
     then = {
@@ -73,8 +74,13 @@ def parts(device: str, ratios: Sequence[Ratios]) -> list[Part]:
         "today, until calls returned": lambda one: one.dispatch,
         "today, until the work was done": lambda one: one.completion,
     }
+    # Of the sizes that were measured, so that all columns are about the same ones.
+    about = {
+        name: [one for one in group if one.completion is not None] or group
+        for name, group in by.items()
+    }
     series = {
-        what: {name: found for name, group in by.items() if (found := mean(map(of, group)))}
+        what: {name: found for name, group in about.items() if (found := mean(map(of, group)))}
         for what, of in shown.items()
     }
     rows = [
@@ -82,7 +88,7 @@ def parts(device: str, ratios: Sequence[Ratios]) -> list[Part]:
             [
                 Cell(name),
                 Cell(f"{sum(one.completion is not None for one in group)} of {len(group)}"),
-                *(_mean_and_range([*map(of, group)]) for of in shown.values()),
+                *(_mean_and_range([*map(of, about[name])]) for of in shown.values()),
             ],
             {"workload": name, "device": device},
         )

@@ -82,7 +82,7 @@ def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
         series,
         "floating-point operations for each byte moved",
         "operations a second",
-        "{:.3g} FLOP/s".format,
+        lambda rate: f"{four_digits(rate / 1e9)} GFLOP/s",
         "{:.3g}".format,
         {"attainable": [(x, min(compute, x * bytes_per_s)) for x in ends]},
         joined=False,
@@ -98,8 +98,8 @@ def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
         series,
         "bytes moved by a call",
         "bytes a second",
-        "{:.3g} B/s".format,
-        "{:.3g} B".format,
+        lambda rate: f"{four_digits(rate / 1e9)} GB/s",
+        _size,
         {"the best copy": [(min(places), bytes_per_s), (max(places), bytes_per_s)]},
         joined=False,
     )
@@ -117,3 +117,10 @@ def _series(
             label = f"{workload} {direction} {record.size:,}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series
+
+
+def _size(moved_bytes: float) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if moved_bytes >= factor:
+            return f"{moved_bytes / factor:.3g} {unit}"
+    return f"{moved_bytes:.0f} B"
