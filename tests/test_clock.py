@@ -197,6 +197,47 @@ def test_rounds_in_which_the_process_was_preempted(
     assert clock.facts(rounds_s, iterations)["preempted"] == share
 
 
+#: Four of them are over within a millisecond, the fifth is not.
+TINY_S = 2.0**-12
+
+
+def test_short_rounds_share_a_stretch(hand: HandClock) -> None:
+    """Asking takes longer than they do: it is done once in a millisecond."""
+    asked = []
+
+    def use() -> CpuUse:
+        asked.append(hand())
+        return CpuUse(hand(), len(asked))
+
+    clock = Clock(hand, None, use)
+    rounds_s = rounds(clock, lambda: hand.spend(TINY_S), 10, 1)
+    assert rounds_s == [TINY_S] * 10
+    facts = clock.facts(rounds_s, 1)
+    assert asked == pytest.approx([0.0, 5 * TINY_S, 5 * TINY_S, 10 * TINY_S])
+    assert facts["cpu_s"] == pytest.approx(10 * TINY_S)
+    assert facts["preempted"] == 0.2, "one of the five rounds of each stretch"
+
+
+def test_a_stretch_that_is_not_over_ends_with_the_rounds(hand: HandClock) -> None:
+    """And no stretch has more rounds that were preempted than it has rounds."""
+    kernel = Kernel(hand)
+    clock = Clock(hand, None, kernel)
+    rounds_s = rounds(clock, lambda: kernel.run(TINY_S, cpu_s=TINY_S, preempted=3), 2, 1)
+    facts = clock.facts(rounds_s, 1)
+    assert (facts["cpu_s"], facts["preempted"]) == (2 * TINY_S, 1.0)
+
+
+def test_what_is_done_meanwhile_is_in_no_stretch_of_rounds(hand: HandClock) -> None:
+    """A short call is timed, then something else is done for long, then rounds are made."""
+    kernel = Kernel(hand)
+    clock = Clock(hand, None, kernel)
+    clock.time(lambda: kernel.run(TINY_S))
+    kernel.run(100.0, cpu_s=100.0, preempted=1_000)
+    rounds_s = rounds(clock, lambda: kernel.run(TINY_S, cpu_s=TINY_S), 3, 1)
+    facts = clock.facts(rounds_s, 1)
+    assert (facts["cpu_s"], facts["preempted"]) == (3 * TINY_S, 0.0)
+
+
 # Names
 
 

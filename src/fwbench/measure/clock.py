@@ -3,12 +3,13 @@
 pytest-benchmark reads its timer exactly twice a round, before and after the calls. Reading a clock
 that first waits makes every round end when its results exist. The moment before the wait is when
 the calls had returned: dispatch, from the very rounds that were measured. How often the process was
-preempted, and what processor time it took, is asked before the first reading and after the second,
-outside the round.
+preempted, and what processor time it took, is asked outside the rounds: before and after each, or
+each stretch of short ones.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -26,6 +27,11 @@ Timer = Callable[[], float]
 #: has to share its processor a few milliseconds at a time, and an epoch of seconds is preempted now
 #: and then on any machine.
 _SLICE_S = 10e-3
+
+#: What the process has had of its processors is asked for once in so long a stretch of rounds: to
+#: ask takes five microseconds in a process of a hundred threads, meanwhile processors fall asleep,
+#: and work of twenty microseconds waits for them to wake up.
+_STRETCH_S = 1e-3
 
 
 class Clock:
@@ -47,8 +53,10 @@ class Clock:
         self.wait = wait
         self._use = use
         self._in_round = False
-        self._before = CpuUse(0.0, 0)
-        self._rounds: list[tuple[float, CpuUse]] = []
+        self._rounds: list[tuple[float, int]] = []  # time waited, and which stretch
+        self._stretches: list[CpuUse] = []
+        self._before: CpuUse | None = None  # when the stretch began; None between stretches
+        self._since = 0.0
         # How pytest-benchmark names the timer in its records.
         name = getattr(read, "__name__", read)
         self.__name__ = str(name) if wait is None else f"waiting({name})"
@@ -62,13 +70,25 @@ class Clock:
                 self.wait()
                 now = self.read()
             self._in_round = False
-            self._rounds.append((now - returned, self._use() - self._before))
+            self._rounds.append((now - returned, len(self._stretches)))
+            if now - self._since >= _STRETCH_S:
+                self._end_stretch()
             return now
         self._in_round = True
         if self.wait is not None:
             self.wait()
+        if self._before is not None:
+            if self.read() - self._since < _STRETCH_S:
+                return self.read()
+            self._end_stretch()  # something else was done meanwhile
         self._before = self._use()
+        self._since = self.read()
         return self.read()
+
+    def _end_stretch(self) -> None:
+        if self._before is not None:
+            self._stretches.append(self._use() - self._before)
+            self._before = None
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Time one call to completion.
@@ -92,20 +112,26 @@ class Clock:
             the share of rounds in which the process was preempted.
         """
         assert not self._in_round, "the timer was read an odd number of times"  # noqa: S101
+        self._end_stretch()
         rounds = self._rounds[-len(rounds_s) :]
+        stretches = [[*found] for _, found in itertools.groupby(rounds, lambda one: one[1])]
+        used = [self._stretches[found[0][1]] for found in stretches]
         # pytest-benchmark keeps every timer for as long as the process lives.
-        self._rounds = []
-        preempted = [
-            used.preempted >= math.ceil(iterations * total / _SLICE_S)
-            for total, (_, used) in zip(rounds_s, rounds, strict=True)
-        ]
+        self._rounds, self._stretches = [], []
+        preempted = 0
+        totals_s = iter(rounds_s)
+        for found, use in zip(stretches, used, strict=True):
+            longest_s = max(next(totals_s) for _ in found)
+            preempted += min(
+                len(found), use.preempted // math.ceil(iterations * longest_s / _SLICE_S)
+            )
         return {
             "dispatch_s": statistics.median(
                 total - waited / iterations
                 for total, (waited, _) in zip(rounds_s, rounds, strict=True)
             ),
             "completion_s": statistics.median(rounds_s),
-            "cpu_s": sum(used.cpu_s for _, used in rounds),
+            "cpu_s": sum(use.cpu_s for use in used),
             "wall_s": iterations * sum(rounds_s),
-            "preempted": sum(preempted) / len(preempted),
+            "preempted": preempted / len(rounds),
         }

@@ -134,7 +134,7 @@ def lines(
         x_labels=_thinned(places),
         # A little room at both ends; without it a single size has none at all.
         xrange=(min(across) / 1.3, max(across) * 1.3),
-        range=(marks[0], marks[-1]),
+        range=(marks[0], marks[-1] * 1.02),  # pygal leaves out a label at the very top
         y_labels=marks,
         dots_size=3,
     )
@@ -253,7 +253,14 @@ def columns(
     show: Callable[[float], str],
 ) -> Chart:
     """Grouped bars with their intervals: a point by name and category, whose x is not used."""
-    chart = _chart(pygal.Bar, len(series), y_title=y_title, value_formatter=show)
+    highest = max(point.high for values in series.values() for point in values.values())
+    chart = _chart(
+        pygal.Bar,
+        len(series),
+        y_title=y_title,
+        value_formatter=show,
+        range=(0.0, highest * 1.05),
+    )
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
     chart.x_labels = categories
     for name, values in series.items():
