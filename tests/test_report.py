@@ -815,8 +815,8 @@ def test_speed_up_over_eager(tmp_path: Path) -> None:
         if row.cells[6].text
     ]
     assert found == [
-        ("torch compile", "2.00x (2.00 to 2.00)"),
-        ("tensorflow xla", "0.50x (0.50 to 0.50)"),
+        ("torch compile", "2.00x"),
+        ("tensorflow xla", "0.50x"),
     ]
 
 
@@ -833,7 +833,7 @@ def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
         for name, cell in column(part(runs, "gemm"), "against eager").items()
         if cell.text
     }
-    assert found == {"numpy compile (third.json)": "3.00x (3.00 to 3.00)"}
+    assert found == {"numpy compile (third.json)": "3.00x"}
 
 
 def test_speed_up_is_over_eager_with_the_same_toggles(tmp_path: Path) -> None:

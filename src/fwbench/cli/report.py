@@ -57,22 +57,7 @@ def add_to(commands: Any) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    files = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
-    if not files and not arguments.png:
-        raise UsageError(
-            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER"
-        )
-    if not arguments.runs and not arguments.history:
-        raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
-    outputs = {path.resolve() for path in files}
-    if outputs & {path.resolve() for path in arguments.runs}:
-        raise UsageError("a report would replace a run; write it to another file")
-    if len(outputs) < len(files):
-        raise UsageError("two reports would be written to one file; give each its own")
-    for path in files:
-        record.check_writable(path)
-    if arguments.png:
-        _make(arguments.png)
+    _check(arguments)
     runs, problems = _read(arguments.runs, arguments.only)
     if arguments.runs and not runs:
         _tell(problems)
@@ -89,6 +74,43 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.png:
         _draw(arguments.png, [*before, *parts.details(runs)])
     return _SOME_UNREADABLE if problems else 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Find out before any work whether it is clear what is wanted, and whether it can be written.
+
+    Raises:
+        UsageError: it is not clear.
+        StorageError: it cannot be written.
+    """
+    files = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
+    outputs = {path.resolve() for path in files}
+    wrong = {
+        "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER": not files
+        and not arguments.png,
+        "say what to show: files that --benchmark-json wrote, or --history FOLDER": not (
+            arguments.runs or arguments.history
+        ),
+        "--csv holds the cases of RUN files, and none is given": arguments.csv
+        and not arguments.runs,
+        "a report would replace a run; write it to another file": outputs
+        & {path.resolve() for path in arguments.runs},
+        "a report would lie among the runs of the history; write it elsewhere": arguments.history
+        and any(_is_of(path, arguments.history) for path in outputs),
+        "two reports would be written to one file; give each its own": len(outputs) < len(files),
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise UsageError(what)
+    for path in files:
+        record.check_writable(path)
+    if arguments.png:
+        _make(arguments.png)
+
+
+def _is_of(path: Path, history: Path) -> bool:
+    """Whether a file would be taken for a run of a history."""
+    return path.suffix == ".json" and path.is_relative_to(history.resolve())
 
 
 def _tell(problems: Sequence[str]) -> None:

@@ -3,14 +3,17 @@
 A shift is a change point of the logarithms of a case's times, found by PELT (Killick, Fearnhead and
 Eckley, Journal of the American Statistical Association 107, 2012) as in the library ruptures, with
 the squared error as cost. So that neither single runs nor noise make one, the times are smoothed by
-a running median, measured in units of their own noise, and a segment has at least as many runs as
-the median's window. What that does is in docs/comparing.md.
+a running median and measured in units of their own noise; where a shift is, is then looked for in
+the times themselves, and either level must have lasted for as many runs as the median's window.
+What that is worth is in docs/reporting.md.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.report import charts
-from fwbench.report.parts.table import Cell, Part, Row, seconds
+from fwbench.report.parts.table import Cell, Part, Row, keys, seconds
 from fwbench.report.records import Record, Run, read
 from fwbench.report.units import count, time
 
@@ -100,11 +104,11 @@ class Line:
     @property
     def upgrades(self) -> dict[int, str]:
         """By the number of the first run with it: the framework's new version."""
-        pairs = enumerate(zip(self.moments, self.moments[1:], strict=False), 1)
+        known = [(number, one.version) for number, one in enumerate(self.moments) if one.version]
         return {
-            number: f"{before.version} -> {after.version}"
-            for number, (before, after) in pairs
-            if before.version and after.version and before.version != after.version
+            number: f"{before} -> {after}"
+            for (_, before), (number, after) in itertools.pairwise(known)
+            if before != after
         }
 
 
@@ -130,10 +134,10 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
         except UnreadableRun as error:
             problems.append(str(error))
             continue
-        machine = f"{run.cpu or 'unknown CPU'}, {_threads(run)}"
-        when = run.when or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
+        when = _when(run.when, file)
         for record in run.records:
             if only in record.name:
+                machine = _machine(run, record)
                 # Values are not kept: a case has thousands.
                 _, moments = found.setdefault((record.identity, machine), (record.bare(), []))
                 moments.append(_moment(record, run, when))
@@ -142,31 +146,43 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
         raise UsageError(
             f"--history: there is no run{what} under {folder}; --benchmark-autosave and "
             "--benchmark-save keep runs in .benchmarks"
+            + "".join(f"\n  {problem}" for problem in problems)
         )
     return [
         Line(
             record.name,
             machine,
             str(record.workload or "other benchmarks"),
-            {n: str(record.facts[n]) for n in ("workload", "framework", "device", "execution")}
-            if record.facts
-            else {},
+            keys(record),
             sorted(moments, key=lambda one: one.when),
         )
         for (_, machine), (record, moments) in found.items()
     ], problems
 
 
-def _threads(run: Run) -> str:
+def _when(told: str, file: Path) -> str:
+    """When a run was measured, as UTC; when its file was written, if it does not say so."""
+    try:
+        found = datetime.fromisoformat(told)
+    except ValueError:
+        return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+
+def _machine(run: Run, record: Record) -> str:
+    """What a case was measured on, and with how many threads."""
     threads = run.surroundings.get("threads")
-    return count(threads, "thread") if isinstance(threads, int) else "unknown threads"
+    told = count(threads, "thread") if isinstance(threads, int) else "unknown threads"
+    gpu = [str(record.device_name)] if str(record.device).startswith("gpu") else []
+    return ", ".join([run.cpu or "unknown CPU", *gpu, told])
 
 
 def _moment(record: Record, run: Run, when: str) -> Moment:
     low_s, high_s = record.quartiles_s
     version = str(record.framework_version or "")
-    revision = str(run.commit.get("id") or "")[:9]
-    return Moment(when, record.median_s, low_s, high_s, version, revision)
+    revision = str(run.commit.get("id") or "")
+    known = "" if revision == "unversioned" else revision[:9]
+    return Moment(when, record.median_s, low_s, high_s, version, known)
 
 
 def shifts(times_s: Sequence[float]) -> list[Shift]:
@@ -189,13 +205,28 @@ def shifts(times_s: Sequence[float]) -> list[Shift]:
     search = _ruptures().KernelCPD(kernel="linear", min_size=_WINDOW).fit(scaled.reshape(-1, 1))
     ends = search.predict(pen=_PENALTY * math.log(len(times_s)))
     bounds = [0, *ends]
+    for place in range(1, len(bounds) - 1):
+        bounds[place] = _place(logs, *bounds[place - 1 : place + 2])
     found = []
     for first, middle, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        if min(middle - first, last - middle) < _WINDOW:
+            continue
         before_s = statistics.median(times_s[first:middle])
         after_s = statistics.median(times_s[middle:last])
         if abs(after_s / before_s - 1) >= _SMALLEST:
             found.append(Shift(middle, before_s, after_s))
     return found
+
+
+def _place(logs: NDArray[Any], first: int, middle: int, last: int) -> int:
+    """Where two levels meet, near where the smoothed times say so."""
+
+    def misfit(place: int) -> float:
+        levels = logs[first:place], logs[place:last]
+        return sum(float(np.abs(level - np.median(level)).sum()) for level in levels)
+
+    near = range(max(first + 1, middle - _WINDOW // 2), min(last, middle + _WINDOW // 2 + 1))
+    return min(near, key=misfit)
 
 
 def _ruptures() -> Any:
@@ -305,7 +336,18 @@ def _chart(line: Line, found: Iterable[Shift]) -> charts.Chart:
         charts.Point(number, one.median_s, one.low_s, one.high_s, _told(one))
         for number, one in enumerate(line.moments)
     ]
-    return charts.over_time(line.name, [_day(one) for one in line.moments], points, marks)
+    return charts.over_time(line.name, _labels(line.moments), points, marks)
+
+
+def _labels(moments: Sequence[Moment]) -> list[str]:
+    """A label for each run, none of them twice: pygal tells labels apart by their text."""
+    days = Counter(map(_day, moments))
+    found: list[str] = []
+    for one in moments:
+        label = _day(one) if days[_day(one)] == 1 else one.when[:16].replace("T", " ")
+        again = sum(other.partition(" #")[0] == label for other in found[-days[_day(one)] :])
+        found.append(f"{label} #{again + 1}" if again else label)
+    return found
 
 
 def _told(moment: Moment) -> str:

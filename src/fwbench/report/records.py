@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -130,7 +131,8 @@ class Run:
     @property
     def cpu(self) -> str | None:
         """What the CPU is called; None where that is not recorded."""
-        brand = (self.machine.get("cpu") or {}).get("brand_raw")
+        cpu = self.machine.get("cpu")
+        brand = cpu.get("brand_raw") if isinstance(cpu, Mapping) else None
         return self.surroundings.get("machine", {}).get("cpu") or brand
 
 
@@ -150,9 +152,9 @@ def read(path: Path, number: int = 0) -> Run:
             path.name,
             [_record(entry, number) for entry in found["benchmarks"]],
             found.get("fwbench", {}),
-            str(found.get("datetime", "")),
-            found.get("machine_info") or {},
-            found.get("commit_info") or {},
+            str(found.get("datetime") or ""),
+            _is(dict, found.get("machine_info") or {}, "machine_info"),
+            _is(dict, found.get("commit_info") or {}, "commit_info"),
             _comparison(found.get("fwbench", {})),
             ceilings.of_run(found),
         )
@@ -190,18 +192,28 @@ def _check(run: Run) -> None:
     for one in _is(list, around.get("missing", []), "missing"):
         _is(str, _is(dict, one, "missing").get("why"), "why")
     for record in run.records:
-        for name in ("dispatch_s", "completion_s", "flops", "bytes", "attainable_share"):
-            _is(float | int | None, record.facts.get(name), name)
-        if record.dispatch_s:
-            _is(float | int, record.completion_s, "completion_s")
-        if not all(_is(float | int, one, "a time") > 0 for one in record.values_s):
-            raise ValueError(f"times of {record.name}: {record.values_s}")
-        if not record.facts:
-            continue
-        if _is(int, record.size, "size") < 1:
-            raise ValueError(f"size {record.size}")
-        for epoch in _is(list, record.epochs or [], "epochs"):
-            _is(dict, epoch, "epoch")
+        _check_times(record)
+        if record.facts:
+            _check_facts(record)
+
+
+def _check_times(record: Record) -> None:
+    quartiles = [record.stats[name] for name in ("q1", "q3") if name in record.stats]
+    for one in (*record.values_s, *quartiles):
+        if not 0 < _is(float | int, one, "a time") < math.inf:
+            raise ValueError(f"times of {record.name}: {one}")
+    _is(int, record.stats.get("rounds", 1), "rounds")
+
+
+def _check_facts(record: Record) -> None:
+    for name in ("dispatch_s", "completion_s", "flops", "bytes", "attainable_share"):
+        _is(float | int | None, record.facts.get(name), name)
+    if record.dispatch_s:
+        _is(float | int, record.completion_s, "completion_s")
+    if _is(int, record.size, "size") < 1:
+        raise ValueError(f"size {record.size}")
+    for epoch in _is(list, record.epochs or [], "epochs"):
+        _is(dict, epoch, "epoch")
 
 
 def _is(kind: Any, value: Any, name: str) -> Any:

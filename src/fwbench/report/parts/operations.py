@@ -67,7 +67,8 @@ def _row(record: Record, name: str, gain: Point | None) -> Row:
     low, high = record.quartiles_s
     against = Cell("")
     if gain is not None:
-        against = Cell(f"{gain.y:.2f}x ({gain.low:.2f} to {gain.high:.2f})", gain.y)
+        ends = f" ({gain.low:.2f} to {gain.high:.2f})" if gain.low < gain.high else ""
+        against = Cell(f"{gain.y:.2f}x{ends}", gain.y)
     return Row(
         [
             Cell(name),

@@ -18,9 +18,11 @@ const filters = [...document.querySelectorAll("[data-filter]")];
 const search = document.querySelector("[data-search]");
 function show() {
   let shown = 0, all = 0;
+  const chosen = search.value !== "" || filters.some((filter) => filter.value !== "");
   for (const section of document.querySelectorAll(".detail")) {
     let here = 0;
-    for (const row of section.querySelectorAll("tbody tr")) {
+    const rows = [...section.querySelectorAll("tbody tr")];
+    for (const row of rows) {
       const fits = filters.every((f) => !f.value || row.dataset[f.dataset.filter] === f.value);
       const text = [row.textContent, ...Object.values(row.dataset), section.querySelector("h2").textContent];
       const named = !search.value || text.join(" ").toLowerCase().includes(search.value.toLowerCase());
@@ -28,8 +30,8 @@ function show() {
       here += !row.hidden;
       all += 1;
     }
-    section.hidden = here === 0;
-    document.querySelector(`[data-for="${section.id}"]`).hidden = here === 0;
+    section.hidden = rows.length ? here === 0 : chosen;
+    document.querySelector(`[data-for="${section.id}"]`).hidden = section.hidden;
     shown += here;
   }
   document.querySelector("[data-status]").textContent = `${shown} of ${all} rows`;
