@@ -7,14 +7,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
-from launched_runs import plain, write
+from launched_runs import output, plain, sample, times, write
+from launched_runs import run as launched_run
 from test_report import case, named, parsed, training
 
-from fwbench.report import page
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
+from fwbench.gate.verdicts import Rules, compare
+from fwbench.report import history, page, paper
 from fwbench.report.records import read
 
 pytestmark = pytest.mark.skipif(
@@ -53,7 +58,7 @@ const look = () => ({{
   index: all("nav li").filter((one) => one.checkVisibility()).map((one) => one.textContent.trim()),
   status: document.querySelector("[role=status]").textContent,
 }});
-addEventListener("load", () => {{
+addEventListener("load", async () => {{
   try {{
     {exercise}
   }} catch (error) {{
@@ -141,6 +146,38 @@ _LOOK = """
 """
 
 
+#: Whatever can be sorted, chosen, pointed at or clicked.
+_USE = """
+    found.sections = look().sections;
+    found.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
+      .map((one) => one.width > 200 && one.height > 100);
+    const legend = document.querySelector(".legend");
+    const drawn = all(".serie-0 .reactive", legend.closest("svg"));
+    legend.dispatchEvent(new MouseEvent("click"));
+    found.hidden = drawn.length > 0 && drawn.every((one) => one.style.display === "none");
+    for (const one of all("thead button")) one.click();
+    for (const field of all("[data-filter]")) {
+      for (const option of all("option", field)) set(field, option.value);
+      set(field, "");
+    }
+    for (const one of all(".dot, .tooltip-trigger, .legend")) {
+      one.dispatchEvent(new MouseEvent("mouseenter"));
+      one.dispatchEvent(new MouseEvent("mouseleave"));
+      one.dispatchEvent(new MouseEvent("click"));
+    }
+    found.status = look().status;
+"""
+
+#: What axe holds against the page; of what it found right, the rules alone.
+_AXE = """
+    const told = await axe.run(document, { resultTypes: ["violations"] });
+    found.background = getComputedStyle(document.body).backgroundColor;
+    found.right = told.passes.map((one) => one.id);
+    found.wrong = told.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+      .flatMap(({ id, nodes }) => nodes.map((one) => `${id}; ${one.html}; ${one.failureSummary}`));
+"""
+
+
 @pytest.fixture(scope="module")
 def chromium() -> str:
     """The browser; without one these tests fail, since nothing else says that the page works."""
@@ -152,25 +189,31 @@ def chromium() -> str:
     return found
 
 
-def exercised(chromium: str, folder: Path, made: str, exercise: str) -> dict[str, Any]:
+def exercised(
+    chromium: str, folder: Path, made: str, exercise: str, *options: str, library: str = ""
+) -> dict[str, Any]:
     """What a page showed while it was used.
 
     Args:
         chromium: the browser.
         folder: of the page, and of the browser's own files.
         made: the page.
-        exercise: what is done, in JavaScript; it notes in ``found`` what it saw.
+        exercise: what is done, in JavaScript, which may ``await``; it notes in ``found`` what it
+            saw.
+        options: of the browser, beside the usual ones.
+        library: a script that the exercise needs.
     """
     file = folder / "report.html"
     written = made.replace("<head>", f"<head>{_LISTENER}", 1)
-    written = written.replace("</body>", _EXERCISE.format(exercise=exercise) + "</body>", 1)
+    behind = f"<script>{library}</script>{_EXERCISE.format(exercise=exercise)}</body>"
+    written = written.replace("</body>", behind, 1)
     file.write_text(written, encoding="utf-8")
     ended = subprocess.run(
         [
             *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
             *("--disable-background-networking", "--no-first-run", "--window-size=1200,900"),
             *(f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000"),
-            *("--dump-dom", file.as_uri()),
+            *(*options, "--dump-dom", file.as_uri()),
         ],
         capture_output=True,
         text=True,
@@ -201,6 +244,56 @@ def report(tmp_path: Path) -> str:
         plain(),
     )
     return page.html([read(path)])
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with a part of every kind, with notes, and with a file that could not be read."""
+    folder = tmp_path_factory.mktemp("full")
+    work: dict[str, Any] = {"flops": 2e9, "bytes": 1e8, "attainable_share": 0.5}
+    judged = [sample(name, times(), name=name) for name in ("slow", "same", "lost")]
+    comparison = compare(
+        launched_run(*judged, name="base.json"),
+        launched_run(sample("slow", times(2.0), name="slow"), judged[1], name="head.json"),
+        Rules(margin=0.01),
+        ["the driver differs"],
+    )
+    path = write(
+        folder / "run.json",
+        *(case("gemm", "numpy", _ms(size / 10), size=size, **work) for size in (100, 1000)),
+        case("gemm", "torch", _ms(2.0), size=100, dispatch_s=1e-4, completion_s=2e-3, **work),
+        case("gemm", "torch", _ms(1.0), "compile", size=100, contended=True, **work),
+        *(case("tanh", framework, _ms(1.0), size=20000) for framework in ("tensorflow", "mxnet")),
+        *(training(), training(execution="compile"), training(size=100)),
+        *(training("mxnet"), training("tensorflow", "graph")),
+        training(device="gpu:0", peak_device_memory_bytes=2**30),
+        training("jax", data={"name": "mnist", "source": "synthetic", "origin": "made"}),
+        plain(),
+        ceilings=ceilings.to_json({"Fake CPU": Ceiling({"float32": 1e11}, 1e10)}),
+        gate={"verdicts": {}, "comparison": comparison.to_json()},
+        missing=[{"nodeid": "x", "framework": "jax", "why": "deselected"}],
+        absent={"jax": "not installed"},
+    )
+    runs = [read(path)]
+    lines, _ = history.collect(_history(folder / "history", 12, 2.0))
+    before = [*paper.parts(runs), *history.parts(lines)]
+    return page.html(runs, ["bad.json is empty"], before)
+
+
+def _history(folder: Path, runs: int, shift: float) -> Path:
+    """Stored runs of two operations, one a day; in the middle they shift, and NumPy is upgraded."""
+    folder.mkdir()
+    for number in range(runs):
+        late = number >= runs // 2
+        seconds, version = _ms(shift if late else 1.0), f"1.{late:d}"
+        entries = [
+            case(workload, values_s=seconds, framework_version=version)
+            for workload in ("gemm", "dot")
+        ]
+        made = output(entries, threads=2)
+        made["datetime"] = f"2026-11-{number + 1:02}T10:00:00"
+        (folder / f"{number:02}.json").write_text(json.dumps(made), encoding="utf-8")
+    return folder
 
 
 def _ms(median: float) -> Sequence[float]:
@@ -277,7 +370,7 @@ def test_points_show_their_values(chromium: str, tmp_path: Path, report: str) ->
     assert found["before"].strip() == ""
     assert found["shown"]
     told = " ".join(found["tooltip"])
-    for expected in ("torch eager", "100", "2 ms", "3 launches (1.8 ms to 2.2 ms)"):
+    for expected in ("torch eager", "100", "2 ms", "3 launches, 1.8 ms to 2.2 ms"):
         assert expected in told
     assert len(found["charts"]) >= 5
     assert all(found["charts"])
@@ -305,3 +398,58 @@ def test_a_page_without_a_chart_works(chromium: str, tmp_path: Path) -> None:
         found = exercised(chromium, tmp_path, page.html([run]), "found.title = document.title;")
         assert found["complaints"] == []
         assert found["title"] == "fwbench report"
+
+
+def test_a_full_page_asks_for_nothing(chromium: str, tmp_path: Path, full: str) -> None:
+    """Every part is there, and may be used, without a complaint and without a request."""
+    found = exercised(chromium, tmp_path, full, _USE)
+    assert found["complaints"] == []
+    assert found["requests"] == []
+    titles = " ".join(found["sections"])
+    for part in ("against", "2020", "history", "Lasting", "gemm", "roofline", "training", "other"):
+        assert part in titles
+    assert len(found["charts"]) >= 20
+    assert all(found["charts"])
+    assert found["hidden"], "an entry of a legend hides what it stands for"
+    shown, every = found["status"].removesuffix(" rows").split(" of ")
+    assert shown == every
+
+
+def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
+    """That no shift was found is an answer, and stays until something is chosen."""
+    run = read(write(tmp_path / "run.json", case()))
+    lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
+    made = page.html([run], before=history.parts(lines))
+    assert "None was found." in made
+    found = exercised(chromium, tmp_path, made, "found.sections = look().sections;")
+    assert found["complaints"] == []
+    assert "part-Lasting-shifts" in found["sections"]
+
+
+def test_a_history_alone_works(chromium: str, tmp_path: Path) -> None:
+    """Without a run, all that a page can do is there."""
+    lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
+    found = exercised(chromium, tmp_path, page.html([], before=history.parts(lines)), _USE)
+    assert (found["complaints"], found["requests"]) == ([], [])
+    assert len(found["sections"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("scheme", "background"),
+    [("1", "rgb(255, 255, 255)"), ("0", "rgb(20, 23, 26)")],
+    ids=["light", "dark"],
+)
+def test_everyone_can_read_it(
+    chromium: str, tmp_path: Path, full: str, scheme: str, background: str
+) -> None:
+    """axe finds nothing serious and nothing critical, in light and in dark."""
+    axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    found = exercised(
+        *(chromium, tmp_path, full, _AXE),
+        f"--blink-settings=preferredColorScheme={scheme}",
+        library=axe,
+    )
+    assert (found["complaints"], found["requests"]) == ([], [])
+    assert found["background"] == background
+    assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*found["right"]}
+    assert found["wrong"] == []

@@ -413,7 +413,7 @@ def test_files_that_are_no_runs_are_named(
 def test_verdicts_are_no_runs_and_no_problem(tmp_path: Path) -> None:
     """What ``fwbench gate --json`` wrote lies beside runs; it holds no times."""
     kept(tmp_path / "0.json", case())
-    verdicts = json.dumps(Comparison("base", "contender", [], {}).to_json())
+    verdicts = json.dumps(Comparison("base", "contender", [], {"confidence": 0.99}).to_json())
     (tmp_path / "verdicts.json").write_text(verdicts, encoding="utf-8")
     lines, problems = collect(tmp_path)
     assert len(only(lines).moments) == 1

@@ -105,6 +105,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for path in files:
         record.check_writable(path)
     if arguments.png:
+        charts.converter()
         _make(arguments.png)
 
 
@@ -158,8 +159,17 @@ def _read(paths: list[Path], only: str) -> tuple[list[Run], list[str]]:
         except UnreadableRun as error:
             problems.append(str(error))
             continue
-        chosen = [one for one in run.records if only in one.name]
-        if only and not chosen and run.records:
+        runs.append(_chosen(run, only))
+        if only and runs[-1].is_empty:
             problems.append(f"{path}: no case has {only!r} in its name")
-        runs.append(dataclasses.replace(run, records=chosen))
     return runs, problems
+
+
+def _chosen(run: Run, only: str) -> Run:
+    """A run with those of its cases that have something in their names."""
+    comparison = run.comparison
+    if comparison is not None:
+        judged = [one for one in comparison.judgements if only in one.name]
+        comparison = dataclasses.replace(comparison, judgements=judged)
+    records = [one for one in run.records if only in one.name]
+    return dataclasses.replace(run, records=records, comparison=comparison)

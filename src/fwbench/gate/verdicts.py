@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics as _statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -158,10 +159,37 @@ class Comparison:
             ValueError: a verdict is none.
         """
         judgements = [
-            Judgement(**{**one, "verdict": Verdict(one["verdict"])}) for one in values["judgements"]
+            _checked(Judgement(**{**one, "verdict": Verdict(one["verdict"])}))
+            for one in values["judgements"]
         ]
         names = ("base", "contender", "rules", "notes")
-        return cls(judgements=judgements, **{name: values[name] for name in names})
+        found = cls(judgements=judgements, **{name: values[name] for name in names})
+        if not isinstance(found.rules["confidence"], float | int):
+            raise TypeError(f"the confidence is {found.rules['confidence']!r}")
+        if not all(isinstance(text, str) for text in (found.base, found.contender, *found.notes)):
+            raise TypeError(f"names or notes are no text: {found.base!r}, {found.notes!r}")
+        return found
+
+
+def _checked(judgement: Judgement) -> Judgement:
+    """A judgement from a file, if its figures are figures.
+
+    Raises:
+        TypeError: they are not.
+        ValueError: they cannot be.
+    """
+    texts = (judgement.key, judgement.name, judgement.framework, judgement.reason)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"names of a case that are no text: {texts}")
+    ends = [one for one in (judgement.ratio, judgement.low, judgement.high) if one is not None]
+    times_s = [*judgement.base_s, *judgement.contender_s]
+    if judgement.visible is not None:
+        times_s.append(judgement.visible + 1)
+    if not all(0 < one < math.inf for one in (*ends, *times_s)):
+        raise ValueError(f"figures of {judgement.name} that cannot be: {(*ends, *times_s)}")
+    if judgement.ratio is not None and not (judgement.base_s and judgement.contender_s):
+        raise ValueError(f"{judgement.name} has a ratio and no launches")
+    return judgement
 
 
 #: A change in either direction.

@@ -144,10 +144,9 @@ def lines(
     for name, line in limits.items():
         dashed = {"width": 2, "dasharray": "6, 4"}
         chart.add(name, list(line), show_dots=False, stroke_style=dashed)
-    told = "; ".join(
-        f"{name} {show(min(p.y for p in found))} to {show(max(p.y for p in found))}"
-        for name, found in series.items()
-    )
+    heights = {name: [point.y for point in found] for name, found in series.items()}
+    heights |= {name: [y for _, y in line] for name, line in limits.items()}
+    told = "; ".join(f"{name} {show(min(y))} to {show(max(y))}" for name, y in heights.items())
     return _drawn(chart, title, f"{title}: {told}")
 
 
@@ -212,11 +211,15 @@ def curves(title: str, series: Mapping[str, Sequence[float]], y_title: str) -> C
 def bars(
     title: str, series: Mapping[str, Mapping[str, float]], show: Callable[[float], str]
 ) -> Chart:
-    """Grouped horizontal bars: a value for each category and name."""
+    """Grouped horizontal bars: a value for each category and name; counts if all are whole."""
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
     drawn = len(categories) * len(series)
     chart = _chart(pygal.HorizontalBar, len(series), bars=drawn, value_formatter=show)
     chart.x_labels = categories
+    every = [value for values in series.values() for value in values.values()]
+    if all(isinstance(value, int) for value in every):
+        most = max(every, default=0)
+        chart.y_labels = range(0, int(most) + 1, max(1, math.ceil(most / 8)))
     for name, values in series.items():
         chart.add(name, [values.get(category) for category in categories])
     told = [
@@ -278,8 +281,15 @@ def columns(
 def changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
     """Changes in per cent with their intervals, a bar for each name; the series are verdicts."""
     names = [name for values in series.values() for name in values]
+    points = [point for values in series.values() for point in values.values()]
+    low, high = min(0.0, *(p.low for p in points)), max(0.0, *(p.high for p in points))
+    room = 0.05 * (high - low)
     chart = _chart(
-        pygal.HorizontalStackedBar, len(series), bars=len(names), value_formatter=_percent
+        pygal.HorizontalStackedBar,
+        len(series),
+        bars=len(names),
+        value_formatter=_percent,
+        range=(low - room, high + room),
     )
     # pygal begins below.
     chart.x_labels = names[::-1]
@@ -327,24 +337,33 @@ def _chart(kind: Any, lines: int, *, bars: int = 0, **settings: Any) -> Any:
     )
 
 
-def png(chart: Chart) -> bytes:
-    """A chart as a picture on white.
+def converter() -> Callable[..., bytes]:
+    """What makes pictures of SVG.
 
     Raises:
-        UsageError: the converter is not installed, or does not work.
+        UsageError: it is not installed, or does not work.
     """
     try:
-        import cairosvg
+        from cairosvg import svg2png
     except (ImportError, OSError) as error:  # OSError: without the library cairo itself
         raise UsageError(
             f"--png needs CairoSVG, and cannot use it ({error}): pip install 'fwbench[png]', and "
             "cairo itself from the system"
         ) from None
+    made: Callable[..., bytes] = svg2png
+    return made
+
+
+def png(chart: Chart) -> bytes:
+    """A chart as a picture on white.
+
+    Raises:
+        UsageError: there is no converter.
+    """
     svg = chart.svg
     for variable, colour in _ON_WHITE.items():
         svg = svg.replace(f"var({variable})", colour)
-    converted: bytes = cairosvg.svg2png(svg.encode(), scale=2, background_color="white")
-    return converted
+    return converter()(svg.encode(), scale=2, background_color="white")
 
 
 def _drawn(chart: Any, title: str, text: str) -> Chart:

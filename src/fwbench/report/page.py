@@ -67,7 +67,7 @@ def _filters(details: Sequence[Part]) -> dict[str, list[str]]:
 
 def _lead(runs: Sequence[Run]) -> str:
     told = ""
-    if runs:
+    if any(run.records or run.comparison is None for run in runs):
         cases = sum(len(run.records) for run in runs)
         told = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
     return (
@@ -78,6 +78,8 @@ def _lead(runs: Sequence[Run]) -> str:
 
 def _provenance(run: Run, title: str) -> Provenance:
     """Machine, versions, threads, toggles, data, command line, revision."""
+    if run.comparison is not None and not run.records and not run.surroundings:
+        return Provenance(title, [(k, str(v)) for k, v in run.comparison.rules.items()])
     around = run.surroundings
     machine = around.get("machine", {})
     facts: dict[str, Any] = {

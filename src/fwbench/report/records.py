@@ -129,6 +129,11 @@ class Run:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not self.records and not (self.comparison and self.comparison.judgements)
+
+    @property
     def cpu(self) -> str | None:
         """What the CPU is called; None where that is not recorded."""
         cpu = self.machine.get("cpu")
@@ -206,14 +211,25 @@ def _check_times(record: Record) -> None:
 
 
 def _check_facts(record: Record) -> None:
+    for name in ("workload", "framework", "device", "execution", "direction", "dtype"):
+        _is(str | None, record.facts.get(name), name)
     for name in ("dispatch_s", "completion_s", "flops", "bytes", "attainable_share"):
         _is(float | int | None, record.facts.get(name), name)
-    if record.dispatch_s:
-        _is(float | int, record.completion_s, "completion_s")
+    if record.dispatch_s and not _is(float | int, record.completion_s, "completion_s") > 0:
+        raise ValueError(f"completion_s is {record.completion_s}")
+    if record.attainable_share:
+        _is(float | int, record.flops, "flops")
+        _is(float | int, record.bytes, "bytes")
     if _is(int, record.size, "size") < 1:
         raise ValueError(f"size {record.size}")
+    _is(str | None, _is(dict, record.data or {}, "data").get("digest"), "digest")
+    _is(int | None, record.steps_per_epoch, "steps_per_epoch")
     for epoch in _is(list, record.epochs or [], "epochs"):
-        _is(dict, epoch, "epoch")
+        for name in ("seconds", "train_loss", "repetition"):
+            _is(float | int, _is(dict, epoch, "epoch").get(name), name)
+    for tested in _is(list, record.test_accuracy or [], "test_accuracy"):
+        for name in ("repetition", "accuracy"):
+            _is(float | int, _is(dict, tested, "test_accuracy").get(name), name)
 
 
 def _is(kind: Any, value: Any, name: str) -> Any:

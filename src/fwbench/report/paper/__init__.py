@@ -45,19 +45,27 @@ def parts(runs: Sequence[Run]) -> list[Part]:
 
 
 def _refuse_several(runs: Sequence[Run]) -> None:
-    settings = {(str(run.cpu), str(run.surroundings.get("threads"))) for run in runs}
+    settings = {
+        (str(run.cpu), *_gpus(run), f"{run.surroundings.get('threads')} threads") for run in runs
+    }
     if len(settings) > 1:
-        found = "; ".join(f"{cpu}, {threads} threads" for cpu, threads in sorted(settings))
+        found = "; ".join(", ".join(one) for one in sorted(settings))
         raise UsageError(
             f"--paper sets one machine beside 2020, and these runs are from several: {found}; give "
             "those of one"
         )
 
 
+def _gpus(run: Run) -> list[str]:
+    """What the first GPU is called, where something was measured on it."""
+    found = (str(one.device_name) for one in run.records if one.device == _DEVICES["gpu"])
+    return sorted({*found})
+
+
 def _refuse_twice(records: Sequence[Record]) -> None:
     runs: dict[str, int] = {}
     for record in records:
-        if runs.setdefault(record.identity, record.run) != record.run:
+        if runs.setdefault(record.name, record.run) != record.run:
             raise UsageError(
                 f"--paper takes the runs as one, and {record.name} is in two of them: give the one "
                 "that counts"

@@ -205,6 +205,9 @@ def _hybridize(device: str, lenets: LeNets) -> Finding:
     if before is None or after is None:
         today = f"{told}; accuracy was not tested in both"
         return Finding(statement, device, Verdict.UNKNOWN, published, today)
+    if len(epochs_of(eager)) != len(epochs_of(hybridize)):
+        today = f"{told}; accuracies are after different numbers of epochs"
+        return Finding(statement, device, Verdict.UNKNOWN, published, today)
     if round(before - after, 6) < _LOST:
         verdict = Verdict.FAILS
     today = f"{told}; accuracy {percent(before)} and {percent(after)}"

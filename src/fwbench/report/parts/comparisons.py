@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from fwbench.gate.verdicts import Comparison, Judgement
@@ -28,7 +29,7 @@ def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
 def _part(comparison: Comparison, suffix: str) -> Part:
     title = f"{comparison.contender} against {comparison.base}{suffix}"
     ranked = verdicts.ranked(comparison)
-    counts = {verdict: {"cases": float(n)} for verdict, n in comparison.counts.items()}
+    counts = {verdict: {"cases": number} for verdict, number in comparison.counts.items()}
     drawn = [charts.bars(f"{title}: verdicts", counts, "{:.0f}".format)] if counts else []
     changes = _changes(title, ranked[:_DRAWN])
     return Part(
@@ -48,11 +49,13 @@ def _row(judgement: Judgement) -> Row:
 
 def _changes(title: str, judgements: Sequence[Judgement]) -> Chart | None:
     series: dict[str, dict[str, Point]] = {}
+    names = Counter(one.name for one in judgements)
     for one in judgements:
         if one.ratio is not None and one.low is not None and one.high is not None:
             change, low, high = (100 * (ratio - 1) for ratio in (one.ratio, one.low, one.high))
             point = Point(0, change, low, high)
-            series.setdefault(one.verdict, {})[one.name] = point
+            name = one.name if names[one.name] == 1 else one.key
+            series.setdefault(one.verdict, {})[name] = point
     if not series:
         return None
     return charts.changes(f"{title}: change of the time, with its interval", series)

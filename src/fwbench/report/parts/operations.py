@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fwbench.gate.statistics import interval
+from fwbench.record import work_of
 from fwbench.report import charts
 from fwbench.report.charts import Chart, Point
 from fwbench.report.parts.table import (
@@ -115,7 +116,13 @@ def over_eager(record: Record, group: Sequence[Record]) -> Point | None:
 
 
 def _but_execution(record: Record) -> tuple[Any, ...]:
-    return record.run, record.framework, record.size, record.facts["params"]
+    return (
+        record.run,
+        record.framework,
+        work_of(record.facts),
+        record.steps_per_epoch,
+        record.facts["params"],
+    )
 
 
 def times(ratio: float) -> str:

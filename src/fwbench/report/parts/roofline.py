@@ -29,7 +29,9 @@ def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
         part
         for run in runs
         for (title, records) in grouped(
-            (one for one in run.records if one.attainable_share), "device_name", "dtype"
+            (one for one in run.records if one.attainable_share),
+            "device_name",
+            "dtype",
         ).items()
         for part in _part(title, records, run, names)
     ]
@@ -48,21 +50,23 @@ def _part(title: str, records: Sequence[Record], run: Run, names: Sequence[str])
     note = _NOTE.format(compute=told, copied=f"{four_digits(ceiling.bytes_per_s / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
-    drawn = [_moved(f"{title}: bytes a second", best, ceiling.bytes_per_s)]
-    if compute and any(record.flops for record in best.values()):
-        drawn.insert(0, _roof(title, best, ceiling.bytes_per_s, compute))
+    drawn = []
+    if compute and any(record.flops and record.bytes for record in best.values()):
+        drawn.append(_roof(title, best, ceiling.bytes_per_s, compute))
+    if any(record.bytes for record in best.values()):
+        drawn.append(_moved(f"{title}: bytes a second", best, ceiling.bytes_per_s))
     rows = [_row(name, record) for (name, _, _), record in best.items()]
     return [Part(title, _COLUMNS, rows, drawn, [note])]
 
 
 def _row(name: str, record: Record) -> Row:
-    intensity = record.flops / record.bytes
+    intensity = record.flops / record.bytes if record.bytes else None
     return Row(
         [
             Cell(name),
             Cell(f"{record.workload} {record.direction}"),
             Cell(f"{record.size:,}", record.size),
-            Cell(f"{intensity:.3g}", intensity),
+            Cell("" if intensity is None else f"{intensity:.3g}", intensity),
             billions(record.flops, record.median_s),
             billions(record.bytes, record.median_s),
             share(record.attainable_share),
@@ -111,7 +115,7 @@ def _series(
     """The rate of the work of each record that has some, by the names of its line."""
     series: dict[str, list[Point]] = {}
     for (name, workload, direction), record in best.items():
-        if work(record):
+        if work(record) and record.bytes:
             low_s, high_s = record.quartiles_s
             rate, low, high = (work(record) / one for one in (record.median_s, high_s, low_s))
             label = f"{workload} {direction} {record.size:,}"

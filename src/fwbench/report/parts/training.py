@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fwbench.record import work_of
 from fwbench.report import charts
 from fwbench.report.charts import Chart, Point
 from fwbench.report.parts.operations import over_eager, times
@@ -17,6 +18,7 @@ from fwbench.report.parts.table import (
     grouped,
     keys,
     line,
+    of_run,
     percent,
     seconds,
 )
@@ -35,12 +37,24 @@ _OFF = "eager"
 def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
     """One for each model, device, dtype and batch size; then one for each model over all these."""
     records = trainings(record for run in runs for record in run.records)
-    groups = grouped(records, "workload", "device", "dtype", "size")
-    found = [_part(title, group, names) for title, group in groups.items()]
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault((*work_of(record.facts), record.steps_per_epoch), []).append(record)
+    found = [_part(_title(group[0]), group, names) for group in groups.values()]
     for name, group in grouped(records, "workload").items():
         found += _by_batch(name, group, names)
         found += _across(name, group, names)
     return found
+
+
+def _title(record: Record) -> str:
+    parts = (record.workload, record.device, record.dtype, record.size)
+    return " ".join(map(str, parts)) + _made_up(record)
+
+
+def _made_up(record: Record) -> str:
+    """What is said of trainings on generated data."""
+    return " synthetic" if (record.data or {}).get("source") == "synthetic" else ""
 
 
 def _part(title: str, records: Sequence[Record], runs: Sequence[str]) -> Part:
@@ -53,11 +67,11 @@ def _part(title: str, records: Sequence[Record], runs: Sequence[str]) -> Part:
         f"training {title}",
         _COLUMNS,
         [_row(name, record) for name, record in named.items()],
-        _charts(title, named),
+        _charts(title, named, runs),
     )
 
 
-def _charts(title: str, named: Mapping[str, Record]) -> list[Chart]:
+def _charts(title: str, named: Mapping[str, Record], runs: Sequence[str]) -> list[Chart]:
     spent_s = {
         "an epoch": {name: one.median_s for name, one in named.items()},
         "the first epoch": {name: epochs_of(one)[0] for name, one in named.items()},
@@ -67,7 +81,7 @@ def _charts(title: str, named: Mapping[str, Record]) -> list[Chart]:
         name: [epoch["train_loss"] for epoch in _first_training(one)] for name, one in named.items()
     }
     drawn = [charts.bars(f"{title}: time of training", spent_s, time)]
-    faster = _over_eager(title, list(named.values()))
+    faster = _over_eager(title, list(named.values()), runs)
     if faster:
         drawn.append(faster)
     what = f"{title}: training loss after each epoch{_deviation(named)}"
@@ -92,14 +106,14 @@ def _charts(title: str, named: Mapping[str, Record]) -> list[Chart]:
     return drawn
 
 
-def _over_eager(title: str, records: Sequence[Record]) -> Chart | None:
+def _over_eager(title: str, records: Sequence[Record], runs: Sequence[str]) -> Chart | None:
     """What each execution gains, framework by framework."""
     series: dict[str, dict[str, Point]] = {}
     for record in records:
         gain = over_eager(record, records)
         if gain is not None:
             toggles = record.facts["params"].values()
-            framework = " ".join([str(record.framework), *toggles])
+            framework = " ".join([str(record.framework), *toggles]) + of_run(record, runs)
             series.setdefault(str(record.execution), {})[framework] = gain
     if not series:
         return None
@@ -109,13 +123,13 @@ def _over_eager(title: str, records: Sequence[Record]) -> Chart | None:
 
 def _deviation(named: Mapping[str, Record]) -> str:
     """How far the curves lie apart, where there are several of the same work."""
-    found = largest_deviation(
-        {
-            name: [epoch["train_loss"] for epoch in _first_training(one)]
-            for name, one in named.items()
-        }
-    )
-    if found is None or not math.isfinite(found[0]):
+    curves = {
+        name: [epoch["train_loss"] for epoch in _first_training(one)] for name, one in named.items()
+    }
+    if not all(math.isfinite(loss) for curve in curves.values() for loss in curve):
+        return ""
+    found = largest_deviation(curves)
+    if found is None:
         return ""
     deviation, epoch, (one, other) = found
     return f" (at most {deviation:.2g} nats apart: {one} and {other}, epoch {epoch})"
@@ -154,7 +168,7 @@ def _by_batch(name: str, records: Sequence[Record], runs: Sequence[str]) -> list
         return []
     found: dict[str, dict[int, Record]] = {}
     for record in records:
-        called = f"{line(record, runs)}, {record.device} {record.dtype}"
+        called = f"{line(record, runs)}, {record.device} {record.dtype}{_made_up(record)}"
         found.setdefault(called, {})[record.size] = record
     rows = [
         Row(
@@ -180,7 +194,8 @@ def _across(name: str, records: Sequence[Record], runs: Sequence[str]) -> list[P
     if len({record.device for record in records}) == 1:
         return []
     found = {
-        f"{line(one, runs)}, {one.device}, optimisation {_optimisation(one)}": (
+        f"{line(one, runs)}, {one.device} {one.dtype} {one.size}{_made_up(one)}, optimisation "
+        f"{_optimisation(one)}": (
             sum(epochs_of(one)),
             accuracy,
         )
