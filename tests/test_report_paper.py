@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from launched_runs import output, plain, write
-from test_report import case, column, foreign_run, parsed, part, stored, training
+from test_report import case, column, foreign_run, parsed, part, runs_of, stored, training
 
 from fwbench import cli
-from fwbench.errors import UnreadableRun
+from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report import paper
 from fwbench.report.paper import operations, published
@@ -1685,3 +1685,77 @@ def test_cells_sort_by_numbers(tmp_path: Path) -> None:
     done = column(table, "today, until the work was done (range)")["gemm"]
     assert done.text == "3.00x (3.00x to 3.00x)"
     assert done.value == pytest.approx(3.0)
+
+
+# What was changed by hand, and what does not belong together
+
+
+def _changed(name: str, value: Any, *, of: int = 1) -> list[Entry]:
+    """TensorFlow's and MXNet's case of an operation, of which one was changed."""
+    entries = pair("dot", 91_000, 3.0)
+    entries[of]["extra_info"]["fwbench"][name] = value
+    return entries
+
+
+#: Entries of a run, and what is said of its session.
+_CHANGED: dict[str, tuple[Sequence[Entry], dict[str, Any]]] = {
+    "a completion time of 0": (_changed("completion_s", 0.0), {"threads": 2}),
+    "a completion time of 0 in TensorFlow": (_changed("completion_s", 0.0, of=0), {"threads": 2}),
+    "a completion time below 0": (_changed("completion_s", -1.0), {"threads": 2}),
+    "a dispatch time below 0": (_changed("dispatch_s", -1.0), {"threads": 2}),
+    "steps that are a list": (
+        [lenet("tensorflow", "graph", steps_per_epoch=[240])],
+        {"threads": 2},
+    ),
+    "data that are text": ([lenet(data="mnist")], {"threads": 2}),
+}
+
+
+@pytest.mark.parametrize(("entries", "session"), _CHANGED.values(), ids=_CHANGED)
+def test_a_changed_run_is_unreadable(
+    folder: Path,
+    entries: Sequence[Entry],
+    session: dict[str, Any],
+) -> None:
+    """By hand, or by another program: the file is named, and the others are set beside 2020."""
+    path = write(folder / "changed.json", *entries, **session)
+    with pytest.raises(UnreadableRun, match=r"changed\.json is no run"):
+        read(path)
+    assert cli.main(["report", "run.json", "changed.json", "--paper", *_OUTPUTS]) == 1
+
+
+def test_accuracies_after_as_many_epochs_are_compared(tmp_path: Path) -> None:
+    """Fifteen epochs learn more than five, hybridized or not."""
+    found = judged(
+        tmp_path,
+        HYBRIDIZE,
+        lenet("mxnet", "eager", (2.0,) * 14, 2.0, accuracy=0.987),
+        lenet("mxnet", "hybridize", _SURE, 1.0, accuracy=0.981),
+    )
+    assert found["verdict"] == UNKNOWN
+
+
+def test_few_values_say_nothing_of_hybridize(tmp_path: Path) -> None:
+    """Fewer than 3 on a side: cannot be told, whatever the accuracy."""
+    found = judged(
+        tmp_path, HYBRIDIZE, lenet("mxnet", "eager", _TWICE), lenet("mxnet", "hybridize", (1.0,))
+    )
+    assert found["verdict"] == UNKNOWN
+
+
+def test_several_gpus_are_refused(tmp_path: Path) -> None:
+    """Two machines of one CPU may have different GPUs, and both call theirs gpu:0."""
+    tensorflow, _ = pair("gemm", 100, device="gpu:0", device_name="Fake GPU")
+    _, mxnet = pair("gemm", 100, device="gpu:0", device_name="Other GPU")
+    with pytest.raises(UsageError, match=r"Fake GPU.*Other GPU"):
+        paper.parts(runs_of(tmp_path, tensorflow=[tensorflow], mxnet=[mxnet]))
+
+
+def test_one_case_of_two_tests_is_refused(tmp_path: Path) -> None:
+    """Else the run that is given last decides, and nobody is told."""
+    tensorflow, mxnet = pair("gemm", 100, 3.0)
+    other, _ = pair("gemm", 100, 9.0)
+    other["fullname"] = other["fullname"].replace("test_it.py::test_it", "test_it.py::test_other")
+    for first, second in itertools.permutations(([tensorflow, mxnet], [other])):
+        with pytest.raises(UsageError, match="in two of them"):
+            paper.parts(runs_of(tmp_path, first=first, second=second))

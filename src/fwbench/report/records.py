@@ -200,6 +200,7 @@ def _check(run: Run) -> None:
         _check_times(record)
         if record.facts:
             _check_facts(record)
+            _check_training(record)
 
 
 def _check_times(record: Record) -> None:
@@ -215,13 +216,18 @@ def _check_facts(record: Record) -> None:
         _is(str | None, record.facts.get(name), name)
     for name in ("dispatch_s", "completion_s", "flops", "bytes", "attainable_share"):
         _is(float | int | None, record.facts.get(name), name)
-    if record.dispatch_s and not _is(float | int, record.completion_s, "completion_s") > 0:
+    if record.dispatch_s and _is(float | int, record.completion_s, "completion_s") <= 0:
         raise ValueError(f"completion_s is {record.completion_s}")
+    if (record.dispatch_s or 0) < 0:
+        raise ValueError(f"dispatch_s is {record.dispatch_s}")
     if record.attainable_share:
         _is(float | int, record.flops, "flops")
         _is(float | int, record.bytes, "bytes")
     if _is(int, record.size, "size") < 1:
         raise ValueError(f"size {record.size}")
+
+
+def _check_training(record: Record) -> None:
     _is(str | None, _is(dict, record.data or {}, "data").get("digest"), "digest")
     _is(int | None, record.steps_per_epoch, "steps_per_epoch")
     for epoch in _is(list, record.epochs or [], "epochs"):
