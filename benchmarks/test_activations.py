@@ -2,7 +2,7 @@
 
 import pytest
 
-from fwbench.case import Case
+from fwbench.cases.case import Case
 from fwbench.workloads import relu, sigmoid, softplus, softsign, tanh
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fwbench.workloads import models, reference
+from fwbench.workloads.models import networks, reference
 from fwbench.workloads.training import TRAJECTORY_STEPS, Training
 
 _FILE = Path(__file__).parents[1] / "src/fwbench/workloads/trajectories.json"
@@ -50,7 +50,7 @@ def _trajectories() -> dict[str, Any]:
             for update in ("dense", "lazy")
             if update == "dense" or "sparse" in training.toggles
         }
-        for training in vars(models).values()
+        for training in vars(networks).values()
         if isinstance(training, Training)
     }
 

@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from projects import CASES, Project
+
+from support.projects import CASES, Project
 
 pytest_plugins = ["pytester"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench import errors
 from fwbench.errors import FrameworkMissing, FwbenchError, UsageError, unknown
-from fwbench.frameworks import Absent
+from fwbench.manifest import Absent
 
 
 def drawn() -> dict[str, str]:

@@ -6,18 +6,17 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from fakes import cell, manifest, operation
 
 from fwbench import grid
 from fwbench.errors import DataError, FwbenchError, UsageError
-from fwbench.frameworks import Absent, Device, Manifest
 from fwbench.grid import Cell
-from fwbench.options import Selection
-from fwbench.sizes import Sizes
+from fwbench.manifest import Absent, Device, Manifest
+from fwbench.options.options import Selection
+from fwbench.presets import Schedule, Sizes
 from fwbench.toggles import Values
 from fwbench.workloads import cifar_cnn, from_numpy, gemm, lenet, mlp, noop, sentiment_lstm
 from fwbench.workloads.data import Found, generated
-from fwbench.workloads.training import Schedule
+from support.fakes import cell, manifest, operation
 
 CPU, GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fakes
 import pytest
-from fakes import Fake, manifest
 
-from fwbench.environments import Environment, Environments, complete
+from fwbench.environments.named import Environment, Environments, complete
 from fwbench.errors import FrameworkBroken, FrameworkMissing
-from fwbench.frameworks import Absent, Device, Manifest
 from fwbench.frameworks.cache import ManifestCache
+from fwbench.manifest import Absent, Device, Manifest
+from support import fakes
+from support.fakes import Fake, manifest
 
 
 def test_a_manifest_is_what_the_framework_says() -> None:
@@ -28,7 +28,7 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         def build(self) -> dict[str, str]:
             return {"compiler": "cc 1.0"}
 
-    assert Manifest.of(Built(), "Fake CPU") == Manifest(
+    assert Built().manifest("Fake CPU") == Manifest(
         name="fake",
         version="1.2",
         devices=(Device("cpu", "Fake CPU"), Device("gpu:0", "Fake 9000")),

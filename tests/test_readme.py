@@ -4,7 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from projects import Project
+from support.projects import Project
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import bounds
 import numpy as np
 
-from fwbench.environments import Environments
+from fwbench.environments.named import Environments
 from fwbench.gate import self_test
 from fwbench.gate.ab import Job, Stages
 from fwbench.gate.launch import Launcher
@@ -74,7 +74,7 @@ def _real(comparisons: int) -> list[bounds.Finding]:
     """Whole comparisons of the suite with itself."""
     totals, firsts, wrong = 0.0, 0.0, 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        suite = resources.files("fwbench.suites").joinpath("self_test.py")
+        suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
         Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         Path("test_self.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
         both = (Installed("numpy", ["numpy"]), Installed("numpy", ["numpy"]))

@@ -29,8 +29,8 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.case import Case
-from fwbench.measure import shallow
+from fwbench.cases.case import Case
+from fwbench.measure import empty_stack
 from fwbench.workloads import gemm, noop, sigmoid
 
 _WITHIN = 0.05
@@ -139,7 +139,7 @@ def _bare_s(case: Case) -> float:
 def _pair(case: Case, turn: int) -> None:
     bare = partial(_bare_s, case)
     if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        bare = partial(shallow.call, bare)
+        bare = partial(empty_stack.call, bare)
     if turn % 2:
         case.benchmark.extra_info["bare_s"] = bare()
         case.measure()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import bounds
 
-from fwbench.frameworks import registry
+from fwbench.frameworks.registry import registered
 
 _BOUND = 1.5
 
@@ -66,7 +66,7 @@ def _ids(folder: Path, sizes: int) -> list[str]:
 
 def _imported(folder: Path, sizes: int) -> str:
     # NumPy is no stranger there: references are computed with it.
-    names = " ".join(name for name in registry() if name != "numpy")
+    names = " ".join(name for name in registered() if name != "numpy")
     command = f"-q --collect-only marked.py {_sizes(sizes)}"
     _, output = bounds.python("-c", _IMPORTED, command, names, folder=folder)
     return output.splitlines()[-1].removeprefix("imported:").strip()

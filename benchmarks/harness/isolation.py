@@ -23,10 +23,10 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.hooks import begin
-from fwbench.isolation.handover import worker_session
-from fwbench.isolation.workers import WorkerProcess
-from fwbench.session import CELL
+from fwbench.plugin.cases import begin
+from fwbench.plugin.handover import worker_session
+from fwbench.plugin.session import CELL
+from fwbench.processes.process import WorkerProcess
 
 _PER_CASE_BOUND_MS = 2.0
 _START_BOUND_S = 0.7

@@ -23,8 +23,8 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.measure import shallow
-from fwbench.training import LoopCase
+from fwbench.cases.training import LoopCase
+from fwbench.measure import empty_stack
 from fwbench.workloads import lenet
 
 _WITHIN = 0.03
@@ -148,7 +148,7 @@ _BY_HAND: dict[str, tuple[str, Loop]] = {
 
 def _by_hand_s(case: LoopCase) -> list[float]:
     """The seconds of each epoch but the first."""
-    from fwbench.measure.epochs import whole
+    from fwbench.cases.epochs import whole
 
     examples, labels = whole(case.data().train)
     count = _STEPS * case.cell.size
@@ -164,7 +164,7 @@ def test_loop(case: LoopCase, turn: int) -> None:
         pytest.skip("written by hand for another execution")
     by_hand = partial(_by_hand_s, case)
     if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        by_hand = partial(shallow.call, by_hand)
+        by_hand = partial(empty_stack.call, by_hand)
     if turn:
         case.benchmark.extra_info["by_hand_s"] = by_hand()
         case.measure()

@@ -26,8 +26,9 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.case import Case, bind
-from fwbench.environment import usable_cpus
+from fwbench.cases.case import Case
+from fwbench.cases.work import bind
+from fwbench.machine import usable_cpus
 from fwbench.workloads import gemm
 
 _NOISE = 0.05

@@ -8,13 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from fwbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from fwbench.case import Case
+    from fwbench.cases.case import Case
     from fwbench.errors import FwbenchError
-    from fwbench.frameworks.framework import Device, Framework
-    from fwbench.sizes import Sizes
+    from fwbench.frameworks.contract import Framework
+    from fwbench.manifest import Device
+    from fwbench.presets import Sizes
     from fwbench.workloads.operation import Operation
     from fwbench.workloads.training import Training
     from fwbench.workloads.workload import Cost
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 # Imported when they are asked for: pytest imports this package in every session, and those that
 # measure nothing must not pay for NumPy.
 _PUBLIC = {
-    "Case": "fwbench.case",
+    "Case": "fwbench.cases.case",
     "Cost": "fwbench.workloads.workload",
-    "Device": "fwbench.frameworks.framework",
-    "Framework": "fwbench.frameworks.framework",
+    "Device": "fwbench.manifest",
+    "Framework": "fwbench.frameworks.contract",
     "FwbenchError": "fwbench.errors",
     "Operation": "fwbench.workloads.operation",
-    "Sizes": "fwbench.sizes",
+    "Sizes": "fwbench.presets",
     "Training": "fwbench.workloads.training",
 }
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
-from fwbench.frameworks.manifest import Absent, Manifest
-from fwbench.options import DTYPES, Selection
+from fwbench.manifest import Absent, Manifest
+from fwbench.options.options import DTYPES, Selection
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from fwbench.workloads.training import Schedule
+    from fwbench.presets import Schedule
 
 Toggles = tuple[tuple[str, str], ...]
 

@@ -7,9 +7,9 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from fwbench import __version__
 from fwbench.cli import ab, doctor, env, gate, recover, report
 from fwbench.errors import FwbenchError, UsageError
+from fwbench.version import __version__
 
 _COMMANDS = (ab, doctor, env, gate, recover, report)
 

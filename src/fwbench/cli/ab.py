@@ -12,22 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench import options
-from fwbench.cli.gate import (
-    add_outputs,
-    add_rules,
-    check_writable,
-    checked,
-    conclude,
-    rules_of,
-)
-from fwbench.environments import Environments, project_root
+from fwbench.cli.gate import add_outputs, add_rules, check_writable, checked, conclude, rules_of
+from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
 from fwbench.gate import self_test
 from fwbench.gate.ab import Job, Stages
 from fwbench.gate.launch import Launcher
 from fwbench.gate.sides import Tree, is_dirty, sides
 from fwbench.gate.verdicts import Rules
+from fwbench.options import options
+from fwbench.project import project_root
 
 #: What chance does beside the launches' own spread, between processes that take turns.
 MARGIN = 0.01

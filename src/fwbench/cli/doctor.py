@@ -9,12 +9,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fwbench import ceilings, environment, frameworks, options
-from fwbench.ceilings import Ceiling, Ceilings
-from fwbench.environments import Environments, project_root
+from fwbench import machine
+from fwbench.ceilings import ceilings
+from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.environments.named import Environments
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.frameworks import Manifest
-from fwbench.isolation.workers import describe
+from fwbench.frameworks import registry
+from fwbench.isolation.describe import describe
+from fwbench.manifest import Manifest
+from fwbench.options import options
+from fwbench.project import project_root
 from fwbench.report.units import four_digits
 from fwbench.workloads import data
 
@@ -55,17 +59,17 @@ def _threads(text: str) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    threads = arguments.threads or environment.usable_cpus()
+    threads = arguments.threads or machine.usable_cpus()
     root = project_root(Path())
     environments = Environments(root)
-    machine = environment.machine(environment.cpu_model())
-    stored = Ceilings(root, machine, threads)
+    facts_of_machine = machine.machine(machine.cpu_model())
+    stored = Ceilings(root, facts_of_machine, threads)
     if arguments.peaks:
         stored.prepare()
         stored.store(ceilings.measure(threads, _say))
-    answers = describe(list(frameworks.registry()), threads, environments.interpreter_of)
+    answers = describe(list(registry.registered()), threads, environments.interpreter_of)
     facts: dict[str, Any] = {
-        "machine": machine,
+        "machine": facts_of_machine,
         "ceilings": ceilings.to_json(stored.load()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench import installation
-from fwbench.environments import Environment, Environments, project_root
+from fwbench.environments import install
+from fwbench.environments.named import Environment, Environments
 from fwbench.errors import unknown
+from fwbench.project import project_root
 
 
 def add_to(commands: Any) -> None:
@@ -44,7 +45,7 @@ def _environments() -> Environments:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    made = installation.add(
+    made = install.add(
         _environments(),
         arguments.name,
         arguments.requirements,
@@ -86,7 +87,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    installation.remove(_environments(), arguments.name)
+    install.remove(_environments(), arguments.name)
     print(f"removed {arguments.name}")
     return 0
 

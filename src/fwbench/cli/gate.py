@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fwbench import options, record
-from fwbench.environments import project_root
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.hooks import STORED_MARGIN
-from fwbench.gate.runs import check_facts, read, refuse_differences
+from fwbench.gate.samples import check_facts, read, refuse_differences
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, compare, fail_on
+from fwbench.options import options
+from fwbench.plugin.gate import STORED_MARGIN
+from fwbench.project import project_root
+from fwbench.records import files
 from fwbench.report import verdicts
 
 
@@ -135,17 +136,17 @@ def check_writable(arguments: argparse.Namespace) -> None:
     """
     for path in (arguments.markdown, arguments.json):
         if path is not None:
-            record.check_writable(path)
+            files.check_writable(path)
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
     """Print and write a comparison; gives the exit status."""
     print("\n".join(verdicts.table(comparison)))
     if arguments.markdown is not None:
-        record.write_atomically(arguments.markdown, verdicts.markdown(comparison))
+        files.write_atomically(arguments.markdown, verdicts.markdown(comparison))
     if arguments.json is not None:
         text = json.dumps(comparison.to_json(), indent=2) + "\n"
-        record.write_atomically(arguments.json, text)
+        files.write_atomically(arguments.json, text)
     return comparison.exit_status(arguments.fail_on)
 
 

@@ -6,36 +6,40 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fwbench import ceilings, record
+from fwbench.ceilings import ceilings
 from fwbench.errors import StorageError
+from fwbench.jsontext import dumps
+from fwbench.plugin import host
+from fwbench.records import files
+from fwbench.records.journal import journal_folder, recover
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    recover = commands.add_parser(
+    parser = commands.add_parser(
         "recover", help="write the JSON of a session that was interrupted or crashed"
     )
-    recover.add_argument(
+    parser.add_argument(
         "journal",
         nargs="?",
         type=Path,
         help="the session's journal (default: the latest under .fwbench/journal)",
     )
-    recover.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
-    recover.set_defaults(run=_recover)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
+    parser.set_defaults(run=_recover)
 
 
 def _recover(arguments: argparse.Namespace) -> int:
-    journal = arguments.journal or _latest_journal()
-    run = record.recover(journal)
+    path = arguments.journal or _latest_journal()
+    run = recover(path, host.with_statistics)
     ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
-    record.write_atomically(arguments.output, record.dumps(run))
-    print(f"{len(run['benchmarks'])} records of {journal} written to {arguments.output}")
+    files.write_atomically(arguments.output, dumps(run, indent=4))
+    print(f"{len(run['benchmarks'])} records of {path} written to {arguments.output}")
     return 0
 
 
 def _latest_journal() -> Path:
-    folder = record.journal_folder(Path())
+    folder = journal_folder(Path())
     journals = sorted(folder.glob("*.jsonl"))
     if not journals:
         raise StorageError(f"there is no journal under {folder}; name one, or go to its project")

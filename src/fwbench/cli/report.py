@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench import record
 from fwbench.errors import StorageError, UnreadableRun, UsageError
-from fwbench.report import charts, history, page, paper, parts, text
-from fwbench.report.parts import Part
-from fwbench.report.records import Run, read
+from fwbench.records import files
+from fwbench.report import charts, history, sections
+from fwbench.report.model import Run, read
+from fwbench.report.sections import Part
+from fwbench.report.writers import html, text
+from fwbench.studies import report_2020
 
 _SOME_UNREADABLE = 1
 
@@ -62,17 +64,17 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.runs and not runs:
         _tell(problems)
         raise UsageError("none of these is a run; nothing is written")
-    before = paper.parts(runs) if arguments.paper else []
+    before = report_2020.parts(runs) if arguments.paper else []
     if arguments.history:
         lines, unread = history.collect(arguments.history, arguments.only)
         before += history.parts(lines)
         problems += unread
     _tell(problems)
-    _write(arguments.output, partial(page.html, runs, problems, before))
+    _write(arguments.output, partial(html.html, runs, problems, before))
     _write(arguments.markdown, partial(text.markdown, runs, problems, before))
     _write(arguments.csv, partial(text.table, runs))
     if arguments.png:
-        _draw(arguments.png, [*before, *parts.details(runs)])
+        _draw(arguments.png, [*before, *sections.details(runs)])
     return _SOME_UNREADABLE if problems else 0
 
 
@@ -83,10 +85,10 @@ def _check(arguments: argparse.Namespace) -> None:
         UsageError: it is not clear.
         StorageError: it cannot be written.
     """
-    files = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
-    outputs = {path.resolve() for path in files}
+    written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
+    outputs = {path.resolve() for path in written}
     wrong = {
-        "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER": not files
+        "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER": not written
         and not arguments.png,
         "say what to show: files that --benchmark-json wrote, or --history FOLDER": not (
             arguments.runs or arguments.history
@@ -97,13 +99,13 @@ def _check(arguments: argparse.Namespace) -> None:
         & {path.resolve() for path in arguments.runs},
         "a report would lie among the runs of the history; write it elsewhere": arguments.history
         and any(_is_of(path, arguments.history) for path in outputs),
-        "two reports would be written to one file; give each its own": len(outputs) < len(files),
+        "two reports would be written to one file; give each its own": len(outputs) < len(written),
     }
     for what, is_wrong in wrong.items():
         if is_wrong:
             raise UsageError(what)
-    for path in files:
-        record.check_writable(path)
+    for path in written:
+        files.check_writable(path)
     if arguments.png:
         charts.converter()
         _make(arguments.png)
@@ -121,7 +123,7 @@ def _tell(problems: Sequence[str]) -> None:
 
 def _write(path: Path | None, make: Callable[[], str]) -> None:
     if path is not None:
-        record.write_atomically(path, make())
+        files.write_atomically(path, make())
         print(f"written: {path}")
 
 
@@ -135,11 +137,11 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
-    record.check_writable(folder / "chart.png")
+    files.check_writable(folder / "chart.png")
 
 
 def _draw(folder: Path, drawn: Sequence[Part]) -> None:
-    for part in parts.linkable(drawn):
+    for part in sections.linkable(drawn):
         for number, chart in enumerate(part.charts, 1):
             path = folder / f"{part.id.removeprefix('part-')}-{number}.png"
             picture = charts.png(chart)

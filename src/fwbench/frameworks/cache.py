@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fwbench import __version__
-from fwbench.environments import Environments
-from fwbench.frameworks.manifest import Absent, Manifest
+from fwbench.environments.named import Environments
+from fwbench.manifest import Absent, Manifest
+from fwbench.version import __version__
 
 
 class ManifestCache:

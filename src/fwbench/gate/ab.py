@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fwbench.errors import TooFewLaunches
 from fwbench.gate import statistics
-from fwbench.gate.runs import Run, Sample, refuse_differences
+from fwbench.gate.samples import Run, Sample, refuse_differences
 from fwbench.gate.verdicts import (
     CHANGES,
     Comparison,

@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from fwbench import own_folder
+from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
-from fwbench.gate.runs import Run, files_of, read, together
+from fwbench.gate.samples import Run, read, together
+from fwbench.records.stored import files_of
 
 
 class Baseline:
@@ -19,7 +20,7 @@ class Baseline:
     """
 
     def __init__(self, root: Path) -> None:
-        self.folder = own_folder.of(root, "baseline")
+        self.folder = project.own_folder(root, "baseline")
 
     def run(self) -> Run:
         """Its sessions as one run.
@@ -64,7 +65,7 @@ class Baseline:
         try:
             for leftover in (new, old):
                 shutil.rmtree(leftover, ignore_errors=True)
-            own_folder.make(new)
+            project.make_own_folder(new)
             for file in files:
                 shutil.copyfile(file, new / file.with_suffix(".json").name)
             if self.folder.exists():

@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from fwbench.environments import Environments
+from fwbench.environments.named import Environments
 from fwbench.errors import ComparisonError
-from fwbench.gate import selected
-from fwbench.gate.runs import Run, load
+from fwbench.gate.samples import Run
 from fwbench.gate.sides import Side, environment_of
+from fwbench.plugin import selected
+from fwbench.records.stored import load
 
 _SHOWN_LINES = 25
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fwbench import suites
 from fwbench.errors import TooFewLaunches
 from fwbench.gate.ab import Job, Stages
-from fwbench.gate.runs import Run, Sample
+from fwbench.gate.samples import Run, Sample
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
-from fwbench.launches import is_contended
+from fwbench.processes import session as suites
+from fwbench.records.launches import is_contended
 
 #: Short, because many launches tell more than long ones.
 _ARGUMENTS = ("--fw", "numpy", "--fw-warmup", "0.05", "--benchmark-max-time=0.05")
@@ -106,7 +106,7 @@ def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
         if _PROGRESS.match(line):
             say(line)
 
-    return pool(suites.measure("self_test", arguments, progress))
+    return pool(suites.measure("fwbench.gate.self_test_suite", arguments, progress))
 
 
 def pool(output_json: dict[str, Any]) -> Pool:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fwbench import frameworks
-from fwbench.environments import DEFAULT, VARIABLE, Environments, framework_of
+from fwbench.environments.named import DEFAULT, VARIABLE, Environments
 from fwbench.errors import ComparisonError, UsageError, unknown
+from fwbench.frameworks import registry
+from fwbench.names import framework_of
 
 _REVISION = "git:"
 _WORKING_TREE = "."
@@ -190,7 +191,7 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
         for name, own, other in zip((base, contender), installed, installed[::-1], strict=True)
     )
     if base == contender == DEFAULT:
-        ours, theirs = (Installed(DEFAULT, sorted(frameworks.registry())) for _ in range(2))
+        ours, theirs = (Installed(DEFAULT, sorted(registry.registered())) for _ in range(2))
     common = {framework_of(name) for name in ours.references} & {
         framework_of(name) for name in theirs.references
     }
@@ -220,9 +221,9 @@ def _references(name: str, environments: Environments) -> list[str]:
     found = environments.all()
     if name in found:
         return found[name].references
-    if name in frameworks.registry() or environments.of(name) is not None:
+    if name in registry.registered() or environments.of(name) is not None:
         return [name]
-    known = dict.fromkeys([*found, *frameworks.registry(), DEFAULT, f"{_REVISION}REV"])
+    known = dict.fromkeys([*found, *registry.registered(), DEFAULT, f"{_REVISION}REV"])
     raise unknown("side", name, [*known, _WORKING_TREE])
 
 

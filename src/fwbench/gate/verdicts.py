@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from fwbench.errors import TooFewLaunches, unknown
 from fwbench.gate import statistics
-from fwbench.gate.runs import Run, Sample
+from fwbench.gate.samples import Run, Sample
 
 
 class Verdict(StrEnum):

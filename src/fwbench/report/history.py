@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.report import charts
-from fwbench.report.parts.table import Cell, Part, Row, keys, seconds
-from fwbench.report.records import Record, Run, read
+from fwbench.report.model import Record, Run, read
+from fwbench.report.sections.table import Cell, Part, Row, keys, seconds
 from fwbench.report.units import count, time
 
 #: Runs of the running median, and the fewest between two shifts.

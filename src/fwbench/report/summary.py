@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fwbench.record import work_of
-from fwbench.report.parts.table import Cell, Part, Row
-from fwbench.report.records import Record, Run, labels
+from fwbench.records.entry import work_of
+from fwbench.report.model import Record, Run, labels
+from fwbench.report.sections.table import Cell, Part, Row
 from fwbench.report.units import count, time
 
 #: How many of the largest differences are named.

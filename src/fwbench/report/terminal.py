@@ -1,4 +1,4 @@
-"""What fwbench prints: the header after the collection, one section after the tables."""
+"""TODO."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import dataclasses
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
-from fwbench.record import work_of
-from fwbench.report import training
+from fwbench.plugin.session import Session
+from fwbench.records.entry import work_of
+from fwbench.report import loops
 from fwbench.report.units import count, time
-from fwbench.session import Session
 
 #: From this ratio on, completion and dispatch are said to differ.
 _DISPATCH_RATIO = 2.0
 
+
 _SHOWN = 3
+
 
 Entry = Mapping[str, Any]
 
@@ -53,48 +53,12 @@ def section(records: Sequence[Entry], skips: Sequence[str]) -> list[str]:
     """
     return [
         *_means(records),
-        *training.section(records),
+        *loops.section(records),
         *_overhead(records),
         *_dispatch(records),
         *_unsteady(records),
         *_skipped(skips),
     ]
-
-
-class Summary:
-    """The hooks that print."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.records: list[Entry] = []
-        self.skips: list[str] = []
-
-    def pytest_report_collectionfinish(self) -> list[str]:
-        """Name the frameworks: version, devices, threads; and what is missing, with the reason."""
-        return header(self.session)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a case brought, or why it was skipped."""
-        measured = getattr(report, "fwbench", None)
-        if measured is not None:
-            self.records.append(measured["entry"])
-        elif report.skipped and "fwbench" in report.keywords and type(report.longrepr) is tuple:
-            _, _, reason = report.longrepr  # of a skip; an xfail has something else there
-            self.skips.append(reason.removeprefix("Skipped: "))
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, None, None]:
-        """After pytest-benchmark's tables, also when its comparison fails the session."""
-        try:
-            yield
-        finally:
-            lines = section(self.records, self.skips)
-            if lines:
-                terminalreporter.section("fwbench", sep="-", yellow=True)
-            for line in lines:
-                terminalreporter.line(line)
 
 
 def _means(records: Sequence[Entry]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fwbench.workloads.activations import relu, sigmoid, softplus, softsign, tanh
-from fwbench.workloads.creation import from_list, from_numpy
-from fwbench.workloads.linalg import dot, flatten, gemm, l2_normalize
-from fwbench.workloads.models import cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads.models.networks import cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.operation import Implementation, Operation
-from fwbench.workloads.overhead import noop
+from fwbench.workloads.operations.activations import relu, sigmoid, softplus, softsign, tanh
+from fwbench.workloads.operations.creation import from_list, from_numpy
+from fwbench.workloads.operations.linalg import dot, flatten, gemm, l2_normalize
+from fwbench.workloads.operations.overhead import noop
 from fwbench.workloads.training import Training
 from fwbench.workloads.workload import Cost
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
-from fwbench.sizes import Sizes
+from fwbench.presets import Sizes
 from fwbench.workloads.workload import Cost, Workload, first
 
 if TYPE_CHECKING:
-    from fwbench.frameworks.manifest import Manifest
+    from fwbench.manifest import Manifest
 
 #: ``implementation(namespace)`` returns the function that computes the operation on the
 #: framework's own arrays; ``namespace`` is what the framework's users call it through
@@ -44,7 +44,7 @@ class Operation(Workload):
             operation is the framework's own creator, so no framework implements it.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
-        tolerance: factor on the tolerances of :mod:`fwbench.verify`.
+        tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
 
     Raises:
         DeclarationError: the name or the sizes cannot be used.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.sizes import Sizes
-from fwbench.workloads import layers
-from fwbench.workloads.layers import Arrays, Layer, Shape
+from fwbench.presets import Schedule, Sizes
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.layers import Arrays, Layer, Shape
 from fwbench.workloads.workload import Workload, first
 
 if TYPE_CHECKING:
-    from fwbench.frameworks.manifest import Manifest
+    from fwbench.manifest import Manifest
 
 _WEIGHTS_SEED = 20
 _ORDER_SEED = 21
@@ -69,23 +69,6 @@ class RMSprop:
 
 
 Optimizer = Adam | RMSprop
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long to train.
-
-    Attributes:
-        epochs: of one repetition, warm-up epochs included.
-        warmup_epochs: the first epochs, which never enter the statistics.
-        repetitions: trainings from the initial weights on.
-        steps: at most so many batches an epoch; None for all that the data has.
-    """
-
-    epochs: int
-    warmup_epochs: int = 1
-    repetitions: int = 1
-    steps: int | None = None
 
 
 class Trains(Workload):

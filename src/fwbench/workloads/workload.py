@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fwbench.sizes import Sizes
+from fwbench.presets import Sizes
 
 if TYPE_CHECKING:
-    from fwbench.frameworks.manifest import Manifest
-    from fwbench.workloads.training import Schedule
+    from fwbench.manifest import Manifest
+    from fwbench.presets import Schedule
 
 
 @dataclass(frozen=True)

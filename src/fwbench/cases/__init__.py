@@ -1,0 +1,1 @@
+"""One cell of the grid, made real: bind, verify, warm up, measure, record."""

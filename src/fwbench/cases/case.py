@@ -1,0 +1,124 @@
+"""One cell of the grid, made real: bind, verify, warm up, measure, record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from fwbench.cases.work import Work, bind
+from fwbench.frameworks.contract import Framework
+from fwbench.grid import Cell
+from fwbench.manifest import Manifest
+from fwbench.measure.clock import Clock
+from fwbench.measure.resources import Neighbours
+from fwbench.measure.warmup import WarmUp, warm_up
+from fwbench.records import entry as record
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+
+def _nobody(_: Any) -> None:
+    pass
+
+
+class Case:
+    """What a test's ``case`` argument is.
+
+    Attributes:
+        cell: which cell of the grid.
+        framework: the framework, loaded in this process.
+        benchmark: pytest-benchmark's fixture.
+    """
+
+    #: What stands for a launch: the smallest of its rounds.
+    statistic = "min"
+
+    def __init__(
+        self,
+        cell: Cell,
+        framework: Framework,
+        manifest: Manifest,
+        clock: Clock,
+        benchmark: BenchmarkFixture,
+        warmup_s: float,
+        tell: Callable[[Any], Any] = _nobody,
+        cache: Path | None = None,
+    ) -> None:
+        self.cell = cell
+        self.framework = framework
+        self.benchmark = benchmark
+        self._manifest = manifest
+        self._clock = clock
+        self._warmup_s = warmup_s
+        self._tell = tell
+        self._cache = cache
+        self._neighbours = Neighbours()
+
+    def measure(self) -> Any:
+        """Bind, verify, warm up and measure this case, and record what is known of it.
+
+        With ``--benchmark-disable`` it is bound and verified, and nothing is timed.
+
+        Returns:
+            What the last call of the work returned; None for a training loop.
+
+        Raises:
+            WrongResult: the result differs from the reference; nothing is timed then.
+            WrongGradient: the gradient does.
+            NotACopy: a created array shares memory with its source.
+            WrongTraining: the first losses differ from everyone's.
+            Diverged: a loss became infinite or NaN.
+        """
+        return self._measure()
+
+    def bind(self) -> Work:
+        """Place the inputs on the device and build the zero-argument ``run``; untimed."""
+        return bind(self.cell, self.framework)
+
+    def _measure(self) -> Any:
+        benchmark = self.benchmark
+        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            work = self.bind()
+            first_call_s, result = self._clock.time(work.run)
+            verified = work.verify(result)
+            del result
+            warmup = WarmUp(0, 0.0, None)
+            if benchmark.enabled:
+                warmup = warm_up(work.run, self._clock, self._warmup_s)
+        with self.framework.scope(self.cell.device, self.cell.dtype), self._neighbours:
+            returned = benchmark(work.run)
+        self._record(
+            {
+                "first_call_s": first_call_s,
+                "warmup_calls": warmup.calls,
+                "warmup_s": warmup.seconds,
+                "steady": warmup.steady,
+                **verified,
+            }
+        )
+        return returned
+
+    @contextmanager
+    def _unused_on_failure(self) -> Iterator[None]:
+        """Keep pytest-benchmark from warning, beside a failure, that its fixture was not used."""
+        try:
+            yield
+        except BaseException:
+            self.benchmark._mode = "fwbench: failed before it was measured"  # noqa: SLF001
+            raise
+
+    def _record(self, found: dict[str, Any]) -> None:
+        """Keep what is known of this case, if it was timed."""
+        if self.benchmark.stats is not None:
+            self.benchmark.extra_info["fwbench"] = {
+                **record.facts(self.cell, self.framework, self._manifest),
+                **record.times(self.benchmark, self._clock),
+                "statistic": self.statistic,
+                "others_cpus": self._neighbours.cpus,
+                **found,
+            }

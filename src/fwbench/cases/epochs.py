@@ -1,0 +1,260 @@
+"""Train epoch by epoch: pytest-benchmark times the rounds, everything else happens between them.
+
+One round is one epoch. Before each round pytest-benchmark calls :meth:`Epochs.prepare`, which
+finishes what the epoch before left (losses, validation) and trains the warm-up epochs where a
+repetition begins. So validation is in no round, and no warm-up epoch in the statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import Diverged
+from fwbench.frameworks.learner import Learner
+from fwbench.measure.clock import Clock
+from fwbench.measure.resources import CpuClock, GpuUse, gpu_use
+from fwbench.presets import Schedule
+from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.training import Batch, order
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
+_MILESTONES = (5, 10, 15)
+
+_REMEDY = "lower the learning rate or use a wider dtype"
+
+_DECAY = 0.9
+_DECAY_EACH = 10
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch.
+
+    Attributes:
+        repetition: which training, from 1.
+        epoch: which epoch of it, from 1.
+        warmup: whether it is kept beside the statistics.
+        seconds: until its last update was done.
+        train_loss: mean over its steps.
+        validation_loss: afterwards, with dropout off.
+        validation_accuracy: the same.
+        validation_s: what that took.
+        cpu_utilization: busy share of the framework's threads.
+        gpu: use of the GPU at its end.
+        test_accuracy: at milestones and at the end of a repetition.
+    """
+
+    repetition: int
+    epoch: int
+    warmup: bool
+    seconds: float
+    train_loss: float
+    validation_loss: float
+    validation_accuracy: float
+    validation_s: float
+    cpu_utilization: float
+    gpu: GpuUse | None
+    test_accuracy: float | None
+
+
+class Epochs:
+    """The epochs of one case.
+
+    Args:
+        learner: what learns.
+        data: from what.
+        schedule: how long.
+        clock: for what pytest-benchmark does not time; waits for the device.
+        threads: of the framework.
+        decay: whether the learning rate falls.
+        timed_s: the seconds of the rounds so far, as pytest-benchmark has them.
+        tell: called with every epoch when it is over, and how many steps it had.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        data: DataSet,
+        schedule: Schedule,
+        clock: Clock,
+        threads: int,
+        *,
+        decay: bool,
+        timed_s: Callable[[], Sequence[float]],
+        tell: Callable[[Epoch, int], Any],
+    ) -> None:
+        self.epochs: list[Epoch] = []
+        self.steps = steps_of(schedule, data, learner.job.batch)
+        self._learner = learner
+        self._data = data
+        self._schedule = schedule
+        self._clock = clock
+        self._threads = threads
+        self._decay = decay
+        self._timed_s = timed_s
+        self._tell = tell
+        self._loader = learner.loader(whole(data.train), self.steps)
+        self._cpu = CpuClock()
+        self._position = (0, 0)  # repetition and epoch that come next, from 0
+        self._losses: Sequence[Any] | None = None
+
+    def prepare(self) -> None:
+        """Make everything ready for the next round."""
+        self.finish()
+        if self._over:
+            return
+        while self._position[1] < self._schedule.warmup_epochs:
+            self._begin()
+            seconds, losses = self._clock.time(self._train)
+            self._end(seconds, losses)
+        self._begin()
+
+    def round(self) -> None:
+        """One epoch: what is timed."""
+        self._losses = self._train()
+
+    def finish(self) -> None:
+        """End the epoch of the last round, if there was one."""
+        if self._losses is not None:
+            losses, self._losses = self._losses, None
+            if self._over:
+                return
+            timed_s = self._timed_s()
+            # Nothing is timed where pytest-benchmark is disabled.
+            self._end(timed_s[-1] if timed_s else 0.0, losses)
+
+    @property
+    def _over(self) -> bool:
+        """Whether all is trained: an epoch more is for pytest-benchmark's profile."""
+        return self._position[0] == self._schedule.repetitions
+
+    def _train(self) -> Sequence[Any]:
+        return self._learner.epoch(self._loader)
+
+    def _begin(self) -> None:
+        repetition, epoch = self._position
+        if epoch == 0:
+            self._learner.reset(exact=False)
+        if self._decay:
+            rate = self._learner.job.training.optimizer.learning_rate
+            self._learner.set_learning_rate(rate * _DECAY ** (epoch // _DECAY_EACH))
+        visited = order(self._data.train.y.size, repetition, epoch)
+        self._loader.set_order(visited[: self.steps * self._learner.job.batch])
+        if self._clock.wait is not None:
+            self._clock.wait()
+        self._cpu.start()
+
+    def _end(self, seconds: float, losses: Sequence[Any]) -> None:
+        utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
+        gpu = gpu_use(self._learner.job.device)
+        repetition, epoch = self._position
+        found = self._learner.losses(losses)
+        self._refuse_divergence(found, epoch)
+        validation_s, (loss, accuracy) = self._clock.time(
+            lambda: self._evaluate(self._data.validation)
+        )
+        if not np.isfinite(loss):
+            raise Diverged(
+                f"the validation loss is {loss} after epoch {epoch + 1}: the last update made the "
+                f"weights useless; {_REMEDY}"
+            )
+        last = epoch + 1 == self._schedule.epochs
+        tested = None
+        if last or epoch + 1 in _MILESTONES:
+            tested = accuracy if self._data.validation_is_test else self._tested()
+        self.epochs.append(
+            Epoch(
+                repetition + 1,
+                epoch + 1,
+                epoch < self._schedule.warmup_epochs,
+                seconds,
+                float(found.mean()),
+                loss,
+                accuracy,
+                validation_s,
+                utilization,
+                gpu,
+                tested,
+            )
+        )
+        self._tell(self.epochs[-1], self.steps)
+        self._position = (repetition + 1, 0) if last else (repetition, epoch + 1)
+
+    def _refuse_divergence(self, losses: NDArray[Any], epoch: int) -> None:
+        wrong = np.flatnonzero(~np.isfinite(losses))
+        if wrong.size:
+            raise Diverged(
+                f"the loss became {losses[wrong[0]]} at step {wrong[0] + 1} of {self.steps} in "
+                f"epoch {epoch + 1}: training has diverged, and what follows would time work on "
+                f"NaNs; {_REMEDY}"
+            )
+
+    def _tested(self) -> float:
+        return self._evaluate(self._data.test)[1]
+
+    def _evaluate(self, split: Split) -> tuple[float, float]:
+        """Mean cross-entropy and accuracy; over no more examples than an epoch trains on."""
+        examples, labels = whole(split)
+        batch = self._learner.job.batch
+        most = min(labels.size, self.steps * batch)
+        parts = [
+            self._learner.logits(examples[i : min(i + batch, most)]) for i in range(0, most, batch)
+        ]
+        return _judge(np.concatenate(parts), labels[:most])
+
+    def facts(self) -> dict[str, Any]:
+        """All epochs, for the record."""
+        return {
+            "epochs": [asdict(epoch) for epoch in self.epochs],
+            "steps_per_epoch": self.steps,
+            **_summary(self.epochs, self._learner, self.steps),
+        }
+
+
+def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> dict[str, Any]:
+    timed_s = [epoch.seconds for epoch in epochs if not epoch.warmup]
+    epoch_s = float(np.median(timed_s))
+    training = learner.job.training
+    units = steps * learner.job.batch * training.units_per_example
+    repetitions = range(1, 1 + max(epoch.repetition for epoch in epochs))
+    tested = [e for e in epochs if e.test_accuracy is not None]
+    return {
+        "epoch_s": epoch_s,
+        "step_s": epoch_s / steps,
+        "total_s": [sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
+        "first_epoch_excess": epochs[0].seconds / epoch_s - 1.0,
+        f"{training.unit}_per_s": units / epoch_s,
+        "test_accuracy": [
+            {"repetition": e.repetition, "epoch": e.epoch, "accuracy": e.test_accuracy}
+            for e in tested
+        ],
+        "cpu_utilization": float(np.median([e.cpu_utilization for e in epochs if not e.warmup])),
+    }
+
+
+def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
+    """How many whole batches an epoch has."""
+    steps = int(data.train.y.size) // batch
+    return steps if schedule.steps is None else min(steps, schedule.steps)
+
+
+def whole(split: Split) -> Batch:
+    """A part of a data set as it is learned from: images as float32 from 0 to 1."""
+    if split.x.dtype == np.uint8:
+        return split.x.astype(np.float32) / np.float32(255), split.y
+    return split.x, split.y
+
+
+def _judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
+    """Mean softmax cross-entropy, and the share of right answers."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    surprise = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(labels.size), labels]
+    return float(surprise.mean()), float((logits.argmax(axis=1) == labels).mean())

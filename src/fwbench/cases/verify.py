@@ -1,0 +1,239 @@
+"""Is it the work that was asked for? Results against NumPy, gradients against differences.
+
+Errors are relative to the larger of the reference's element and the root mean square of the
+reference, so that an element which happens to be near zero does not look wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError, NotACopy, WrongGradient, WrongResult, WrongTraining
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: What one rounded operation may be off by: 16 units in the last place of float32 and a little
+#: more than was seen of all frameworks for the others. float64 leaves room for the constants that
+#: frameworks add to denominators (MXNet's L2Normalization adds 1e-10 to the sum of squares).
+TOLERANCES = {"float64": 1e-10, "float32": 2e-6, "float16": 2e-2, "bfloat16": 4e-2}
+
+#: Machine epsilon of the accumulator: low-precision sums are accumulated in float32.
+_ACCUMULATOR_EPSILON = {"float64": 2.0**-52}
+_FLOAT32_EPSILON = 2.0**-23
+
+#: Step of the central difference, and what it is off by at most, for references of order one.
+_STEP = 1e-5
+_DIFFERENCE_ERROR = 1e-8
+
+
+#: What the first losses of a training may be off by, in nats. Seen of all frameworks, executions
+#: and workloads: 3e-6 (float32), 5e-12 (float64), 2.6e-2 (bfloat16); 2e-5 where Keras squares the
+#: rows of a sparse gradient before it adds up those that occur twice. Another place of Adam's
+#: epsilon moves them by 3e-4 or more, lazy updates where dense ones were asked for by 2e-4.
+LOSS_TOLERANCES = {"float64": 1e-8, "float32": 5e-5, "float16": 5e-2, "bfloat16": 5e-2}
+
+
+def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
+    """The largest relative error that is still the same work.
+
+    Args:
+        dtype: of the case.
+        terms: how many terms an element adds up; errors of random sign grow with the square root.
+        factor: of the operation.
+
+    Raises:
+        DeclarationError: a dtype that nobody has said the tolerance of.
+    """
+    if dtype not in TOLERANCES:
+        raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(TOLERANCES)}")
+    epsilon = _ACCUMULATOR_EPSILON.get(dtype, _FLOAT32_EPSILON)
+    return factor * (TOLERANCES[dtype] + 8 * epsilon * float(np.sqrt(terms)))
+
+
+def result(found: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
+    """Compare a result with the reference.
+
+    Args:
+        found: the framework's result, on the host.
+        reference: the same in float64.
+        allowed: the largest relative error allowed.
+
+    Returns:
+        The largest relative error.
+
+    Raises:
+        WrongResult: the shapes differ, or an element is off by more than allowed.
+    """
+    reference = np.asarray(reference, dtype=np.float64)
+    found = np.asarray(found, dtype=np.float64)
+    # A framework may return a scalar as a vector of one element (MXNet has no other way).
+    if found.size == reference.size == 1:
+        found = found.reshape(reference.shape)
+    if found.shape != reference.shape:
+        raise WrongResult(
+            f"the result has the shape {found.shape}, the NumPy reference {reference.shape}; "
+            "the implementation computes something else"
+        )
+    if found.size == 0:
+        return 0.0
+    with np.errstate(all="ignore"):  # infinities are judged below
+        errors = np.asarray(np.abs(found - reference) / _scale(reference))
+    # Infinities and NaNs that the reference has too are right; those that it has not never are.
+    errors[~np.isfinite(errors)] = np.inf
+    errors[(found == reference) | (np.isnan(found) & np.isnan(reference))] = 0.0
+    worst = np.unravel_index(int(np.argmax(errors)), errors.shape)
+    largest = float(errors[worst])
+    if not largest <= allowed:
+        place = [int(i) for i in worst] if errors.ndim else "the only element"
+        raise WrongResult(
+            f"the result is wrong: largest relative error {largest:.3g} at {place}, where it is "
+            f"{found[worst]:.9g} and the NumPy reference {reference[worst]:.9g}; "
+            f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
+            "are off by more"
+        )
+    return largest
+
+
+def _scale(reference: NDArray[Any]) -> NDArray[Any]:
+    finite = np.abs(reference[np.isfinite(reference)])
+    largest = float(np.max(finite, initial=0.0))
+    if largest == 0.0:
+        return np.maximum(np.abs(reference), 1.0)
+    # Divided before they are squared, so that nothing overflows or vanishes.
+    rms = largest * float(np.sqrt(np.mean((finite / largest) ** 2)))
+    return np.maximum(np.abs(reference), rms)
+
+
+def gradient(
+    found: Sequence[NDArray[Any]],
+    reference: Callable[..., Any],
+    inputs: Sequence[NDArray[Any]],
+    variables: Sequence[int],
+    cotangent: NDArray[Any],
+    allowed: float,
+) -> float:
+    """Compare gradients with directional central differences of the reference in float64.
+
+    One input is moved at a time, every element by the same step in a random direction, so that an
+    error names its input. The error is relative to the gradient's norm, which is what the
+    derivative in a random direction is of the order of.
+
+    Args:
+        found: the framework's gradients, one for each of ``variables``.
+        reference: the operation in NumPy.
+        inputs: all inputs, as the framework has them.
+        variables: the positions of the inputs differentiated by.
+        cotangent: what the gradient of the result was set to.
+        allowed: the largest relative error allowed.
+
+    Returns:
+        The largest relative error.
+
+    Raises:
+        WrongGradient: there is not one for each, a shape is not its input's, or one is off by more
+            than allowed.
+    """
+    if len(found) != len(variables):
+        raise WrongGradient(f"{len(found)} gradients were returned, for {len(variables)} inputs")
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for position, gradient_found in zip(variables, found, strict=True):
+        here = inputs[position]
+        if gradient_found.shape != here.shape:
+            raise WrongGradient(
+                f"the gradient of input {position} has the shape {gradient_found.shape}, "
+                f"the input {here.shape}"
+            )
+        direction = np.copysign(1.0, rng.standard_normal(here.shape))
+        ends = []
+        for step in (_STEP, -_STEP):
+            moved = [*inputs[:position], here + step * direction, *inputs[position + 1 :]]
+            ends.append(np.asarray(reference(*moved), dtype=np.float64))
+        expected = float(np.sum(cotangent * (ends[0] - ends[1]))) / (2 * _STEP)
+        values = np.asarray(gradient_found, dtype=np.float64)
+        slope = float(np.sum(values * direction))
+        scale = max(abs(expected), float(np.linalg.norm(values))) or 1.0
+        error = abs(slope - expected) / scale
+        if not error <= allowed + _DIFFERENCE_ERROR:
+            raise WrongGradient(
+                f"the gradient of input {position} is wrong: along a random direction it is "
+                f"{slope:.9g}, the central difference of the NumPy reference {expected:.9g}; "
+                f"relative error {error:.3g}, {allowed:.3g} is allowed"
+            )
+        largest = max(largest, error)
+    return largest
+
+
+def placed(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> None:
+    """Check that an input arrived on the device as it was sent, up to the rounding of its dtype.
+
+    Raises:
+        WrongResult: it did not.
+    """
+    if np.issubdtype(wanted.dtype, np.floating):
+        result(found, wanted, TOLERANCES[dtype])
+    elif not np.array_equal(found, wanted):
+        raise WrongResult("an input changed on its way to the device; mend the framework's creator")
+
+
+def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Check that an array stayed as it was when its source was changed.
+
+    Raises:
+        NotACopy: it changed.
+    """
+    if not np.array_equal(before, after):
+        raise NotACopy(
+            "the created array changed with its source: it shares memory with it, so nothing was "
+            "copied; use the framework's copying constructor"
+        )
+
+
+def parameters(found: int, wanted: int) -> None:
+    """Check that a model has as many parameters as it should have.
+
+    Raises:
+        WrongTraining: it has not.
+    """
+    if found != wanted:
+        raise WrongTraining(
+            f"the model trains {found} parameters, and its description has {wanted}: it is another "
+            "model; mend the framework's layers"
+        )
+
+
+def losses(found: NDArray[Any], expected: Sequence[float], dtype: str) -> float:
+    """Compare the first losses of a training with the reference's.
+
+    Args:
+        found: one for each step.
+        expected: the same in float64.
+        dtype: of the case.
+
+    Returns:
+        The largest deviation, in nats.
+
+    Raises:
+        DeclarationError: a dtype that nobody has said the tolerance of.
+        WrongTraining: one is off by more than its dtype allows.
+    """
+    if dtype not in LOSS_TOLERANCES:
+        raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(LOSS_TOLERANCES)}")
+    allowed = LOSS_TOLERANCES[dtype]
+    deviations = np.abs(np.asarray(found, dtype=np.float64) - np.asarray(expected))
+    deviations[~np.isfinite(deviations)] = np.inf
+    worst = int(np.argmax(deviations))
+    if not deviations[worst] <= allowed:
+        first = int(np.argmax(deviations > allowed))
+        raise WrongTraining(
+            f"this is not the same training: at step {first + 1} the loss is {found[first]:.9g}, "
+            f"and the float64 reference has {expected[first]:.9g}; {allowed:.3g} is allowed, and "
+            f"the largest deviation in {len(expected)} steps is {deviations[worst]:.3g}. Weights, "
+            "order of batches, loss or optimiser differ"
+        )
+    return float(deviations[worst])

@@ -1,0 +1,1 @@
+"""What a machine can do at most, measured through the frameworks themselves."""

@@ -1,0 +1,192 @@
+"""Ceilings: what a machine can do at most, measured through the frameworks themselves.
+
+The roofline model (Williams, Waterman and Patterson, Communications of the ACM 52, 2009, p. 65):
+work takes at least as long as its operations take at the best rate, and at least as long as its
+bytes take at the best rate. Data that stays in a cache from call to call can be faster than that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from fwbench import project
+from fwbench.errors import StorageError
+from fwbench.processes import session as suites
+from fwbench.records import files
+
+#: The suite, eagerly: what is compiled computes its products with the same libraries.
+_ARGUMENTS = ("--fw-execution=eager", "--fw-timeout=120", "--benchmark-max-time=0.5", "-v")
+
+_COPY = "copy"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What one device can do at most.
+
+    Attributes:
+        flops_per_s: of the best matrix product, by dtype.
+        bytes_per_s: of the best copy of an array that no cache holds, read and written bytes
+            together; None where none could be measured.
+        by: by dtype, and by ``copy``: the framework and version that was best.
+    """
+
+    flops_per_s: Mapping[str, float] = field(default_factory=dict)
+    bytes_per_s: float | None = None
+    by: Mapping[str, str] = field(default_factory=dict)
+
+    def attainable_s(self, flops: float, moved_bytes: float, dtype: str) -> float | None:
+        """The least seconds that work can take; None where that is not known.
+
+        Args:
+            flops: how many floating-point operations it has.
+            moved_bytes: how many bytes it reads and writes at least.
+            dtype: of its operations.
+        """
+        best = self.flops_per_s.get(dtype)
+        if not self.bytes_per_s or (flops and not best):
+            return None
+        return max(flops / best if best else 0.0, moved_bytes / self.bytes_per_s)
+
+    def with_result(self, facts: Mapping[str, Any], seconds: float) -> Self:
+        """With one more result of the suite, if it is a better one."""
+        by = f"{facts['framework']} {facts['framework_version']}"
+        if facts["workload"] == _COPY:
+            rate = facts["bytes"] / seconds
+            if rate <= (self.bytes_per_s or 0.0):
+                return self
+            return dataclasses.replace(self, bytes_per_s=rate, by={**self.by, _COPY: by})
+        dtype, rate = facts["dtype"], facts["flops"] / seconds
+        if rate <= self.flops_per_s.get(dtype, 0.0):
+            return self
+        rates = {**self.flops_per_s, dtype: rate}
+        return dataclasses.replace(self, flops_per_s=rates, by={**self.by, dtype: by})
+
+
+def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
+    """Measure the ceilings of every device, by what the device is called; a minute or two.
+
+    Args:
+        threads: of every framework.
+        say: called with what pytest prints.
+
+    Raises:
+        SuiteError: nothing could be measured.
+    """
+    arguments = [*_ARGUMENTS, f"--fw-threads={threads}"]
+    # Where a framework's product fails, or takes minutes, another one's counts.
+    results = suites.measure("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
+    found: dict[str, Ceiling] = {}
+    for entry in results["benchmarks"]:
+        facts = entry["extra_info"]["fwbench"]
+        device = facts["device_name"]
+        ceiling = found.get(device, Ceiling())
+        found[device] = ceiling.with_result(facts, entry["stats"]["min"])
+    return found
+
+
+class Ceilings:
+    """The stored ceilings of a machine.
+
+    Args:
+        root: of the project, under whose ``.fwbench`` they lie.
+        machine: its facts; with others, or with other threads, the ceilings are others.
+        threads: of every framework.
+    """
+
+    def __init__(self, root: Path, machine: Mapping[str, Any], threads: int) -> None:
+        names = ("cpu", "cpus", "physical_cores", "usable_cpus", "gpu_driver")
+        facts = [*(machine.get(name) for name in names), threads]
+        fingerprint = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        self.path = project.own_folder(root, "ceilings") / f"{fingerprint}.json"
+
+    def load(self) -> dict[str, Ceiling]:
+        """By what the devices are called; empty if they were not measured, or are no more."""
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            return from_json(stored)
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def prepare(self) -> None:
+        """Find out, before anything is measured, whether they can be kept.
+
+        Raises:
+            StorageError: they cannot be.
+        """
+        try:
+            project.make_own_folder(self.path.parent)
+        except OSError as error:
+            where = self.path.parent
+            raise StorageError(f"cannot write under {where}: {error.strerror}") from error
+        files.check_writable(self.path)
+
+    def store(self, found: Mapping[str, Ceiling]) -> None:
+        """Keep them.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        self.prepare()
+        files.write_atomically(self.path, json.dumps(to_json(found), indent=2) + "\n")
+
+
+def to_json(found: Mapping[str, Ceiling]) -> dict[str, Any]:
+    """As JSON's own types."""
+    return {device: dataclasses.asdict(ceiling) for device, ceiling in found.items()}
+
+
+def from_json(values: Mapping[str, Any]) -> dict[str, Ceiling]:
+    """From what :func:`to_json` gave.
+
+    Raises:
+        AttributeError: it is something else.
+        TypeError: the same.
+    """
+    return {device: _checked(Ceiling(**stored)) for device, stored in values.items()}
+
+
+def _checked(ceiling: Ceiling) -> Ceiling:
+    rates = [*ceiling.flops_per_s.values(), ceiling.bytes_per_s or 0.0]
+    named = [*ceiling.flops_per_s, *ceiling.by, *ceiling.by.values()]
+    if not all(isinstance(rate, float | int) for rate in rates):
+        raise TypeError(f"rates that are no numbers: {rates}")
+    if not all(isinstance(name, str) for name in named):
+        raise TypeError(f"names that are none: {named}")
+    return ceiling
+
+
+def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
+    """Those that a run was stored with; empty if they are not to be understood."""
+    try:
+        return from_json(output_json.get("fwbench", {}).get("ceilings", {}))
+    except (TypeError, AttributeError):
+        return {}
+
+
+def annotate(entries: Iterable[Mapping[str, Any]], found: Mapping[str, Ceiling]) -> None:
+    """Write into records what was attainable, and which share of that was reached.
+
+    ``attainable_s`` are the least seconds of a call; ``attainable_share`` is that over its median
+    time. More than 1 is no mistake where a cache holds the data, or where a compiler leaves out
+    work that is declared (the forward product of a gradient whose result nobody asks for).
+
+    Args:
+        entries: pytest-benchmark's, changed in place.
+        found: ceilings by device.
+    """
+    for entry in entries:
+        facts = entry["extra_info"].get("fwbench", {})
+        ceiling = found.get(facts.get("device_name", ""))
+        if ceiling is None or facts.get("flops") is None or facts.get("result_is_view"):
+            continue
+        seconds = ceiling.attainable_s(facts["flops"], facts["bytes"], facts["dtype"])
+        if seconds:
+            facts["attainable_s"] = seconds
+            facts["attainable_share"] = seconds / entry["stats"]["median"]

@@ -1,0 +1,1 @@
+"""Named environments: interpreters with packages of their own."""

@@ -1,0 +1,272 @@
+"""Makes and removes named environments: ``fwbench env add | remove``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import psutil
+
+from fwbench.environments.named import (
+    VARIABLE,
+    Environment,
+    Environments,
+    check_name,
+    complete,
+    interpreter_in,
+)
+from fwbench.errors import InstallationError, UsageError, unknown
+from fwbench.names import framework_of
+from fwbench.version import __version__
+
+_SHOWN_LINES = 15
+
+#: Names the process that is making the environment in a folder.
+_MAKER = "fwbench-maker"
+
+
+def add(
+    environments: Environments,
+    name: str,
+    requirements: Sequence[str],
+    python: str | None,
+    say: Callable[[str], Any],
+) -> Environment:
+    """Make an environment: an interpreter, the requirements, this fwbench, and a look at it.
+
+    Args:
+        environments: of the project.
+        name: of the new one.
+        requirements: as pip takes them.
+        python: path or name of the interpreter to build on; None for the one that runs this.
+        say: told what is going on, line by line.
+
+    Raises:
+        UsageError: the name is taken or cannot be one, or there is no such interpreter.
+        InstallationError: something cannot be installed, or does not work once it is; nothing is
+            left of the environment then.
+    """
+    check_name(name)
+    if name in environments.names():
+        raise UsageError(
+            f"there is an environment {name!r} already (fwbench env list); choose another name, or "
+            f"remove it first: fwbench env remove {name}"
+        )
+    folder = environments.folder_of(name)
+    with _all_or_nothing(folder):
+        installer = _installer(folder, python)
+        try:
+            _run(installer.create, say)
+        except InstallationError as error:
+            if python is None:
+                raise
+            raise UsageError(f"--python {python} makes no environment: {error}") from error
+        _run([*installer.install, *requirements, *_this_fwbench()], say)
+        say(f"looking at what {name} can do")
+        facts = _looked_at(folder, name)
+        environment = Environment(
+            name,
+            folder,
+            tuple(requirements),
+            facts["machine"]["python"],
+            installer.name,
+            {found: values["version"] for found, values in facts["frameworks"].items()},
+        )
+        complete(environment)
+    return environment
+
+
+def remove(environments: Environments, name: str) -> None:
+    """Remove an environment.
+
+    Raises:
+        UsageError: there is none of that name.
+        InstallationError: it cannot be removed.
+    """
+    if name not in environments.names():
+        raise unknown("environment", name, environments.names())
+    folder = environments.folder_of(name)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise InstallationError(f"cannot remove {folder}: {error.strerror}") from error
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[None]:
+    """Make a folder; remove it again if what fills it fails or is interrupted."""
+    _claim(folder)
+    try:
+        yield
+        (folder / _MAKER).unlink()
+    except BaseException:
+        with suppress(KeyboardInterrupt):  # a second one must not keep half of it
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _claim(folder: Path) -> None:
+    """Make a folder that is nobody else's.
+
+    Raises:
+        UsageError: another process is filling it, or it holds something else.
+        InstallationError: it cannot be made.
+    """
+    maker = folder / _MAKER
+    try:
+        if maker.is_file():
+            number = int(maker.read_text())
+            if _is_older(number, maker.stat().st_mtime):
+                raise UsageError(f"{folder.name} is being made by process {number}; wait for it")
+            shutil.rmtree(folder)  # a process that was killed has left it
+        elif folder.exists():
+            raise UsageError(f"{folder} is there already, and no environment; choose another name")
+        folder.mkdir(parents=True)
+        ignored = folder.parent / ".gitignore"
+        if not ignored.exists():  # what is written here is of this machine: no version control
+            ignored.write_text("*\n", encoding="utf-8")
+        maker.write_text(str(os.getpid()))
+    except (OSError, ValueError) as error:
+        raise InstallationError(f"cannot make {folder}: {error}") from error
+
+
+def _is_older(process: int, moment_s: float) -> bool:
+    """Whether a process lives that was there at a moment; numbers are used again."""
+    try:
+        return float(psutil.Process(process).create_time()) <= moment_s
+    except psutil.Error:
+        return False
+
+
+@dataclass(frozen=True)
+class _Installer:
+    """A program that makes environments.
+
+    Attributes:
+        name: for the record.
+        create: the command that makes an empty one.
+        install: the command that puts requirements into it, which follow.
+    """
+
+    name: str
+    create: Sequence[str]
+    install: Sequence[str]
+
+
+def _installer(folder: Path, python: str | None) -> _Installer:
+    """What uv is given where it is installed, and else what venv and pip are.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    target = interpreter_in(folder)
+    uv = shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
+    if uv is not None:
+        # --allow-existing: the folder is there, with the name of its maker.
+        create = [uv, "venv", "--allow-existing", "--python", python or sys.executable, str(folder)]
+        return _Installer("uv", create, [uv, "pip", "install", "--python", target])
+    base = shutil.which(python) if python else sys.executable
+    if base is None:
+        raise UsageError(
+            f"--python {python}: there is no such program; give the path of an interpreter"
+        )
+    pip = [target, "-m", "pip", "install", "--disable-pip-version-check"]
+    return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
+
+
+def _run(command: Sequence[str], say: Callable[[str], Any]) -> None:
+    """Run an installer.
+
+    Raises:
+        InstallationError: it failed; the message ends with its last lines.
+    """
+    last: deque[str] = deque(maxlen=_SHOWN_LINES)
+    # Of another environment: an activated one must not be taken for the one that is made.
+    surroundings = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    try:
+        with subprocess.Popen(
+            command,
+            env=surroundings,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # to be ended with all that it has started
+        ) as process:
+            assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
+            try:
+                for line in process.stdout:
+                    last.append(line.rstrip())
+                    say(f"  {line.rstrip()}")
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    except OSError as error:
+        raise InstallationError(f"cannot run {command[0]}: {error.strerror}") from error
+    if process.returncode:
+        raise InstallationError(
+            f"{Path(command[0]).name} ended with exit status {process.returncode}; it said last:\n"
+            + "\n".join(f"  {line}" for line in last)
+        )
+
+
+def _this_fwbench() -> list[str]:
+    """What installs the fwbench that runs this: from where it came from itself (PEP 610)."""
+    origin = metadata.distribution("fwbench").read_text("direct_url.json")
+    if origin is None:
+        return [f"fwbench=={__version__}"]
+    facts = json.loads(origin)
+    if facts.get("dir_info", {}).get("editable"):
+        return ["--editable", unquote(urlparse(facts["url"]).path)]
+    vcs = facts.get("vcs_info")
+    if vcs is not None:
+        return [f"fwbench @ {vcs['vcs']}+{facts['url']}@{vcs['commit_id']}"]
+    return [f"fwbench @ {facts['url']}"]
+
+
+def _looked_at(folder: Path, name: str) -> dict[str, Any]:
+    """What ``fwbench doctor`` says in an environment.
+
+    Raises:
+        InstallationError: nothing, or that the framework that gives it its name cannot be used.
+    """
+    done = subprocess.run(
+        [interpreter_in(folder), "-P", "-m", "fwbench", "doctor", "--json"],
+        # What it has itself, not what lies beside it.
+        env={**os.environ, VARIABLE: str(folder / "none")},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    try:
+        facts: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.splitlines()[-_SHOWN_LINES:]
+        raise InstallationError(
+            f"fwbench does not run in {name}; it said last:\n" + "\n".join(lines)
+        ) from None
+    own = framework_of(name)
+    if own in facts["absent"]:
+        absent = facts["absent"][own]
+        raise InstallationError(
+            f"{own} cannot be used in {name}: {absent['reason']}; an environment of that name is "
+            f"to have it: add its requirement ({own}==VERSION), or choose another name"
+        )
+    return facts

@@ -1,0 +1,201 @@
+"""HOW a framework computes: the one shape that every framework's file has.
+
+A framework is a class in a file of its own, named by an entry point of the group
+``fwbench.frameworks``. The entry point is loaded in the framework's own worker process alone, so
+the file imports its framework at the top; its environment variables are set by then.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
+
+from fwbench.manifest import Device, Manifest
+from fwbench.workloads.operation import Implementation
+
+if TYPE_CHECKING:
+    from fwbench.frameworks.learner import Job, Learner
+
+#: A framework's own array; only its file knows more.
+Array = Any
+
+#: One call of the bound work, and nothing else: what the clock runs around.
+Run = Callable[[], Any]
+
+
+class Framework(ABC):
+    """One framework's way to compute, wait and differentiate.
+
+    Attributes:
+        name: as ``--fw`` takes it; equals the name of the entry point.
+        version: of the framework.
+        namespace: what implementations are called with: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
+        operations: the implementation of each operation, by the operation's name.
+        executions: what ``--fw-execution`` takes, in the order to show them.
+        on_request: executions that run only when they are asked for by name.
+        dtypes: what ``--fw-dtype`` takes.
+        differentiable: whether there is a gradient (``backward``).
+        gaps: what the framework does not offer, by (operation, dtype, ``cpu`` or ``gpu``), with the
+            reason.
+        variables: prefixes of the environment variables that change its speed; they are recorded.
+        reads_stack: whether its operations look at the Python stack above them: they are called at
+            the foot of one (:mod:`fwbench.measure.empty_stack`).
+        training_executions: how it can train models; empty: not at all.
+        whole_loops: those of them that are loops of the framework's own, without single steps.
+        training_dtypes: in which it can train.
+        process_toggles: the toggles of a whole process that its file reads when it is imported.
+        toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
+    """
+
+    name: ClassVar[str]
+    operations: ClassVar[Mapping[str, Implementation]]
+    executions: ClassVar[tuple[str, ...]] = ("eager",)
+    on_request: ClassVar[frozenset[str]] = frozenset()
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
+    differentiable: ClassVar[bool] = True
+    gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    variables: ClassVar[tuple[str, ...]] = ()
+    reads_stack: ClassVar[bool] = False
+    training_executions: ClassVar[tuple[str, ...]] = ()
+    whole_loops: ClassVar[frozenset[str]] = frozenset()
+    training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
+    process_toggles: ClassVar[tuple[str, ...]] = ()
+    toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    version: str
+    namespace: Any
+
+    @abstractmethod
+    def set_threads(self, threads: int) -> None:
+        """Compute with ``threads`` threads, if environment variables have not said so already."""
+
+    @abstractmethod
+    def threads(self) -> int | None:
+        """The threads that the framework really computes with; None where it cannot be told."""
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """Every device there is, the CPU first.
+
+        Args:
+            cpu_model: what this machine's CPU is called; no framework knows it.
+        """
+        return (Device("cpu", cpu_model),)
+
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        """A context in which work is placed on ``device``; entered around a whole case.
+
+        Args:
+            device: where to.
+            dtype: of the case, for a framework that has to be told of it.
+        """
+        return nullcontext()
+
+    @abstractmethod
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Array]:
+        """The framework's own call that copies a NumPy array or a list into a new array.
+
+        Args:
+            device: where to.
+            dtype: of the new array: ``float32``, ``bfloat16``, ``int64``, ...
+        """
+
+    @abstractmethod
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """The array's values on the host; dtypes that NumPy has not become float32."""
+
+    def address(self, array: Array) -> int | None:
+        """Where the array's first element lies in memory; None where it cannot be told."""
+        return None
+
+    @abstractmethod
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """What waits until all work on ``device`` is done; None if calls return when it is."""
+
+    @abstractmethod
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Array], execution: str
+    ) -> Run:
+        """Bind the operation to its inputs.
+
+        Inputs are arguments of what is compiled and never closed over: a compiler folds constants.
+
+        Args:
+            implementation: called with the namespace, it returns the function to run.
+            inputs: arrays on the device.
+            execution: one of :attr:`executions`.
+
+        Returns:
+            ``run()``, which returns the result.
+        """
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Array],
+        variables: Sequence[int],
+        cotangent: Array,
+        execution: str,
+    ) -> Run:
+        """Bind the forward pass and the gradient.
+
+        Args:
+            implementation: called with the namespace, it returns the function to differentiate.
+            inputs: arrays on the device.
+            variables: the positions of the inputs to differentiate by.
+            cotangent: an array shaped like the result, with which its gradient begins.
+            execution: one of :attr:`executions`.
+
+        Returns:
+            ``run()``, which returns the gradients, one for each of ``variables``.
+        """
+        raise NotImplementedError(f"{self.name} offers no gradient")
+
+    def learner(self, job: Job) -> Learner:
+        """A model in training, for one of :attr:`training_executions`."""
+        raise NotImplementedError(f"{self.name} trains no models")
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """Begin to watch the framework's memory on ``device``.
+
+        Returns:
+            ``peak_bytes()``: the most in use at once since then; None where it cannot be told.
+        """
+        return lambda: None
+
+    def toggles(self) -> dict[str, Any]:
+        """Switches beside environment variables that change speed, as they stand."""
+        return {}
+
+    def build(self) -> dict[str, str]:
+        """How this framework was built: libraries, compilers, CUDA."""
+        return {}
+
+    def manifest(self, cpu_model: str) -> Manifest:
+        """What this framework has and can do here, as the process that runs pytest needs it.
+
+        Args:
+            cpu_model: what this machine's CPU is called.
+        """
+        return Manifest(
+            name=self.name,
+            version=self.version,
+            devices=self.devices(cpu_model),
+            executions=self.executions,
+            on_request=tuple(sorted(self.on_request)),
+            dtypes=self.dtypes,
+            operations=tuple(self.operations),
+            differentiable=self.differentiable,
+            gaps=tuple((*place, reason) for place, reason in self.gaps.items()),
+            training_executions=self.training_executions,
+            whole_loops=tuple(sorted(self.whole_loops)),
+            training_dtypes=self.training_dtypes,
+            process_toggles=self.process_toggles,
+            toggle_gaps=tuple((*what, reason) for what, reason in self.toggle_gaps.items()),
+            threads=self.threads(),
+            build=self.build(),
+            source=inspect.getfile(type(self)),
+        )

@@ -1,0 +1,1 @@
+"""JAX: the framework, its operations, its training."""

@@ -1,0 +1,178 @@
+"""JAX: eager, and jit. Asynchronous on every device, also on the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+# By default JAX takes three quarters of a GPU's memory when it starts, and workers of other
+# frameworks live beside it.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.contract import Framework, Run
+from fwbench.manifest import Device
+from fwbench.workloads.operation import Implementation
+
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda function: function,
+    "jit": jax.jit,
+}
+
+#: How XLA names the threads of its pool for computing on the CPU (xla/pjrt/cpu/cpu_client.cc).
+_POOL = "XLAEigen"
+
+
+def _l2_normalize(x: Any) -> Any:
+    return x / jnp.linalg.norm(x, axis=1, keepdims=True)
+
+
+class Jax(Framework):
+    """JAX on the CPU and on NVIDIA GPUs.
+
+    JAX waits for arrays, not for devices: a call keeps its results, and the clock waits for them. A
+    device runs the calls of one thread in their order, so those of earlier calls are done by then.
+    """
+
+    name = "jax"
+    version = jax.__version__
+    namespace = jax
+    executions = tuple(_EXECUTIONS)
+    dtypes = ("float32", "float64", "float16", "bfloat16")
+    variables = ("JAX_", "XLA_", "PJRT_", "NPROC", "OMP_", "CUDA_", "NVIDIA_")
+    operations: ClassVar = {
+        "sigmoid": lambda jax: jax.nn.sigmoid,
+        "relu": lambda jax: jax.nn.relu,
+        "tanh": lambda jax: jax.numpy.tanh,
+        "softplus": lambda jax: jax.nn.softplus,
+        "softsign": lambda jax: jax.nn.soft_sign,
+        "dot": lambda jax: jax.numpy.dot,
+        "gemm": lambda jax: jax.numpy.matmul,
+        "flatten": lambda jax: jax.numpy.ravel,
+        "l2_normalize": lambda jax: _l2_normalize,
+        "noop": lambda jax: lambda x: x,
+    }
+
+    def __init__(self) -> None:
+        self._latest: Sequence[Any] = ()
+
+    def set_threads(self, threads: int) -> None:
+        """Bound XLA's pool, which is made when the first device is asked for."""
+        os.environ["PJRT_NPROC"] = str(threads)
+
+    def threads(self) -> int | None:
+        """The threads in XLA's pool; None where the system does not name them."""
+        jax.devices("cpu")  # makes the pool
+        names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").glob("*")]
+        return sum(_POOL in name for name in names) or None
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """The CPU and every GPU that JAX sees."""
+        try:
+            gpus = jax.devices("gpu")
+        except RuntimeError:  # this build, or this machine, has none
+            gpus = []
+        return (
+            *super().devices(cpu_model),
+            *(Device(f"gpu:{i}", gpu.device_kind) for i, gpu in enumerate(gpus)),
+        )
+
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        """The device that arrays are made on; and 64 bits, which JAX drops unless told to keep."""
+        scope = ExitStack()
+        scope.enter_context(jax.default_device(_device(device)))
+        if dtype == "float64":
+            scope.enter_context(jax.enable_x64(True))
+        return scope
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``jnp.array``, which copies."""
+        array = partial(jnp.array, dtype=dtype, device=_device(device))
+
+        def create(values: Any) -> Any:
+            result = array(values)
+            self._latest = (result,)
+            return result
+
+        return create
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """The array's values; JAX's bfloat16 becomes float32."""
+        return np.asarray(array.astype("float32") if array.dtype == jnp.bfloat16 else array)
+
+    def address(self, array: Any) -> int | None:
+        """Of the first element, on its device."""
+        return int(array.unsafe_buffer_pointer())
+
+    def waiter(self, device: str) -> Callable[[], Any]:
+        """Waits for the results of the latest call."""
+        return self._wait
+
+    def _wait(self) -> None:
+        for array in self._latest:
+            array.block_until_ready()
+
+    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+        """The inputs are arguments of what is compiled."""
+        function = _EXECUTIONS[execution](implementation(jax))
+
+        def run() -> Any:
+            result = function(*inputs)
+            self._latest = (result,)
+            return result
+
+        return run
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Any],
+        variables: Sequence[int],
+        cotangent: Any,
+        execution: str,
+    ) -> Run:
+        """``jax.vjp``; under jit the forward pass and the gradient are one function."""
+        function = implementation(jax)
+
+        def gradients(inputs: list[Any], cotangent: Any) -> Any:
+            def of_variables(*values: Any) -> Any:
+                placed = dict(zip(variables, values, strict=True))
+                return function(*(placed.get(i, x) for i, x in enumerate(inputs)))
+
+            _, pull_back = jax.vjp(of_variables, *(inputs[i] for i in variables))
+            return pull_back(cotangent)
+
+        differentiated = _EXECUTIONS[execution](gradients)
+        operands = list(inputs)
+
+        def run() -> Any:
+            # All of them: the last one need not be what is computed last.
+            self._latest = result = differentiated(operands, cotangent)
+            return result
+
+        return run
+
+    def toggles(self) -> dict[str, Any]:
+        """The precision of products; whether the CPU may lag behind is among the variables."""
+        return {"default_matmul_precision": str(jax.config.jax_default_matmul_precision)}
+
+    def build(self) -> dict[str, str]:
+        """The compiled half, and what it runs on."""
+        return {
+            "jaxlib": jax.lib.__version__,
+            "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
+        }
+
+
+def _device(name: str) -> Any:
+    """JAX's own of a device of ours."""
+    kind, _, number = name.partition(":")
+    return jax.devices(kind)[int(number or 0)]

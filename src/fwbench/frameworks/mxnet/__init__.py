@@ -1,0 +1,1 @@
+"""Apache MXNet: the framework, its operations, its training."""

@@ -1,0 +1,199 @@
+"""Apache MXNet: eager (nd), and hybridize (a HybridBlock, static_alloc and static_shape)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+
+from fwbench.errors import FrameworkBroken, FrameworkMissing
+from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.manifest import Device
+from fwbench.toggles import variable
+from fwbench.workloads.operation import Implementation
+
+# MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
+if "bool" not in vars(np):
+    np.bool = np.bool_  # type: ignore[attr-defined,unused-ignore]
+
+# Read at import.
+if variable("onednn") in os.environ:
+    os.environ["MXNET_MKLDNN_ENABLED"] = str(int(os.environ[variable("onednn")] == "on"))
+
+try:
+    import mxnet as mx
+except ModuleNotFoundError as error:
+    if error.name == "mxnet" and sys.version_info >= (3, 13):
+        raise FrameworkMissing(
+            "MXNet 1.9.1 needs NumPy 1, which has no wheels for Python "
+            f"{sys.version_info.major}.{sys.version_info.minor}",
+            "use Python 3.11 or 3.12",
+        ) from None
+    if error.name == "distutils":
+        raise FrameworkBroken(
+            "MXNet imports distutils, which Python 3.12 took away",
+            "install setuptools, which brings it back",
+        ) from None
+    raise
+
+# With SciPy installed, every array that is made asks for a namespace that SciPy has deprecated, and
+# warns: that would be in the times of creation. fwbench makes none of SciPy's sparse matrices.
+mx.nd.utils.spsp = None
+
+
+class _Block(mx.gluon.HybridBlock):  # type: ignore[misc]
+    """An implementation as a block, so that MXNet compiles it into one cached operator."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        super().__init__()
+        self._implementation = implementation
+
+    def hybrid_forward(self, F: Any, *inputs: Any) -> Any:
+        """Called once with symbols; ``F`` is ``mx.sym`` then."""
+        return self._implementation(F)(*inputs)
+
+
+def _hybridized(implementation: Implementation) -> Any:
+    block = _Block(implementation)
+    block.hybridize(static_alloc=True, static_shape=True)
+    return block
+
+
+_EXECUTIONS: dict[str, Callable[[Implementation], Any]] = {
+    "eager": lambda implementation: implementation(mx.nd),
+    "hybridize": _hybridized,
+}
+
+
+class MXNet(Framework):
+    """MXNet on the CPU and on NVIDIA GPUs: calls return when the work is enqueued, on both."""
+
+    name = "mxnet"
+    version = mx.__version__
+    namespace = mx.nd
+    executions = tuple(_EXECUTIONS)
+    dtypes = ("float32", "float64", "float16")
+    training_executions = tuple(_EXECUTIONS)
+    process_toggles = ("onednn",)
+    variables = ("MXNET_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "DMLC_", "CUDA_", "NVIDIA_")
+    gaps: ClassVar = {
+        (operation, "float16", "cpu"): "mxnet has no float16 product on the CPU"
+        for operation in ("dot", "gemm")
+    }
+    operations: ClassVar = {
+        "sigmoid": lambda F: F.sigmoid,
+        "relu": lambda F: F.relu,
+        "tanh": lambda F: F.tanh,
+        "softplus": lambda F: partial(F.Activation, act_type="softrelu"),
+        "softsign": lambda F: F.softsign,
+        "dot": lambda F: F.dot,
+        "gemm": lambda F: F.dot,
+        # The operator copies; the method of an NDArray (not of a symbol) would return a view.
+        "flatten": lambda F: partial(F.reshape, shape=(-1,)),
+        "l2_normalize": lambda F: F.L2Normalization,
+        "noop": lambda F: lambda x: x,
+    }
+
+    def set_threads(self, threads: int) -> None:
+        """OMP_NUM_THREADS has said so at import."""
+
+    def threads(self) -> int | None:
+        """The fewest threads of MXNet's OpenMP and of its BLAS."""
+        pools = threadpoolctl.threadpool_info()
+        folder = mx.__path__[0]
+        own = [p for p in pools if p["user_api"] == "openmp" or p["filepath"].startswith(folder)]
+        return min((p["num_threads"] for p in own), default=None)
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """The CPU and every GPU; MXNet does not tell what they are called."""
+        gpus = (Device(f"gpu:{i}", "NVIDIA GPU") for i in range(mx.context.num_gpus()))
+        return (*super().devices(cpu_model), *gpus)
+
+    def scope(self, device: str, dtype: str) -> Any:
+        """The context in which operators without inputs run."""
+        return _context(device)
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``mx.nd.array``, which copies."""
+        return partial(mx.nd.array, ctx=_context(device), dtype=dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """``asnumpy``, which waits."""
+        values: NDArray[Any] = array.asnumpy()
+        return values
+
+    def address(self, array: Any) -> int | None:
+        """Of an array on the CPU, through DLPack."""
+        if array.context.device_type != "cpu":
+            return None
+        return int(np.from_dlpack(_Exported(array)).ctypes.data)
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """``mx.nd.waitall``; errors of the work appear there."""
+        wait: Callable[[], Any] = mx.nd.waitall
+        return wait
+
+    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+        """The operator, or the block, with its inputs."""
+        return partial(_EXECUTIONS[execution](implementation), *inputs)
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Any],
+        variables: Sequence[int],
+        cotangent: Any,
+        execution: str,
+    ) -> Run:
+        """``autograd.record`` and ``backward``; gradients are written, not added up."""
+        function = _EXECUTIONS[execution](implementation)
+        sources = [inputs[i] for i in variables]
+        for source in sources:
+            source.attach_grad(grad_req="write")
+        if cotangent.shape == ():
+            cotangent = cotangent.reshape((1,))  # MXNet's scalars are vectors of one element
+        record = mx.autograd.record
+
+        def run() -> Any:
+            with record():
+                result = function(*inputs)
+            result.backward(cotangent)
+            return [source.grad for source in sources]
+
+        return run
+
+    def learner(self, job: Job) -> Learner:
+        """Gluon."""
+        # Here, for the sake of sessions that measure operations only.
+        from fwbench.frameworks.mxnet.training import MXNetLearner
+
+        return MXNetLearner(job, _context(job.device))
+
+    def build(self) -> dict[str, str]:
+        """The features it was compiled with."""
+        features = mx.runtime.Features()
+        return {"features": " ".join(name for name in features if features.is_enabled(name))}
+
+
+def _context(device: str) -> Any:
+    return mx.cpu() if device == "cpu" else mx.gpu(int(device.removeprefix("gpu:")))
+
+
+class _Exported:
+    """An NDArray for NumPy's DLPack reader, whose protocol is younger than MXNet."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._array.to_dlpack_for_read()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU

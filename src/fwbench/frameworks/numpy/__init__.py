@@ -1,0 +1,1 @@
+"""NumPy: the framework, its operations, its training."""

@@ -1,0 +1,79 @@
+"""NumPy: the reference, and the yardstick for one thread without a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+
+from fwbench.frameworks.contract import Framework, Run
+from fwbench.workloads.operation import Implementation
+
+
+def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _softsign(x: NDArray[Any]) -> NDArray[Any]:
+    return x / (1.0 + np.abs(x))
+
+
+def _l2_normalize(x: NDArray[Any]) -> NDArray[Any]:
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+class NumPy(Framework):
+    """NumPy on the CPU. Ufuncs take one thread; products take the BLAS's."""
+
+    name = "numpy"
+    version = np.__version__
+    namespace = np
+    executions = ("eager",)
+    dtypes = ("float32", "float64", "float16")
+    differentiable = False
+    variables = ("OPENBLAS_", "MKL_", "NPY_")
+    operations: ClassVar = {
+        "sigmoid": lambda np: _sigmoid,
+        "relu": lambda np: lambda x: np.maximum(x, 0),
+        "tanh": lambda np: np.tanh,
+        # A scalar 0.0 would keep float32, an array of zeros is not needed.
+        "softplus": lambda np: lambda x: np.logaddexp(x, x.dtype.type(0)),
+        "softsign": lambda np: _softsign,
+        "dot": lambda np: np.dot,
+        "gemm": lambda np: np.matmul,
+        "flatten": lambda np: np.ravel,
+        "l2_normalize": lambda np: _l2_normalize,
+        "noop": lambda np: lambda x: x,
+    }
+
+    def set_threads(self, threads: int) -> None:
+        """Bound the BLAS's threads."""
+        threadpoolctl.threadpool_limits(threads, user_api="blas")
+
+    def threads(self) -> int | None:
+        """The threads of NumPy's BLAS."""
+        pools = threadpoolctl.threadpool_info()
+        return max((p["num_threads"] for p in pools if p["user_api"] == "blas"), default=None)
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``np.array``, which copies."""
+        return partial(np.array, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """The array itself."""
+        return np.asarray(array)
+
+    def address(self, array: Any) -> int | None:
+        """Of the data."""
+        return int(np.asarray(array).ctypes.data)
+
+    def waiter(self, device: str) -> None:
+        """Nothing to wait for: NumPy returns when it is done."""
+
+    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+        """The function itself with its inputs."""
+        return partial(implementation(np), *inputs)

@@ -1,0 +1,1 @@
+"""TensorFlow: the framework, its operations, its training."""

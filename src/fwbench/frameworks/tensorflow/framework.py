@@ -1,0 +1,182 @@
+"""TensorFlow: eager, graph (tf.function), xla (tf.function with jit_compile)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, ClassVar
+
+from fwbench.toggles import variable
+
+# Read at import.
+if variable("onednn") in os.environ:
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(os.environ[variable("onednn")] == "on"))
+# Its log of CPU features and missing CUDA libraries, not its warnings; read at import.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.manifest import Device
+from fwbench.workloads.operation import Implementation
+
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda function: function,
+    "graph": tf.function,
+    "xla": partial(tf.function, jit_compile=True),
+}
+
+#: Not all of ``TF_``: Terraform's variables begin so, too, and some are secrets (``TF_TOKEN_...``).
+_VARIABLES = tuple(
+    f"TF_{what}_"
+    for what in (
+        *("AUTOTUNE", "BFC", "CPP", "CPU", "CUBLAS", "CUDA", "CUDNN", "CUFFT", "DETERMINISTIC"),
+        *("DISABLE", "EAGER", "ENABLE", "FORCE", "GPU", "GRAPH", "JIT", "MATMUL", "MKL", "NUM"),
+        *("ONEDNN", "OVERRIDE", "PER", "SYNC", "USE", "XLA"),
+    )
+)
+
+
+class TensorFlow(Framework):
+    """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
+
+    name = "tensorflow"
+    version = tf.__version__
+    namespace = tf
+    executions = tuple(_EXECUTIONS)
+    dtypes = ("float32", "float64", "float16", "bfloat16")
+    reads_stack = True
+    training_executions = (*_EXECUTIONS, "fit")
+    whole_loops = frozenset({"fit"})
+    # Keras computes losses in float32, whatever the dtype of the layers.
+    training_dtypes = ("float32", "bfloat16")
+    process_toggles = ("onednn",)
+    toggle_gaps: ClassVar = {
+        ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
+        "(--fw-toggle sparse=on)"
+    }
+    variables = (*_VARIABLES, "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
+    operations: ClassVar = {
+        "sigmoid": lambda tf: tf.math.sigmoid,
+        "relu": lambda tf: tf.nn.relu,
+        "tanh": lambda tf: tf.math.tanh,
+        "softplus": lambda tf: tf.math.softplus,
+        "softsign": lambda tf: tf.nn.softsign,
+        "dot": lambda tf: partial(tf.tensordot, axes=1),
+        "gemm": lambda tf: tf.linalg.matmul,
+        "flatten": lambda tf: partial(tf.reshape, shape=[-1]),
+        "l2_normalize": lambda tf: partial(tf.math.l2_normalize, axis=1),
+        "noop": lambda tf: lambda x: x,
+    }
+
+    def __init__(self) -> None:
+        # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        self._gpus = tf.config.list_physical_devices("GPU")
+        for gpu in self._gpus:
+            # Otherwise the process takes the whole memory of a device that others use too.
+            tf.config.experimental.set_memory_growth(gpu, True)
+
+    def set_threads(self, threads: int) -> None:
+        """Within an operation and between operations; only before the first operation."""
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+    def threads(self) -> int:
+        """Within an operation."""
+        return int(tf.config.threading.get_intra_op_parallelism_threads())
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """The CPU and every GPU."""
+        details = tf.config.experimental.get_device_details
+        return (
+            *super().devices(cpu_model),
+            *(
+                Device(f"gpu:{i}", details(gpu).get("device_name", "NVIDIA GPU"))
+                for i, gpu in enumerate(self._gpus)
+            ),
+        )
+
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        """``tf.device``, where there is a choice: it costs every eager call 0.3 us."""
+        context: AbstractContextManager[Any] = tf.device(device) if self._gpus else nullcontext()
+        return context
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``tf.constant``; the device is the scope's."""
+        return partial(tf.constant, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """By way of float32 for bfloat16."""
+        values: NDArray[Any] = (
+            tf.cast(array, tf.float32) if array.dtype == tf.bfloat16 else array
+        ).numpy()
+        return values
+
+    def address(self, array: Any) -> int | None:
+        """Of the buffer, through the buffer protocol; GPU tensors have none."""
+        if "GPU" in array.device or array.dtype == tf.bfloat16:
+            return None
+        return int(np.asarray(memoryview(array)).ctypes.data)
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """Every stream of every device; the CPU executes synchronously, in graphs too."""
+        if device == "cpu":
+            return None
+        wait: Callable[[], Any] = tf.test.experimental.sync_devices
+        return wait
+
+    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+        """The function, or the graph of it, with its inputs as arguments."""
+        return partial(_EXECUTIONS[execution](implementation(tf)), *inputs)
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Any],
+        variables: Sequence[int],
+        cotangent: Any,
+        execution: str,
+    ) -> Run:
+        """A ``GradientTape`` around the function, all of it inside the graph where there is one."""
+        function = implementation(tf)
+
+        def step(inputs: Sequence[Any], cotangent: Any) -> Any:
+            sources = [inputs[i] for i in variables]
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(sources)
+                result = function(*inputs)
+            return tape.gradient(result, sources, cotangent)
+
+        return partial(_EXECUTIONS[execution](step), tuple(inputs), cotangent)
+
+    def learner(self, job: Job) -> Learner:
+        """Keras layers, and a step of one's own or ``fit``."""
+        # Here: Keras takes seconds to import, which operations need not wait for.
+        from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
+
+        return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """What TensorFlow's allocator has handed out on a GPU."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        memory, name = tf.config.experimental, device.upper()
+        memory.reset_memory_stats(name)
+        return lambda: int(memory.get_memory_info(name)["peak"])
+
+    def toggles(self) -> dict[str, Any]:
+        """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""
+        return {
+            "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
+            "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        }
+
+    def build(self) -> dict[str, str]:
+        """CUDA, cuDNN and the compiler."""
+        return {name: str(value) for name, value in tf.sysconfig.get_build_info().items()}

@@ -1,0 +1,225 @@
+"""Training in TensorFlow: Keras layers with a step of one's own and tf.data; Keras' fit as well."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+# Keras could be asked to compute with another framework.
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.workloads.models import layers
+from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
+
+_COMPILERS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda step: step,
+    "graph": tf.function,
+    "xla": partial(tf.function, jit_compile=True),
+}
+
+
+def _conv(layer: layers.Conv, policy: Any) -> Any:
+    padding = "same" if layer.same else "valid"
+    return keras.layers.Conv2D(
+        layer.filters, layer.kernel, padding=padding, activation="relu", dtype=policy
+    )
+
+
+def _dense(layer: layers.Dense, policy: Any) -> Any:
+    activation = "relu" if layer.relu else None
+    return keras.layers.Dense(layer.units, activation=activation, dtype=policy)
+
+
+_LAYERS: dict[type[layers.Layer], Callable[[Any, Any], Any]] = {
+    layers.Conv: _conv,
+    layers.AveragePool: lambda layer, policy: keras.layers.AveragePooling2D(
+        layer.size, dtype=policy
+    ),
+    layers.MaxPool: lambda layer, policy: keras.layers.MaxPooling2D(layer.size, dtype=policy),
+    layers.Flatten: lambda _, policy: keras.layers.Flatten(dtype=policy),
+    layers.Dense: _dense,
+    layers.Dropout: lambda layer, policy: keras.layers.Dropout(
+        layer.rate, seed=DROPOUT_SEED, dtype=policy
+    ),
+    layers.Embedding: lambda layer, policy: keras.layers.Embedding(
+        layer.vocabulary, layer.units, dtype=policy
+    ),
+    layers.LSTM: lambda layer, policy: keras.layers.LSTM(layer.units, dtype=policy),
+}
+
+_POLICIES = {"bfloat16": "mixed_bfloat16"}
+
+
+def _adam(constants: Adam) -> Any:
+    return keras.optimizers.Adam(
+        constants.learning_rate, constants.beta_1, constants.beta_2, constants.epsilon
+    )
+
+
+def _rmsprop(constants: RMSprop) -> Any:
+    return keras.optimizers.RMSprop(
+        constants.learning_rate, rho=constants.rho, epsilon=constants.epsilon
+    )
+
+
+_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {Adam: _adam, RMSprop: _rmsprop}
+
+
+class _Batches(Loader):
+    """Batches gathered by index; loaded by threads and prefetched where workers are asked for."""
+
+    def __init__(self, job: Job, batch: Batch, steps: int) -> None:
+        with tf.device("cpu"):
+            x, y = (tf.constant(part) for part in batch)
+            self._order = tf.Variable(tf.zeros(steps * job.batch, tf.int64), trainable=False)
+
+        def take(start: Any) -> Placed:
+            chosen = self._order[start : start + job.batch]
+            return tf.gather(x, chosen), tf.gather(y, chosen)
+
+        starts = tf.data.Dataset.range(0, steps * job.batch, job.batch)
+        self.dataset = starts.map(take, num_parallel_calls=job.workers or None)
+        if job.workers:
+            self.dataset = self.dataset.prefetch(job.workers)
+        # There is nothing to tune. The thread that would sleeps 10 ms, 20 ms, 40 ms and so on, and
+        # the end of an epoch may wait for it: epochs of 5.7 s took 10.23, others 20.47 or 40.95.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        self.dataset = self.dataset.with_options(options)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        self._order.assign(order)
+
+    def __iter__(self) -> Iterator[Placed]:
+        return iter(self.dataset)
+
+
+class TensorFlowLearner(Learner):
+    """TensorFlow's way to train: a step of one's own, eager, as a graph, or compiled by XLA."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        policy = _POLICIES.get(job.dtype, job.dtype)
+        tokens = job.training.vocabulary is not None
+        self.model = keras.Sequential(
+            [
+                keras.Input(job.training.shape, dtype="int32" if tokens else "float32"),
+                *(_LAYERS[type(layer)](layer, policy) for layer in job.training.layers),
+            ]
+        )
+        constants = job.training.optimizer
+        self.optimizer = _OPTIMIZERS[type(constants)](constants)
+        self.optimizer.build(self.model.trainable_variables)
+        self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self._dropouts = [
+            (layer, layer.rate)
+            for layer in self.model.layers
+            if isinstance(layer, keras.layers.Dropout)
+        ]
+        self._answer = tf.function(partial(self.model, training=False), reduce_retracing=True)
+        self.build()
+
+    def build(self) -> None:
+        """Compile the step, which reads the rates of dropout when it is traced."""
+        self._step = _COMPILERS[self.job.execution](self._train)
+
+    def _train(self, examples: Any, labels: Any) -> Any:
+        variables = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = self.loss(labels, self.model(examples, training=True))
+        gradients = tape.gradient(loss, variables)
+        if not self.job.sparse:
+            # Those of embeddings come as slices.
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """``GradientTape`` and ``apply_gradients``."""
+        return self._step(examples, labels)
+
+    def reset(self, *, exact: bool) -> None:
+        """Variables in place, so that compiled code stays where nothing is dropped out."""
+        arrays = [array for layer in self.job.training.initial() for array in layer]
+        for variable, array in zip(self.model.trainable_variables, arrays, strict=True):
+            variable.assign(array)
+        for variable in self.optimizer.variables:
+            if variable is not self.optimizer.learning_rate:
+                variable.assign(np.zeros(variable.shape, variable.dtype))
+        self.set_learning_rate(self.job.training.optimizer.learning_rate)
+        rates = [0.0 if exact else rate for _, rate in self._dropouts]
+        if rates != [layer.rate for layer, _ in self._dropouts]:
+            for (layer, _), rate in zip(self._dropouts, rates, strict=True):
+                layer.rate = rate
+            self.build()
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """A variable of the optimiser."""
+        self.optimizer.learning_rate = learning_rate
+
+    def parameters(self) -> int:
+        """All trainable variables."""
+        return sum(int(np.prod(variable.shape)) for variable in self.model.trainable_variables)
+
+    def place(self, batch: Batch) -> Placed:
+        """``tf.constant``; the device is the scope's."""
+        examples, labels = batch
+        return tf.constant(examples), tf.constant(labels)
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """``tf.data`` over tensors, gathered batch by batch."""
+        return _Batches(self.job, batch, steps)
+
+    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+        """One for each step."""
+        return np.asarray([float(loss) for loss in found])
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """As a graph, whatever the execution: it is not timed."""
+        answer = self._answer(tf.constant(examples))
+        return cast("NDArray[Any]", tf.cast(answer, tf.float64).numpy())
+
+    def notes(self) -> dict[str, Any]:
+        """Where its optimiser adds epsilon."""
+        if isinstance(self.job.training.optimizer, RMSprop):
+            return {"epsilon_placement": "added to the mean square"}
+        # Keras' Adam touches every row, whatever form the gradient comes in.
+        return {"epsilon_placement": "added to the root of the second moment", "update": "dense"}
+
+
+class KerasFit(TensorFlowLearner):
+    """Keras' own loop: ``compile`` and ``fit`` with what they do by default."""
+
+    def build(self) -> None:
+        """``compile``, which decides on XLA by itself."""
+        self.model.compile(self.optimizer, self.loss)
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """``train_on_batch``, which has the training function of ``fit``."""
+        return self.model.train_on_batch(examples, labels)
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        """``fit`` over one epoch, whose logs hold the mean loss so far. The loader has shuffled."""
+        means: dict[int, float] = {}
+        watching = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda step, logs: means.update({step: logs["loss"]})
+        )
+        # Read in threads beside the training, as `fit` does with its logs whoever asks for them.
+        watching.async_safe = True
+        dataset = cast("_Batches", batches).dataset
+        self.model.fit(dataset, shuffle=False, verbose=0, callbacks=[watching])
+        sums = [means[step] * (step + 1) for step in sorted(means)]
+        with np.errstate(invalid="ignore"):  # after an infinite loss
+            return cast("Sequence[Any]", np.diff(sums, prepend=0.0))
+
+    def notes(self) -> dict[str, Any]:
+        """And whether ``fit`` compiles by XLA."""
+        return {**super().notes(), "jit_compile": bool(self.model.jit_compile)}

@@ -1,0 +1,1 @@
+"""PyTorch: the framework, its operations, its training."""

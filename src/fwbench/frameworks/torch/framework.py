@@ -1,0 +1,154 @@
+"""PyTorch: eager, and torch.compile when asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from numpy.typing import NDArray
+
+from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.manifest import Device
+from fwbench.toggles import variable
+from fwbench.workloads.operation import Implementation
+
+
+def _compiled(function: Any) -> Any:
+    # Without a reset the first call may find an earlier case's code, or hit the recompile limit.
+    torch.compiler.reset()
+    # A graph break would time two halves and call them one; every case has one shape.
+    return torch.compile(function, fullgraph=True, dynamic=False)
+
+
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda function: function,
+    "compile": _compiled,
+}
+
+
+class Torch(Framework):
+    """PyTorch on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
+
+    name = "torch"
+    version = torch.__version__
+    namespace = torch
+    executions = tuple(_EXECUTIONS)
+    # Compiling needs a C++ compiler and takes seconds a case.
+    on_request = frozenset({"compile"})
+    dtypes = ("float32", "float64", "float16", "bfloat16")
+    training_executions = tuple(_EXECUTIONS)
+    training_dtypes = ("float32", "float64", "bfloat16")
+    process_toggles = ("onednn",)
+    gaps: ClassVar = {
+        ("sentiment_lstm", "bfloat16", "cpu"): "torch has no bfloat16 LSTM on most CPUs"
+    }
+    variables = ("TORCH", "PYTORCH_", "KMP_", "MKL_", "OMP_", "CUDA_", "NVIDIA_")
+    operations: ClassVar = {
+        "sigmoid": lambda torch: torch.sigmoid,
+        "relu": lambda torch: torch.relu,
+        "tanh": lambda torch: torch.tanh,
+        "softplus": lambda torch: torch.nn.functional.softplus,
+        "softsign": lambda torch: torch.nn.functional.softsign,
+        "dot": lambda torch: torch.dot,
+        "gemm": lambda torch: torch.matmul,
+        "flatten": lambda torch: torch.flatten,
+        "l2_normalize": lambda torch: torch.nn.functional.normalize,
+        "noop": lambda torch: lambda x: x,
+    }
+
+    def __init__(self) -> None:
+        asked = os.environ.get(variable("onednn"))
+        if asked:
+            torch.backends.mkldnn.set_flags(asked == "on")
+
+    def set_threads(self, threads: int) -> None:
+        """Within an operation; between operations there is one at a time."""
+        torch.set_num_threads(threads)
+
+    def threads(self) -> int:
+        """Within an operation."""
+        return torch.get_num_threads()
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """The CPU and every CUDA device."""
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        gpus = (Device(f"gpu:{i}", torch.cuda.get_device_name(i)) for i in range(count))
+        return (*super().devices(cpu_model), *gpus)
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``torch.tensor``, which copies (``torch.from_numpy`` would not)."""
+        return partial(
+            torch.tensor, dtype=getattr(torch, dtype), device=device.replace("gpu", "cuda")
+        )
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """By way of the host, and of float32 for bfloat16."""
+        array = array.detach().cpu()
+        return (array.float() if array.dtype is torch.bfloat16 else array).numpy()
+
+    def address(self, array: Any) -> int | None:
+        """Of the first element, on its device."""
+        return int(array.data_ptr())
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """``torch.cuda.synchronize``; the CPU returns when it is done."""
+        if device == "cpu":
+            return None
+        return partial(torch.cuda.synchronize, int(device.removeprefix("gpu:")))
+
+    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+        """Inputs carry no gradient, so nothing is recorded for one."""
+        return partial(_EXECUTIONS[execution](implementation(torch)), *inputs)
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Any],
+        variables: Sequence[int],
+        cotangent: Any,
+        execution: str,
+    ) -> Run:
+        """``torch.autograd.grad``, which returns gradients instead of adding them up."""
+        function = _EXECUTIONS[execution](implementation(torch))
+        sources = [inputs[i].requires_grad_() for i in variables]
+        grad = torch.autograd.grad
+
+        def run() -> Any:
+            return grad(function(*inputs), sources, cotangent)
+
+        return run
+
+    def learner(self, job: Job) -> Learner:
+        """``nn.Module``, ``DataLoader``, ``torch.optim``."""
+        # Here: its imports take a moment that operations need not wait for.
+        from fwbench.frameworks.torch.training import TorchLearner
+
+        return TorchLearner(job)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """What PyTorch's allocator has handed out on a GPU."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        index = int(device.removeprefix("gpu:"))
+        torch.cuda.reset_peak_memory_stats(index)
+        return partial(torch.cuda.max_memory_allocated, index)
+
+    def toggles(self) -> dict[str, Any]:
+        """Deterministic algorithms, TF32 and the library that computes on the CPU."""
+        return {
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+        }
+
+    def build(self) -> dict[str, str]:
+        """CUDA, cuDNN and what the CPU side was compiled for."""
+        return {
+            "cuda": str(torch.version.cuda),
+            "cudnn": str(torch.backends.cudnn.version()),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        }

@@ -1,0 +1,253 @@
+"""Training in PyTorch: nn.Module, DataLoader, torch.optim; and torch.compile when asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.layers import Shape
+from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
+
+
+class _LastOutput(nn.Module):  # type: ignore[misc]
+    """An LSTM of which the last output is the result."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, units, batch_first=True)
+        # PyTorch has two biases, whose sum counts: training both would double the step.
+        self.lstm.bias_hh_l0.requires_grad_(requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, length, inputs) to (batch, units)."""
+        outputs, _ = self.lstm(x)
+        return cast("torch.Tensor", outputs[:, -1])
+
+
+def _conv(layer: layers.Conv, before: Shape, _: Job) -> list[nn.Module]:
+    padding = "same" if layer.same else "valid"
+    return [nn.Conv2d(before[-1], layer.filters, layer.kernel, padding=padding), nn.ReLU()]
+
+
+def _dense(layer: layers.Dense, before: Shape, _: Job) -> list[nn.Module]:
+    return [nn.Linear(before[0], layer.units), *([nn.ReLU()] if layer.relu else [])]
+
+
+def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> list[nn.Module]:
+    return [nn.Embedding(layer.vocabulary, layer.units, sparse=job.sparse)]
+
+
+_MODULES: dict[type[layers.Layer], Callable[[Any, Shape, Job], list[nn.Module]]] = {
+    layers.Conv: _conv,
+    layers.AveragePool: lambda layer, _, __: [nn.AvgPool2d(layer.size)],
+    layers.MaxPool: lambda layer, _, __: [nn.MaxPool2d(layer.size)],
+    layers.Flatten: lambda _, __, ___: [nn.Flatten()],
+    layers.Dense: _dense,
+    layers.Dropout: lambda layer, _, __: [nn.Dropout(layer.rate)],
+    layers.Embedding: _embedding,
+    layers.LSTM: lambda layer, before, _: [_LastOutput(before[-1], layer.units)],
+}
+
+
+class _Batches(Loader):
+    def __init__(self, job: Job, tensors: Placed, steps: int) -> None:
+        self._order = Order(steps * job.batch)
+        self._device = _device(job)
+        self._loader: Any = DataLoader(
+            TensorDataset(*tensors),
+            batch_size=job.batch,
+            sampler=self._order,
+            num_workers=job.workers,
+            pin_memory=self._device.type == "cuda",
+        )
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        self._order.indices = order.tolist()
+
+    def __iter__(self) -> Iterator[Placed]:
+        if self._device.type == "cpu":
+            return iter(self._loader)
+        to_device = partial(torch.Tensor.to, device=self._device, non_blocking=True)
+        return ((to_device(x), to_device(y)) for x, y in self._loader)
+
+
+class TorchLearner(Learner):
+    """PyTorch's way to train."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._device = _device(job)
+        modules: list[nn.Module] = []
+        for layer, before in layers.shapes(job.training.layers, job.training.shape):
+            modules += _MODULES[type(layer)](layer, before, job)
+        parameters = torch.float64 if job.dtype == "float64" else torch.float32
+        self._model = nn.Sequential(*modules).to(device=self._device, dtype=parameters)
+        self._dtype = parameters
+        self._loss = nn.CrossEntropyLoss()
+        self._forward: Any = self._model
+        if job.execution == "compile":
+            torch.compiler.reset()
+            self._forward = torch.compile(self._model, dynamic=False)
+        narrow = job.dtype not in ("float32", "float64")
+        self._precision: Any = (
+            partial(torch.autocast, self._device.type, dtype=getattr(torch, job.dtype))
+            if narrow
+            else contextlib.nullcontext
+        )
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The usual five lines."""
+        for optimizer in self._optimizers:
+            optimizer.zero_grad()
+        with self._precision():
+            loss = self._loss(self._forward(examples), labels)
+        loss.backward()
+        for optimizer in self._optimizers:
+            optimizer.step()
+        return loss.detach()
+
+    def reset(self, *, exact: bool) -> None:
+        """Weights in place, so that compiled code stays; new optimisers."""
+        training = self.job.training
+        arrays = layers.channels_first(training.layers, training.shape, training.initial())
+        with torch.no_grad():
+            for parameter, array in zip(self._model.parameters(), arrays, strict=True):
+                parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        for module in self._model.modules():
+            if isinstance(module, nn.Dropout):
+                module.train(not exact)
+        torch.manual_seed(DROPOUT_SEED)
+        self._optimizers = self._new_optimizers()
+        if exact:
+            for optimizer in self._optimizers:
+                _EXACT.get(type(optimizer), _as_it_is)(optimizer, self.job.training.optimizer)
+
+    def _new_optimizers(self) -> list[Any]:
+        constants = self.job.training.optimizer
+        parameters = [p for p in self._model.parameters() if p.requires_grad]
+        if isinstance(constants, RMSprop):
+            return [
+                torch.optim.RMSprop(
+                    parameters,
+                    lr=constants.learning_rate,
+                    alpha=constants.rho,
+                    # PyTorch adds epsilon to the root; this much does there, where v is small,
+                    # what it does inside.
+                    eps=math.sqrt(constants.epsilon),
+                )
+            ]
+        adam = {
+            "lr": constants.learning_rate,
+            "betas": (constants.beta_1, constants.beta_2),
+            "eps": constants.epsilon,
+        }
+        tables = [m.weight for m in self._model.modules() if isinstance(m, nn.Embedding)]
+        if not (self.job.sparse and tables):
+            return [torch.optim.Adam(parameters, **adam)]
+        others = [p for p in parameters if all(p is not table for table in tables)]
+        return [torch.optim.SparseAdam(tables, **adam), torch.optim.Adam(others, **adam)]
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """In every group of every optimiser."""
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate
+
+    def parameters(self) -> int:
+        """Those that have a gradient."""
+        return sum(p.numel() for p in self._model.parameters() if p.requires_grad)
+
+    def _tensors(self, batch: Batch) -> Placed:
+        x, y = batch
+        if x.ndim > 2:  # noqa: PLR2004 (images, with their batch)
+            x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+            return torch.from_numpy(x).to(self._dtype), torch.from_numpy(y).long()
+        return torch.from_numpy(x), torch.from_numpy(y).long()
+
+    def place(self, batch: Batch) -> Placed:
+        """Channels first; labels as int64, which the loss takes."""
+        examples, labels = self._tensors(batch)
+        return examples.to(self._device), labels.to(self._device)
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """``DataLoader`` over a ``TensorDataset``: example by example, then stacked."""
+        return _Batches(self.job, self._tensors(batch), steps)
+
+    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+        """One for each step."""
+        return torch.stack(list(found)).double().cpu().numpy()
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """Eagerly: compiled code would be compiled anew for the last, shorter batch."""
+        x, _ = self.place((examples, np.zeros(0, np.int32)))
+        modes = [(m, m.training) for m in self._model.modules() if isinstance(m, nn.Dropout)]
+        for module, _ in modes:
+            module.eval()
+        with torch.no_grad(), self._precision():
+            found = self._model(x).double().cpu().numpy()
+        for module, mode in modes:
+            module.train(mode)
+        return cast("NDArray[Any]", found)
+
+    def notes(self) -> dict[str, Any]:
+        """Where its optimiser adds epsilon."""
+        if isinstance(self.job.training.optimizer, RMSprop):
+            return {"epsilon_placement": "sqrt(epsilon) added to the root of the mean square"}
+        placed = "added to the root of the corrected second moment"
+        return {"epsilon_placement": placed, "update": "lazy" if self.job.sparse else "dense"}
+
+
+def _device(job: Job) -> torch.device:
+    return torch.device(job.device.replace("gpu", "cuda"))
+
+
+def _as_it_is(optimizer: Any, constants: Any) -> None:
+    """SparseAdam adds epsilon where the other frameworks do."""
+
+
+def _exact_adam(optimizer: Any, constants: Adam) -> None:
+    """PyTorch adds epsilon after the bias correction; undone, step by step."""
+    steps = 0
+
+    def correct(*_: Any) -> None:
+        nonlocal steps
+        steps += 1
+        for group in optimizer.param_groups:
+            group["eps"] = constants.epsilon / math.sqrt(1.0 - constants.beta_2**steps)
+
+    optimizer.register_step_pre_hook(correct)
+
+
+def _exact_rmsprop(optimizer: Any, constants: RMSprop) -> None:
+    """Epsilon inside the root: kept in the mean square, which loses a share of it every step."""
+    for group in optimizer.param_groups:
+        group["eps"] = 0.0
+    lost = constants.epsilon * (1.0 - constants.rho) / constants.rho
+
+    def correct(*_: Any) -> None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state[parameter]
+                if not state:
+                    state["step"] = torch.zeros(())
+                    state["square_avg"] = torch.full_like(parameter, constants.epsilon)
+                state["square_avg"].add_(lost)
+
+    optimizer.register_step_pre_hook(correct)
+
+
+_EXACT: dict[type[Any], Callable[[Any, Any], None]] = {
+    torch.optim.Adam: _exact_adam,
+    torch.optim.RMSprop: _exact_rmsprop,
+}

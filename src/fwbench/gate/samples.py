@@ -1,0 +1,232 @@
+"""Stored runs, as comparisons need them: a sample of launches for each case."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fwbench.errors import DifferentSettings, UnreadableRun, unknown
+from fwbench.names import framework_of
+from fwbench.records.stored import files_of, load
+
+#: What must be the same on both sides, unless it is what is compared.
+FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule")
+
+
+def check_facts(names: Iterable[str]) -> None:
+    """Refuse a fact that nothing is called.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for name in names:
+        if name not in FACTS:
+            raise unknown("fact that may differ", name, FACTS)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The launches of one case.
+
+    Attributes:
+        key: what it has in common with the same case elsewhere: its node id, in which a framework
+            of a named environment is called like any.
+        nodeid: of its test.
+        name: to show.
+        framework: as the key calls it; empty for a benchmark that is not fwbench's.
+        values_s: seconds, one for each launch, in their order.
+        launched: whether these are launches, and not a single process.
+        contended: whether a launch had to share its processors.
+        threshold: of its own test's marker.
+        facts: what it was measured with, by the names of :data:`FACTS`.
+        work: what would be another name of the same work.
+    """
+
+    key: str
+    nodeid: str
+    name: str
+    framework: str
+    values_s: tuple[float, ...]
+    launched: bool
+    contended: bool
+    threshold: float | None
+    facts: Mapping[str, Any]
+    work: str
+
+    def joined(self, other: Sample) -> Sample:
+        """With the launches of another sample of the same case behind these."""
+        return dataclasses.replace(
+            self,
+            values_s=self.values_s + other.values_s,
+            contended=self.contended or other.contended,
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One or several sessions of the same suite.
+
+    Attributes:
+        name: of the file, to show.
+        samples: by key.
+        unmeasured: why other cases were not measured, by key.
+        failures: why this run can be no baseline; empty if it can.
+        drift: by key, how far the medians of its sessions lie apart, as a share.
+    """
+
+    name: str
+    samples: Mapping[str, Sample]
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    failures: Sequence[str] = ()
+    drift: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, output_json: Mapping[str, Any]) -> Run:
+        """From what pytest-benchmark writes."""
+        surroundings = output_json.get("fwbench", {})
+        samples = [_sample(entry, output_json) for entry in output_json["benchmarks"]]
+        return cls(
+            name,
+            {sample.key: sample for sample in samples},
+            {_key(n["nodeid"], n["framework"]): n["why"] for n in surroundings.get("missing", ())},
+            _failures(surroundings),
+        )
+
+
+def read(path: Path) -> Run:
+    """A run from a file, or from a folder of files of several sessions.
+
+    Raises:
+        UnreadableRun: it cannot be read, is cut off, or is none.
+    """
+    if not path.is_dir():
+        return _read_file(path)
+    return together(path.name, [_read_file(file) for file in files_of(path)])
+
+
+def _read_file(path: Path) -> Run:
+    found = load(path)
+    try:
+        return Run.of(path.name, found)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UnreadableRun(
+            f"{path} is no run as fwbench writes it ({error!r}): the file was changed"
+        ) from error
+
+
+def together(name: str, sessions: Sequence[Run]) -> Run:
+    """Several sessions as one run: their launches side by side, and how far they lie apart."""
+    samples: dict[str, Sample] = {}
+    medians: dict[str, list[float]] = {}
+    for session in sessions:
+        for key, sample in session.samples.items():
+            samples[key] = samples[key].joined(sample) if key in samples else sample
+            medians.setdefault(key, []).append(statistics.median(sample.values_s))
+    return Run(
+        name,
+        samples,
+        {k: why for session in sessions for k, why in session.unmeasured.items()},
+        [f"{session.name}: {why}" for session in sessions for why in session.failures],
+        {key: max(found) / min(found) - 1 for key, found in medians.items()},
+    )
+
+
+def _failures(surroundings: Mapping[str, Any]) -> list[str]:
+    outcome = surroundings.get("outcome")
+    if outcome is None:
+        return ["it does not say how its session ended: fwbench did not write it, or recovered it"]
+    found = [f"{outcome['failed']} tests failed"] if outcome["failed"] else []
+    if outcome["interrupted"]:
+        found.append("it was interrupted")
+    verdicts = (surroundings.get("gate") or {}).get("verdicts", {})
+    return found + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
+
+
+def _sample(entry: Mapping[str, Any], run: Mapping[str, Any]) -> Sample:
+    facts = entry.get("extra_info", {}).get("fwbench", {})
+    reference = str(facts.get("framework", ""))
+    stats = entry["stats"]
+    launched = "launches" in facts
+    return Sample(
+        key=_key(entry["fullname"], reference),
+        nodeid=entry["fullname"],
+        name=_key(str(entry.get("param") or entry["fullname"]), reference),
+        framework=framework_of(reference),
+        values_s=tuple(one["value_s"] for one in facts["launches"])
+        if launched
+        else (stats["min"],),
+        launched=launched,
+        contended=bool(facts.get("contended", False)),
+        threshold=facts.get("threshold"),
+        facts=_facts(facts, run),
+        work=_key(str(entry.get("param")), reference) if facts else entry["fullname"],
+    )
+
+
+def _key(nodeid: str, reference: str) -> str:
+    """A node id in which a framework is called alike, whatever environment it is in."""
+    return nodeid.replace(f"-{reference}-", f"-{framework_of(reference)}-") if reference else nodeid
+
+
+def _facts(facts: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    machine = run.get("fwbench", {}).get("machine", {})
+    brand = run.get("machine_info", {}).get("cpu", {}).get("brand_raw")
+    on_gpu = str(facts.get("device", "")).startswith("gpu")
+    return {
+        "cpu": machine.get("cpu", brand),
+        "gpu": facts.get("device_name") if on_gpu else None,
+        "driver": machine.get("gpu_driver") if on_gpu else None,
+        "threads": facts.get("threads"),
+        "framework": facts.get("framework_version"),
+        "toggles": facts.get("toggles"),
+        "data": facts.get("data", {}).get("digest"),
+        "schedule": [facts.get("steps_per_epoch"), facts.get("warmup_epochs")],
+    }
+
+
+def refuse_differences(
+    base: Run, contender: Run, allowed: Iterable[str], option: str = "--allow-different"
+) -> list[str]:
+    """Refuse two runs that differ in what is not compared.
+
+    Args:
+        base: one.
+        contender: the other.
+        allowed: the facts that may differ.
+        option: by which one is allowed.
+
+    Returns:
+        What differs and may.
+
+    Raises:
+        DifferentSettings: something else differs; all of it is named.
+    """
+    differences: dict[str, str] = {}
+    for key in base.samples.keys() & contender.samples.keys():
+        ours, theirs = base.samples[key], contender.samples[key]
+        for name in FACTS:
+            if ours.facts[name] != theirs.facts[name] and name not in differences:
+                where = f" ({theirs.name})" if name not in ("cpu", "driver") else ""
+                change = _change(ours.facts[name], theirs.facts[name])
+                differences[name] = f"{name}: {change}{where}"
+    refused = [text for name, text in sorted(differences.items()) if name not in {*allowed}]
+    if refused:
+        names = " ".join(f"{option} {n}" for n in sorted(differences) if n not in {*allowed})
+        raise DifferentSettings(
+            f"{base.name} and {contender.name} differ in more than their times:\n  "
+            + "\n  ".join(refused)
+            + f"\nmeasure both alike; or, if that is what is compared: {names}"
+        )
+    return [text for _, text in sorted(differences.items())]
+
+
+def _change(ours: Any, theirs: Any) -> str:
+    """From what to what; of several settings those that differ."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        names = sorted(n for n in {*ours, *theirs} if ours.get(n) != theirs.get(n))
+        return ", ".join(f"{n} {ours.get(n)!s} -> {theirs.get(n)!s}" for n in names)
+    return f"{ours!s} -> {theirs!s}"

@@ -1,0 +1,59 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from fwbench.errors import (
+    FrameworkUnavailable,
+    WorkerDied,
+)
+from fwbench.manifest import Absent, Manifest
+from fwbench.processes.process import START_TIMEOUT_S, Spec, WorkerProcess
+
+
+def describe(
+    names: Sequence[str],
+    threads: int,
+    interpreter_of: Callable[[str], str] = lambda _: sys.executable,
+) -> dict[str, Manifest | Absent]:
+    """Ask frameworks what they are and have, each in a process of its own, all at once.
+
+    Nothing is timed then, so they need not take turns.
+
+    Args:
+        names: of the frameworks.
+        threads: of each.
+        interpreter_of: which interpreter has a framework.
+    """
+    workers: dict[str, WorkerProcess] = {}
+    try:
+        absent = {}
+        for name in names:
+            try:
+                spec = Spec(name, interpreter=interpreter_of(name))
+                workers[name] = WorkerProcess(spec, threads)
+            except OSError as error:
+                absent[name] = Absent(name, f"its interpreter does not run: {error}", "")
+        return absent | {name: _described(worker) for name, worker in workers.items()}
+    finally:
+        for worker in workers.values():
+            worker.kill()
+
+
+def _described(worker: WorkerProcess) -> Manifest | Absent:
+    try:
+        worker.load()
+        worker.send("describe")
+        _, values = worker.receive(
+            time.monotonic() + START_TIMEOUT_S,
+            f"did not describe it within {START_TIMEOUT_S:g} s",
+        )
+    except FrameworkUnavailable as error:
+        return Absent.because(worker.framework, error)
+    except WorkerDied as error:
+        return Absent(worker.framework, f"does not import: {error}", "")
+    return replace(Manifest.from_json(values), name=worker.framework)

@@ -1,0 +1,113 @@
+"""The machine: what it has, what this process may use of it, and the threads that follow."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: The variables through which OpenMP and the BLAS libraries learn of their threads, at import.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """The CPUs that this process may use: its affinity, and no more than its cgroup's quota.
+
+    A quota of one and a half CPUs counts as one: a second thread would be throttled, and what is
+    throttled is not measured.
+
+    Args:
+        proc: where procfs is mounted.
+        cgroups: where the cgroup hierarchy is mounted, version 1 or 2.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, int(min([float(allowed or 1), *_cgroup_quotas(proc, cgroups)])))
+
+
+def _cgroup_quotas(proc: Path, cgroups: Path) -> list[float]:
+    """CPU quotas, in CPUs, of this process's cgroup and of those around it."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    quotas = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount = cgroups / controllers if controllers else cgroups
+        group = mount / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if folder == mount.parent:
+                break
+            quotas += _quota(folder)
+    return quotas
+
+
+def _quota(group: Path) -> list[float]:
+    try:
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text().strip()
+            period = (group / "cpu.cfs_period_us").read_text().strip()
+        return [] if quota in ("max", "-1") else [int(quota) / int(period)]
+    except (OSError, ValueError, ZeroDivisionError):
+        return []
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment in which OpenMP and BLAS libraries start with ``threads`` threads."""
+    return dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+@cache
+def cpu_model() -> str:
+    """What the CPU is called."""
+    import cpuinfo  # takes a moment, so only on demand
+
+    return str(
+        (cpuinfo.get_cpu_info() or {}).get("brand_raw")
+        or platform.processor()
+        or platform.machine()
+    )
+
+
+def _gpu_driver() -> str | None:
+    """The version of NVIDIA's driver; None where there is none."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except Exception:  # noqa: BLE001 (no driver, no permission: all the same)
+        return None
+
+
+def machine(cpu: str) -> dict[str, Any]:
+    """The machine's facts, for ``fwbench doctor`` and for every stored run.
+
+    Args:
+        cpu: what :func:`cpu_model` said, here or in a worker.
+    """
+    # Here, because options need this module in sessions that use nothing else of fwbench.
+    import psutil
+
+    return {
+        "cpu": cpu,
+        "cpus": os.cpu_count(),
+        "physical_cores": psutil.cpu_count(logical=False),
+        "usable_cpus": usable_cpus(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        "gpu_driver": _gpu_driver(),
+    }

@@ -1,0 +1,1 @@
+"""What to measure and how: the options, their values, and what they select."""

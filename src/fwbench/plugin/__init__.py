@@ -1,0 +1,1 @@
+"""The pytest plugin: every hook of fwbench, and everything that knows pytest."""

@@ -1,0 +1,174 @@
+"""The hooks that make a case, the same in the parent, in a worker, and without isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+from pytest_benchmark.timers import compute_timer_precision
+
+from fwbench import grid, project
+from fwbench.cases.case import Case
+from fwbench.cases.training import LoaderCase, LoopCase, StepCase
+from fwbench.measure import empty_stack
+from fwbench.measure.clock import Clock
+from fwbench.plugin import host
+from fwbench.plugin.gate import Gate
+from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.isolated import IsolatedRunner
+from fwbench.plugin.launched import LaunchedRunner
+from fwbench.plugin.progress import Progress
+from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.storage import Store
+from fwbench.plugin.summary import Summary
+from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.workloads.training import Loading, Step, Training
+from fwbench.workloads.workload import Workload
+
+_SESSION = pytest.StashKey[Session]()
+_CLOCK = pytest.StashKey[Clock]()
+
+#: What measures a workload; operations are the plain case.
+_CASES: dict[type[Workload], type[Case]] = {
+    Training: LoopCase,
+    Step: StepCase,
+    Loading: LoaderCase,
+}
+
+#: The shortest round of work that is done when its call returns.
+_ROUND_S = 500e-6
+
+
+def begin(config: pytest.Config) -> Session:
+    """The session of fwbench's; it begins, and its hooks join in, when first asked for."""
+    session = config.stash.get(_SESSION, None)
+    if session is None:
+        session = config.stash[_SESSION] = Session(config)
+        for plugin in (CaseHooks(session), *_parents_plugins(config, session)):
+            config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
+    return session
+
+
+def _parents_plugins(config: pytest.Config, session: Session) -> Iterator[object]:
+    if session.in_worker or session.under_xdist or session.problem is not None:
+        return
+    unmeasured = Unmeasured()
+    store = Store(config, session, unmeasured)
+    yield from (unmeasured, store, Summary(session), Progress(config))
+    if session.options.gate is not None:
+        yield Gate(config, session, store)
+    if session.isolated:
+        plan = session.plan
+        yield LaunchedRunner(config, session, plan) if plan else IsolatedRunner(config, session)
+
+
+def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
+    """The ``case`` of an item, in the process that measures it."""
+    cell = item.stash.get(CELL, None)
+    if cell is None:
+        pytest.fail(
+            "the fixture 'case' was asked for by a test without @pytest.mark.fwbench(operation)",
+            pytrace=False,
+        )
+    session = begin(item.config)
+    others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
+    benchmark.params = {**others, **cell.params}
+    benchmark.group = benchmark.group or cell.group
+    framework = session.framework(cell.framework)
+    if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
+        make_runner = benchmark._make_runner  # noqa: SLF001 (it offers no other way)
+        benchmark._make_runner = empty_stack.rounds(make_runner)  # noqa: SLF001
+    kind = next((kind for of, kind in _CASES.items() if isinstance(cell.workload, of)), Case)
+    return kind(
+        cell,
+        framework,
+        session.manifests[cell.framework],
+        item.stash[_CLOCK],
+        benchmark,
+        session.options.warmup_s,
+        tell=_teller(item),
+        cache=project.own_folder(item.config.rootpath, "data"),
+    )
+
+
+def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
+    """Passes on what is known of an epoch: to the hook, which is called in the user's process."""
+    worker = item.config.pluginmanager.get_plugin("fwbench-worker")
+    if worker is not None:
+        return partial(worker.channel.send, "epoch")
+    hook = item.config.hook.pytest_fwbench_epoch
+    return lambda epoch: hook(nodeid=item.nodeid, epoch=epoch)
+
+
+class CaseHooks:
+    """Hooks of every process that has cases."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """Say what is wrong with the options, now that pytest would understand it.
+
+        Raises:
+            UsageError: they name what is not there, or what cannot be done with the items that
+                are left when others have deselected theirs.
+        """
+        if self.session.problem is not None:
+            raise pytest.UsageError(str(self.session.problem))
+        for item in items:
+            callspec = getattr(item, "callspec", None)
+            cell = callspec.params.get("case") if callspec else None
+            if isinstance(cell, grid.Cell):
+                item.stash[CELL] = cell
+        yield
+        if self.session.in_worker:  # which collects what the parent has deselected
+            return
+        for item in items:
+            cell = item.stash.get(CELL, None)
+            if cell is not None and cell.problem and not cell.gap:
+                raise pytest.UsageError(cell.problem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Give pytest-benchmark a timer that waits for the case's device.
+
+        Its fixture reads the timer from the closest marker, so the marker must be there before any
+        fixture is, in whatever order the test names them.
+        """
+        cell = item.stash.get(CELL, None)
+        if cell is None or cell.gap:
+            return
+        framework = self.session.framework(cell.framework)
+        configured = benchmark_session(item.config).options
+        closest = item.get_closest_marker("benchmark")
+        given = dict(closest.kwargs) if closest else {}
+        clock = Clock(given.pop("timer", configured["timer"].target), framework.waiter(cell.device))
+        if clock.wait is None:
+            # Calls of asynchronous work overlap within a round, so there a round is one call
+            # wherever the clock allows; others lose nothing by longer rounds, and records become
+            # smaller.
+            given.setdefault("min_time", max(_ROUND_S, float(configured["min_time"])))
+        item.stash[_CLOCK] = clock
+        # pytest-benchmark would find out by readings that are no rounds, and take the wait for a
+        # lack of precision, which makes rounds longer.
+        known = BenchmarkFixture._precisions  # noqa: SLF001 (it offers no other way)
+        if clock.read not in known:
+            known[clock.read] = compute_timer_precision(clock.read)
+        known[clock] = known[clock.read]
+        item.add_marker(pytest.mark.benchmark(**given, timer=clock), append=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the record of a case that passed travel on its report."""
+        report = yield
+        if call.when == "call" and report.passed and CELL in item.stash:
+            report.fwbench = host.of(item.funcargs["benchmark"])  # type: ignore[attr-defined]
+        return report

@@ -1,0 +1,93 @@
+"""pytest's way in: options, the marker, the grid, the ``case`` fixture.
+
+pytest imports this module in every session, so it imports nothing heavy. When the first test
+with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.cases` brings in the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fwbench.options import options
+from fwbench.plugin import specs
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from fwbench.cases.case import Case
+
+#: What xdist's workers collect instead of cases, so that its controller can refuse them.
+_UNDER_XDIST = "fwbench-under-xdist"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    options.add_to(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add fwbench's own hooks."""
+    pluginmanager.add_hookspecs(specs)
+
+
+@pytest.hookimpl(trylast=True)  # when pytest-benchmark's session is there
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker; with a gate begin at once, so that a session without cases fails it."""
+    config.addinivalue_line(
+        "markers",
+        "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
+        "threshold): measure the operations in every cell of fwbench's grid; the keywords are "
+        "defaults that the command line overrides; threshold is the smallest change, as a share, "
+        "that --fw-gate and fwbench ab care for here.",
+    )
+    if options.has_gate(config):
+        from fwbench.plugin.cases import begin
+
+        begin(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Turn a test with the marker into the cells of its grid."""
+    mark = metafunc.definition.get_closest_marker("fwbench")
+    if mark is None:
+        return
+    from fwbench.plugin.cases import begin
+
+    session = begin(metafunc.config)
+    if session.under_xdist:
+        metafunc.parametrize("case", [None], ids=[_UNDER_XDIST], indirect=True)
+        return
+    parameters = [
+        pytest.param(
+            cell, id=cell.id, marks=[pytest.mark.skip(reason=cell.gap)] if cell.gap else []
+        )
+        for cell in session.cells(mark)
+    ]
+    metafunc.parametrize("case", parameters, indirect=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
+    """In xdist's controller, before anything runs: refuse to time cases side by side.
+
+    Raises:
+        UsageError: there are cases.
+    """
+    if any(_UNDER_XDIST in nodeid for nodeid in ids):
+        raise pytest.UsageError(
+            "benchmarks cannot run under pytest-xdist: their processes would slow each other down. "
+            "Leave out -n (or give -n0), or deselect the tests marked fwbench"
+        )
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Case:
+    """One case of the grid, for a test marked with ``@pytest.mark.fwbench(operation, ...)``.
+
+    The test calls :meth:`fwbench.cases.case.Case.measure`.
+    """
+    from fwbench.plugin.cases import make_case
+
+    return make_case(request.node, benchmark)

@@ -1,0 +1,143 @@
+"""``--fw-gate``: a session that fails if its cases have become slower than in the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.gate.baseline import Baseline
+from fwbench.gate.samples import Run, check_facts, refuse_differences, together
+from fwbench.gate.verdicts import (
+    LAUNCHES_AT_LEAST,
+    Comparison,
+    Rules,
+    Verdict,
+    compare,
+    fail_on,
+    level_of_each,
+)
+from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.storage import Store
+from fwbench.records.stored import load
+from fwbench.report import verdicts
+
+#: What a baseline that was stored minutes earlier differs by on an unchanged machine.
+STORED_MARGIN = 0.03
+
+
+class Gate:
+    """The hooks that compare a session with the baseline.
+
+    Attributes:
+        comparison: once the session is over and all could be compared.
+    """
+
+    def __init__(self, config: pytest.Config, session: Session, store: Store) -> None:
+        self.config = config
+        self.store = store
+        self.options = session.options
+        self.session = session
+        self.benchmarks = benchmark_session(config)
+        self.failing: tuple[Verdict, ...] = ()
+        self.baseline: Run | None = None
+        self.comparison: Comparison | None = None
+        self.problem: str | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find out before the first measurement what would be in vain.
+
+        Raises:
+            UsageError: there is no baseline, or there are too few launches.
+        """
+        if self.config.option.collectonly:
+            return
+        try:
+            self.failing = fail_on(self.options.fail_on)
+            check_facts(self.options.allow_different)
+            self.baseline = self._baseline()
+            self._refuse_too_few_launches(sum(CELL in item.stash for item in items))
+        except UsageError as error:
+            raise pytest.UsageError(f"--fw-gate: {error}") from None
+
+    def _baseline(self) -> Run:
+        """The run that ``--benchmark-compare`` names, or the baseline that was set.
+
+        Without a name that option means the latest run that was saved, even one that had failed.
+        """
+        named = self.benchmarks.compare
+        if not named or named is True:
+            return Baseline(self.config.rootpath).run()
+        # Named relative to the folder in which pytest-benchmark saves.
+        storage = Path(getattr(self.benchmarks.storage, "path", ""))
+        paths = [storage / path for path in self.benchmarks.compared_mapping]
+        if not paths:
+            raise UsageError(f"--benchmark-compare={named} names no run that is there")
+        return together(named, [Run.of(path.name, load(path)) for path in paths])
+
+    def _refuse_too_few_launches(self, cases: int) -> None:
+        if self.session.verify_only:
+            raise UsageError("nothing is measured with --benchmark-disable; leave out one of them")
+        launches = self.options.launches or 1
+        if launches < LAUNCHES_AT_LEAST:
+            raise UsageError(
+                f"a case is measured in {launches} fresh process{'es' * (launches > 1)}, and a "
+                f"comparison needs {LAUNCHES_AT_LEAST}: give --fw-launches {LAUNCHES_AT_LEAST}"
+            )
+        level_of_each(Rules(STORED_MARGIN).level, [launches] * cases)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Compare before the run is stored, so that it says what came of it; fail afterwards."""
+        if self.baseline is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
+            self._compare(self.baseline)
+        yield
+        if session.exitstatus != pytest.ExitCode.OK:
+            return
+        if self.problem is not None:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        elif self.comparison is not None:
+            session.exitstatus = self.comparison.exit_status(self.failing)
+
+    def _compare(self, baseline: Run) -> None:
+        assert self.options.gate is not None  # noqa: S101 (or there is no gate)
+        measured = self.config.hook.pytest_benchmark_generate_json(
+            config=self.config,
+            benchmarks=self.benchmarks.benchmarks,
+            include_data=True,
+            machine_info=self.benchmarks.get_machine_info(),
+            commit_info={},
+        )
+        try:
+            contender = Run.of("this session", {**measured, "fwbench": self.store.surroundings()})
+            differences = refuse_differences(
+                baseline, contender, self.options.allow_different, "--fw-allow-different"
+            )
+            rules = Rules(margin=STORED_MARGIN, threshold=self.options.gate)
+            self.comparison = compare(baseline, contender, rules, differences)
+        except UsageError as error:
+            self.problem = str(error)
+            self.store.gate = {"base": baseline.name, "problem": self.problem, "verdicts": {}}
+        else:
+            self.store.gate = {
+                "base": baseline.name,
+                "verdicts": self.comparison.counts,
+                "comparison": self.comparison.to_json(),
+            }
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        """The verdicts, last of all."""
+        try:
+            yield
+        finally:
+            if self.problem is not None:
+                terminalreporter.line(f"fwbench: --fw-gate: {self.problem}", red=True)
+            if self.comparison is not None:
+                terminalreporter.section("fwbench gate", sep="-", yellow=True)
+                for line in verdicts.table(self.comparison):
+                    terminalreporter.line(line)

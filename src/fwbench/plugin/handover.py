@@ -1,0 +1,135 @@
+"""What a worker's pytest session takes over from the parent's, and what it leaves to it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import pickle
+import sys
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+
+from fwbench.manifest import Manifest
+
+#: Options that a worker does not take over: selecting, stopping and reporting are the parent's,
+#: also where plugins do it that are widely used beside benchmarks.
+_LEFT_TO_PARENT: dict[str, Any] = {
+    "keyword": "",
+    "markexpr": "",
+    "deselect": None,
+    "maxfail": 0,
+    "collectonly": False,
+    "cacheclear": False,
+    "lf": False,
+    "failedfirst": False,
+    "newfirst": False,
+    "stepwise": False,
+    "xmlpath": None,
+    "durations": None,
+    "setupshow": False,
+    "log_file": os.devnull,  # the ini setting would be next
+    "debug": None,
+    "numprocesses": None,
+    "dist": "no",
+    "tx": [],
+    "benchmark_json": None,
+    "benchmark_save": None,
+    "benchmark_autosave": None,
+    "benchmark_compare": [],
+    "benchmark_compare_fail": None,
+    "benchmark_histogram": [],
+    "benchmark_csv": [],
+    "cov_source": [],
+    "htmlpath": None,
+    "json_report": False,
+    "report_log": None,
+    "fw_launches": None,
+    "fw_gate": None,
+    "reruns": None,
+}
+
+
+def worker_session(
+    config: pytest.Config, files: list[str], manifest: Manifest, interpreter: str
+) -> dict[str, Any]:
+    """The session of the worker of one framework, as values that JSON has.
+
+    Args:
+        config: the parent's.
+        files: the test files with its cases.
+        manifest: of the framework, as the parent knows it.
+        interpreter: the worker's.
+
+    Returns:
+        ``options`` (packed), ``files``, ``path`` (what comes first in ``sys.path``) and
+        ``manifest``.
+    """
+    options = dict(vars(config.option))
+    options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
+    options["file_or_dir"] = files
+    options["rootdir"] = str(config.rootpath)
+    options["inifilename"] = str(config.inipath) if config.inipath else None
+    options["plugins"] = [*options.get("plugins", []), "no:terminal"]
+    # Python's output goes to the reports and through to the log, where a crash would leave its
+    # last words; output of libraries goes to the log.
+    options["capture"] = "no" if config.option.capture == "no" else "tee-sys"
+    if options.get("basetemp"):
+        # pytest empties its base folder when it starts: a worker must not empty the parent's.
+        options["basetemp"] = str(Path(options["basetemp"]) / f"fwbench-{manifest.name}")
+    return {
+        "options": _packed(options),
+        "files": files,
+        "path": sys.path if interpreter == sys.executable else _of_project(config.rootpath),
+        "manifest": manifest.to_json(),
+    }
+
+
+def _of_project(root: Path) -> list[str]:
+    """What of ``sys.path`` is the project's, and not this interpreter's."""
+    return [
+        entry
+        for entry in sys.path
+        if Path(entry).is_relative_to(root) and not Path(entry).is_relative_to(sys.prefix)
+    ]
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles what another version of Python can read."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Paths by name: the module that has their class has moved from version to version."""
+        if isinstance(value, PurePath):
+            return _path, (str(value),)
+        return NotImplemented
+
+
+def _path(text: str) -> Path:
+    return Path(text)
+
+
+def _pickled(value: Any) -> bytes:
+    written = io.BytesIO()
+    _Pickler(written).dump(value)
+    return written.getvalue()
+
+
+def _packed(options: dict[str, Any]) -> dict[str, str]:
+    """Options pickled one by one; those that cannot be are the defaults in the worker."""
+    packed = {}
+    for name, value in options.items():
+        with suppress(Exception):  # an option may be anything, and fail in any way
+            packed[name] = base64.b64encode(_pickled(value)).decode()
+    return packed
+
+
+def unpacked(options: dict[str, str]) -> dict[str, Any]:
+    """The inverse, in the worker; what cannot be found there is the default there."""
+    values = {}
+    for name, text in options.items():
+        with suppress(Exception):
+            values[name] = pickle.loads(base64.b64decode(text))  # noqa: S301 (from the parent)
+    return values

@@ -1,0 +1,191 @@
+"""Runs cases in the workers, and hands what comes back to pytest as if it had happened here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from fwbench.errors import FwbenchError
+from fwbench.isolation.pool import Workers
+from fwbench.plugin import handover, host
+from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.session import CELL, Session
+from fwbench.processes.process import Spec
+
+_NEED_TERMINAL = {
+    "--pdb": "usepdb",
+    "--trace": "trace",
+    "--setup-only": "setuponly",
+    "--setup-plan": "setupplan",
+}
+
+
+class IsolatedRunner:
+    """The hooks that take cases from pytest and give it their reports."""
+
+    def __init__(self, config: pytest.Config, session: Session) -> None:
+        self.config = config
+        self.session = session
+        self.workers: Workers | None = None
+        self.following: dict[str, str | None] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse what needs the terminal that a worker has not.
+
+        Raises:
+            UsageError: it was asked for.
+        """
+        if not any(CELL in item.stash for item in items):
+            return
+        for flag, given in _NEED_TERMINAL.items():
+            if self.config.getoption(given):
+                raise pytest.UsageError(
+                    f"{flag} needs the frameworks in this process, where the terminal is: "
+                    "add --fw-isolation=none"
+                )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Know in which order the cases come."""
+        self.follow(cases_of(session))
+
+    def follow(self, cases: Sequence[pytest.Item]) -> None:
+        """Know which case each worker gets next: it decides which of its fixtures stay."""
+        latest: dict[Spec, str] = {}
+        for item in reversed(cases):
+            worker = self._worker_of(item)
+            self.following[item.nodeid] = latest.get(worker)
+            latest[worker] = item.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Run a case in its framework's worker."""
+        if not _is_for_worker(item):
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self.reports(item):
+            self.keep(report)
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def keep(self, report: pytest.TestReport) -> None:
+        """Give pytest-benchmark the record that a report has brought."""
+        measured = getattr(report, "fwbench", None)
+        if measured is not None:
+            benchmark_session(self.config).benchmarks.append(host.restore(measured))
+
+    def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
+        """The reports of a case, as they come."""
+        return self.run(item)
+
+    def run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+        """Run a case in its worker and give its reports as they come."""
+        if self.workers is None:
+            self.workers = Workers(
+                partial(self._worker_session, item.session),
+                self.session.options.threads,
+                inherit_output=self.config.option.capture == "no",
+            )
+        when = "call"
+        try:
+            for kind, values in self.workers.run(
+                self._worker_of(item),
+                item.nodeid,
+                self.following[item.nodeid],
+                self.session.options.timeout_s,
+            ):
+                if kind == "stopped":
+                    pytest.exit(values)
+                if kind == "epoch":
+                    item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
+                    continue
+                if kind == "warning":
+                    self._warn(values)
+                    continue
+                report = self._received(values)
+                # What dies after the call has passed is an error of the teardown.
+                when = "call" if report.when == "setup" else "teardown"
+                yield report
+        except FwbenchError as error:
+            yield pytest.TestReport(
+                nodeid=item.nodeid,
+                location=item.location,
+                keywords=dict.fromkeys(item.keywords, 1),
+                outcome="failed",
+                longrepr=str(error),
+                when=when,  # type: ignore[arg-type]
+            )
+
+    def _worker_session(self, session: pytest.Session, worker: Spec) -> dict[str, Any]:
+        files = {
+            str(item.path): None for item in cases_of(session) if self._worker_of(item) == worker
+        }
+        manifest = self.session.manifests[worker.framework]
+        return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
+
+    def _worker_of(self, item: pytest.Item) -> Spec:
+        """Which worker an item is for: toggles of a process need one of their own."""
+        cell = item.stash[CELL]
+        return Spec(
+            cell.framework,
+            tuple(cell.environment.items()),
+            self.session.interpreter_of(cell.framework),
+        )
+
+    def _received(self, values: dict[str, Any]) -> pytest.TestReport:
+        if isinstance(values["longrepr"], list):
+            values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
+        return self.config.hook.pytest_report_from_serializable(config=self.config, data=values)
+
+    def _warn(self, values: dict[str, Any]) -> None:
+        """Hand on a worker's warning as if it had been raised here."""
+        module, name = values["category"]
+        try:
+            category = getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            category = UserWarning  # a framework's own; its module is not imported here
+        message = warnings.WarningMessage(
+            category(values["message"]), category, values["filename"], values["lineno"]
+        )
+        self.config.hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": message,
+                "when": "runtest",
+                "nodeid": values["nodeid"],
+                "location": values["location"],
+            }
+        )
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Leave no process behind."""
+        if self.workers is not None:
+            self.workers.kill()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let the workers tear down what they have set up."""
+        if self.workers is not None:
+            self.workers.stop()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """End what is left, however the session ended."""
+        if self.workers is not None:
+            self.workers.kill()
+
+
+def cases_of(session: pytest.Session) -> list[pytest.Item]:
+    """The items that workers run."""
+    return [item for item in session.items if _is_for_worker(item)]
+
+
+def _is_for_worker(item: pytest.Item) -> bool:
+    """Whether an item is a case, and not one that would only be skipped."""
+    return CELL in item.stash and item.get_closest_marker("skip") is None

@@ -1,0 +1,106 @@
+"""Runs every case in several launches, and hands pytest what they add up to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from fwbench.plugin.isolated import IsolatedRunner, cases_of
+from fwbench.plugin.session import Session
+from fwbench.records import launches
+from fwbench.records.launches import Plan
+
+
+class LaunchedRunner(IsolatedRunner):
+    """The hooks that measure all launches first, and then give pytest one report for each case."""
+
+    def __init__(self, config: pytest.Config, session: Session, plan: Plan) -> None:
+        super().__init__(config, session)
+        self.plan = plan
+        self.launched: dict[str, _Launched] = defaultdict(_Launched)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Measure, before pytest goes from item to item."""
+        going_on = self.config.option.continue_on_collection_errors
+        if self.config.option.collectonly or (session.testsfailed and not going_on):
+            return
+        for launch in range(self.plan.launches):
+            cases = [item for item in cases_of(session) if not self.launched[item.nodeid].failed]
+            if cases and not self._enough_failed():
+                self._launch(launch, self.plan.order(launch, cases))
+
+    def _launch(self, launch: int, cases: list[pytest.Item]) -> None:
+        """Measure every case once, in workers that have measured nothing before."""
+        hook = self.config.hook
+        hook.pytest_fwbench_launch(launch=launch, launches=self.plan.launches, cases=len(cases))
+        self.follow(cases)
+        for item in cases:
+            entry = self.launched[item.nodeid].add(launch, list(self.run(item)))
+            hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
+            if self._enough_failed():
+                break
+        if self.workers is not None:
+            self.workers.stop()
+
+    def _enough_failed(self) -> bool:
+        at_most = self.config.option.maxfail
+        return bool(at_most) and at_most <= sum(done.failed for done in self.launched.values())
+
+    def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
+        """What the launches brought; nothing of a case that failures elsewhere kept from them."""
+        done = self.launched.pop(item.nodeid, None)
+        return () if done is None else done.finished()
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Keep what has been measured so far."""
+        super().pytest_keyboard_interrupt()
+        for done in self.launched.values():
+            for report in done.finished():
+                self.keep(report)
+        self.launched.clear()
+
+
+class _Launched:
+    """What the launches of one case have brought so far.
+
+    Attributes:
+        failed: whether one of them failed; it was the last one then.
+    """
+
+    def __init__(self) -> None:
+        self.failed = False
+        self._reports: list[pytest.TestReport] = []
+        self._records: list[dict[str, Any]] = []
+        self._durations_s: dict[str, float] = defaultdict(float)
+
+    def add(self, launch: int, reports: list[pytest.TestReport]) -> dict[str, Any] | None:
+        """Add a launch.
+
+        Returns:
+            Its entry; None if nothing was measured.
+        """
+        self._reports = reports
+        self.failed = any(report.failed for report in reports)
+        entry = None
+        for report in reports:
+            self._durations_s[report.when] += report.duration
+            if report.failed:
+                report.sections.append(("fwbench", f"this was launch {launch + 1}"))
+            measured = getattr(report, "fwbench", None)
+            if measured is not None:
+                entry = launches.mark(measured["entry"], launch)
+                self._records.append(measured)
+        return entry
+
+    def finished(self) -> list[pytest.TestReport]:
+        """The reports of the case: of the last launch, with the record of all."""
+        for report in self._reports:
+            report.duration = self._durations_s[report.when]
+            if getattr(report, "fwbench", None) is not None:
+                merged = launches.merge([record["entry"] for record in self._records])
+                report.fwbench = {**self._records[-1], "entry": merged}  # type: ignore[attr-defined]
+        return self._reports

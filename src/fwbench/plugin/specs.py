@@ -1,0 +1,42 @@
+"""The hooks that fwbench adds to pytest's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+
+@pytest.hookspec
+def pytest_fwbench_launch(launch: int, launches: int, cases: int) -> None:
+    """A launch begins; only with ``--fw-launches``.
+
+    Args:
+        launch: counted from 0.
+        launches: how many there will be.
+        cases: how many cases it will measure.
+    """
+
+
+@pytest.hookspec
+def pytest_fwbench_launched(nodeid: str, entry: Mapping[str, Any] | None) -> None:
+    """A case has been measured in a launch; its report follows when all launches are over.
+
+    Args:
+        nodeid: of the case.
+        entry: pytest-benchmark's, of this launch alone; None if it failed or was skipped.
+    """
+
+
+@pytest.hookspec
+def pytest_fwbench_epoch(nodeid: str, epoch: Mapping[str, Any]) -> None:
+    """A training loop has finished an epoch.
+
+    Called in the user's process, wherever the case runs, while it runs.
+
+    Args:
+        nodeid: of the case.
+        epoch: the fields of :class:`fwbench.cases.epochs.Epoch`, and ``epochs`` and
+            ``repetitions`` of the schedule and ``rate`` and ``unit`` (examples or tokens a second).
+    """

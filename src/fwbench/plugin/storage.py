@@ -1,0 +1,238 @@
+"""Keeps records safe: the journal while a session runs, whole files when it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Generator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import machine
+from fwbench.ceilings import ceilings
+from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.errors import StorageError
+from fwbench.grid import Cell
+from fwbench.jsontext import dumps
+from fwbench.plugin import host
+from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.records import entry as record
+from fwbench.records import files
+from fwbench.records.journal import Journal, journal_folder
+from fwbench.report import loops
+from fwbench.version import __version__
+
+
+class Store:
+    """The hooks through which records reach the disk.
+
+    Attributes:
+        gate: what the gate says of this session, to be stored with it.
+    """
+
+    def __init__(self, config: pytest.Config, session: Session, unmeasured: Unmeasured) -> None:
+        self.config = config
+        self.session = session
+        self.unmeasured = unmeasured
+        self.tests: pytest.Session | None = None
+        self.gate: dict[str, Any] | None = None
+        self.benchmarks = benchmark_session(config)
+        self.journal: Journal | None = None
+        self.problems: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Find out before the first measurement whether its record can be kept, and compared.
+
+        Raises:
+            UsageError: the file of ``--benchmark-json`` cannot be written, or what is to be
+                compared was measured on generated data and this on real, or the other way round.
+        """
+        self.tests = session  # to be asked in the end whether tests failed
+        cases = any(CELL in item.stash for item in items)
+        if not cases or self.config.option.collectonly or self.session.verify_only:
+            return
+        self._refuse_other_data([item.stash[CELL] for item in items if CELL in item.stash])
+        if self.benchmarks.json:
+            try:
+                files.check_writable(Path(self.benchmarks.json))
+            except StorageError as error:
+                raise pytest.UsageError(f"--benchmark-json: {error}") from None
+        # Asking what the CPU is takes a second, and pytest-benchmark asks each time anew.
+        self.benchmarks.get_machine_info = functools.cache(self.benchmarks.get_machine_info)
+        # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
+        # one, too.
+        self.benchmarks.save_json = self._save_json
+        self.benchmarks.storage.save = partial(self._save, self.benchmarks.storage.save)
+
+    def _refuse_other_data(self, cells: list[Cell]) -> None:
+        trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
+        for path, entries in self.benchmarks.compared_mapping.items():
+            for entry in entries.values():
+                data = entry.get("extra_info", {}).get("fwbench", {}).get("data")
+                cell = trained.get(_same(entry["params"])) if data else None
+                if cell is not None and cell.data and cell.data.source != data["source"]:
+                    raise pytest.UsageError(
+                        f"--benchmark-compare: {Path(path).name} has {entry['param']} on "
+                        f"{data['source']} data, here it would be {cell.data.source} "
+                        f"{cell.data.name}: their times do not compare. Give both the same data "
+                        "(--fw-data), or leave these cases out (-k)"
+                    )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Append the record that a report brought to the journal."""
+        measured = getattr(report, "fwbench", None)
+        # The launches of a case have come one by one.
+        if measured is not None and self.session.plan is None:
+            self._append(measured["entry"])
+
+    def pytest_fwbench_launched(self, entry: Mapping[str, Any] | None) -> None:
+        """Append the record of a launch."""
+        if entry is not None:
+            self._append(entry)
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self.problems:
+            return
+        try:
+            if self.journal is None:
+                self.journal = self._begin_journal()
+            self.journal.append(entry)
+        except StorageError as error:
+            self.problems.append(
+                f"{error}; should this session crash, records are lost from here on"
+            )
+
+    def _begin_journal(self) -> Journal:
+        now = datetime.now(UTC)
+        journal = Journal(
+            journal_folder(self.config.rootpath),
+            f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
+        )
+        hook = self.config.hook
+        commit_info = hook.pytest_benchmark_generate_commit_info(config=self.config)
+        hook.pytest_benchmark_update_commit_info(config=self.config, commit_info=commit_info)
+        journal.append(
+            {
+                "fwbench_journal": record.SCHEMA,
+                "machine_info": self.benchmarks.get_machine_info(),
+                "commit_info": commit_info,
+                "datetime": now.isoformat(),
+                "version": host.version,
+                "fwbench": self.surroundings(),
+            }
+        )
+        return journal
+
+    def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
+        """Add what was measured, on what, and what could not be."""
+        ceilings.annotate(output_json["benchmarks"], self._ceilings)
+        output_json["fwbench"] = {
+            **self.surroundings(),
+            "outcome": self._outcome(),
+            "gate": self.gate,
+            "loss_curves": loops.loss_curves(output_json["benchmarks"]),
+            "break_even": loops.break_even(output_json["benchmarks"]),
+        }
+
+    def surroundings(self) -> dict[str, Any]:
+        """What is known of the session beside its records."""
+        options, plan = self.session.options, self.session.plan
+        return {
+            "version": __version__,
+            "schema": record.SCHEMA,
+            "machine": self._machine,
+            "ceilings": ceilings.to_json(self._ceilings),
+            "threads": options.threads,
+            "isolation": options.isolation,
+            "arguments": [str(one) for one in self.config.invocation_params.args],
+            "launches": None if plan is None else dataclasses.asdict(plan),
+            "frameworks": {n: m.to_json() for n, m in self.session.manifests.items()},
+            "absent": {name: str(why) for name, why in self.session.absent.items()},
+            "missing": self.unmeasured.to_json(),
+        }
+
+    def _outcome(self) -> dict[str, Any] | None:
+        """Whether the session ended well. What a crash leaves in the journal says nothing of it."""
+        if self.tests is None:
+            return None
+        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        return {
+            "failed": self.tests.testsfailed,
+            "interrupted": self.tests.exitstatus not in ended,
+        }
+
+    @functools.cached_property
+    def _machine(self) -> dict[str, Any]:
+        models = {manifest.devices[0].model for manifest in self.session.manifests.values()}
+        return machine.machine(models.pop() if models else machine.cpu_model())
+
+    @functools.cached_property
+    def _ceilings(self) -> dict[str, Ceiling]:
+        """What ``fwbench doctor --peaks`` has found here."""
+        threads = self.session.options.threads
+        return Ceilings(self.config.rootpath, self._machine, threads).load()
+
+    def _save_json(self, output_json: dict[str, Any]) -> None:
+        path = Path(self.benchmarks.json)
+        try:
+            files.write_atomically(path, dumps(output_json, indent=4))
+        except StorageError as error:
+            self._failed("--benchmark-json", error)
+        else:
+            logger = self.benchmarks.logger
+            logger.info(f"Wrote benchmark data in: {path}", purple=True)  # noqa: G004
+
+    def _save(self, save: Any, output_json: dict[str, Any], name: str) -> None:
+        storage = self.benchmarks.storage
+        before = {*storage.query()}
+        try:
+            save(output_json, name)
+        except OSError as error:
+            for unfinished in {*storage.query()} - before:
+                unfinished.unlink(missing_ok=True)
+            problem = StorageError(f"cannot write under {storage}: {error.strerror}")
+            self._failed("--benchmark-save", problem)
+
+    def _failed(self, option: str, error: StorageError) -> None:
+        hint = "earlier files are as they were"
+        if self.journal is not None:
+            hint += f"; the records are in {self.journal.path}: fwbench recover writes them out"
+        self.problems.append(f"{option}: {error}; {hint}")
+
+    @pytest.hookimpl(trylast=True)  # after pytest-benchmark has saved
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Do not let a session end well whose records could not be saved."""
+        if any(problem.startswith("--") for problem in self.problems):
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Say at the end what could not be kept."""
+        try:
+            yield
+        finally:
+            for problem in self.problems:
+                terminalreporter.line(f"fwbench: {problem}", red=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Close the journal."""
+        if self.journal is not None:
+            self.journal.close()
+
+
+def _same(params: dict[str, Any] | None) -> frozenset[tuple[str, Any]]:
+    """What two records of the same case have in common."""
+    return frozenset((params or {}).items())

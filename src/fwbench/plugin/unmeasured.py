@@ -1,0 +1,58 @@
+"""Remembers which benchmarks were not measured, and why: nothing goes missing in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from fwbench.plugin.session import CELL
+
+
+class Unmeasured:
+    """The hooks that see benchmarks go.
+
+    Attributes:
+        why: the reason, by node id.
+    """
+
+    def __init__(self) -> None:
+        self.why: dict[str, str] = {}
+        self._frameworks: dict[str, str] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
+        """Know what framework a case that is left is of."""
+        self._know(items)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """By ``-k``, ``-m``, ``--deselect`` or a plugin."""
+        self._know(items)
+        for item in items:
+            if "benchmark" in getattr(item, "fixturenames", ()):
+                self.why[item.nodeid] = "deselected"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Skipped, or failed."""
+        if report.nodeid not in self._frameworks or report.passed:
+            return
+        if report.skipped and type(report.longrepr) is tuple:
+            reason = report.longrepr[2].removeprefix("Skipped: ")
+            self.why[report.nodeid] = f"skipped: {reason}"
+        else:
+            self.why[report.nodeid] = f"{report.when} failed" if report.failed else "skipped"
+
+    def to_json(self) -> list[dict[str, str]]:
+        """For the run."""
+        return [
+            {"nodeid": nodeid, "framework": self._frameworks.get(nodeid, ""), "why": why}
+            for nodeid, why in self.why.items()
+        ]
+
+    def _know(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            cell = item.stash.get(CELL, None)
+            if cell is not None:
+                self._frameworks[item.nodeid] = cell.framework
+            elif "benchmark" in getattr(item, "fixturenames", ()):
+                self._frameworks[item.nodeid] = ""

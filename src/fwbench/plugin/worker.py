@@ -1,0 +1,192 @@
+"""The worker: one framework in a process of its own, as a pytest session without a terminal.
+
+It loads its framework, then runs the node ids that it is sent and returns serialised reports, as
+pytest-xdist's workers do. It does not pose as one (``config.workerinput``): plugins would look for
+what their own half in xdist's controller has sent them.
+
+Messages have a kind and values:
+
+====================================  ============================================================
+from the worker                       meaning
+====================================  ============================================================
+``("loaded", version)``               the framework is imported, by that version of fwbench
+``("unavailable", why, what, bool)``  it cannot be: reason, remedy, whether a package is missing
+``("manifest", values)``              answer to ``describe``
+``("report", values)``                a test report, serialised
+``("epoch", values)``                 a training loop has finished an epoch
+``("warning", values)``               a warning that a test caused
+``("stopped", reason)``               a test asked the whole session to stop
+``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
+====================================  ============================================================
+
+====================================  ============================================================
+from the parent                       meaning
+====================================  ============================================================
+``("describe",)``                     tell what the framework is and has
+``("session", session)``              begin a pytest session; see :mod:`~fwbench.plugin.handover`
+``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
+====================================  ============================================================
+
+A closed connection ends the worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.config import Config
+
+from fwbench.errors import FrameworkMissing, FrameworkUnavailable
+from fwbench.frameworks.registry import load
+from fwbench.manifest import Manifest
+from fwbench.names import framework_of
+from fwbench.plugin import handover
+from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.session import OWN_MANIFEST
+from fwbench.processes.channel import Channel
+from fwbench.version import __version__
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Entry point; arguments of the process: connection's descriptor, framework, threads."""
+    descriptor, framework, threads = sys.argv[1:]
+    _end_with_parent()
+    faulthandler.enable()
+    # The parent asks for a traceback before it ends a case that hangs.
+    faulthandler.register(signal.SIGUSR1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        _serve(Channel(Connection(int(descriptor))), framework, int(threads))
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the parent dies without closing anything."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The kernel's out-of-memory killer takes a worker before it takes the session.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def _serve(channel: Channel, name: str, threads: int) -> None:
+    try:
+        framework = load(framework_of(name), threads)
+    except FrameworkUnavailable as error:
+        missing = isinstance(error, FrameworkMissing)
+        channel.send("unavailable", error.reason, error.remedy, missing)
+        return
+    channel.send("loaded", __version__)
+    kind, *values = channel.receive()
+    if kind == "describe":
+        from fwbench.machine import cpu_model
+
+        channel.send("manifest", framework.manifest(cpu_model()).to_json())
+    else:
+        _run_session(channel, values[0])
+
+
+def _run_session(channel: Channel, session: dict[str, Any]) -> None:
+    path = session["path"]
+    sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
+    config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
+    config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
+    config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
+    config.hook.pytest_cmdline_main(config=config)
+
+
+#: The plugins of pytest that write its cache of failed tests and the like.
+_CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
+
+
+class Worker:
+    """The hooks that make a pytest session run what it is sent."""
+
+    def __init__(self, channel: Channel, config: pytest.Config) -> None:
+        self.channel = channel
+        self.config = config
+        self.items: dict[str, pytest.Item] = {}
+        self.uncollected: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self) -> None:
+        """Leave the cache of failed tests to the parent, which knows all of them."""
+        for name in _CACHE_WRITERS:
+            self.config.pluginmanager.unregister(name=name)
+
+    @pytest.hookimpl
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Pass on ``pytest.exit`` and a KeyboardInterrupt that a test raised."""
+        self.channel.send("stopped", str(excinfo.value) or excinfo.typename)
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep why a file could not be collected here."""
+        if report.failed:
+            self.uncollected.append(str(report.longrepr))
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Know the items by their node ids."""
+        self.items = {item.nodeid: item for item in session.items}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool:
+        """Run what the parent sends until it hangs up."""
+        for nodeid, following in self._requests():
+            item = self.items.get(nodeid)
+            problem = None
+            if item is None:
+                unknown = f"{nodeid} was not collected in the worker"
+                advice = "the id of a case must be the same in every process"
+                problem = "\n".join([f"{unknown}; {advice}", *self.uncollected])
+            else:
+                nextitem = self.items.get(following or "")
+                self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            sys.stdout.flush()
+            self.channel.send("done", problem)
+        return True
+
+    def _requests(self) -> Iterator[tuple[str, str | None]]:
+        with suppress(EOFError):
+            while True:
+                _, nodeid, following = self.channel.receive()
+                yield nodeid, following
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Send a report."""
+        values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
+        self.channel.send("report", values)
+        if report.when == "teardown":
+            benchmark_session(self.config).benchmarks.clear()  # the parent has the records
+
+    @pytest.hookimpl
+    def pytest_warning_recorded(
+        self, warning_message: Any, when: str, nodeid: str, location: Any
+    ) -> None:
+        """Send a warning of a test; those of the collection the parent has seen itself."""
+        if when != "runtest":
+            return
+        category = warning_message.category
+        self.channel.send(
+            "warning",
+            {
+                "message": str(warning_message.message),
+                "category": (category.__module__, category.__qualname__),
+                "filename": warning_message.filename,
+                "lineno": warning_message.lineno,
+                "nodeid": nodeid,
+                "location": location,
+            },
+        )

@@ -1,0 +1,1 @@
+"""Every process that fwbench starts: workers of frameworks, and pytest sessions."""

@@ -1,0 +1,49 @@
+"""Messages between the parent and a worker: JSON, so that no value on one side breaks the other.
+
+What JSON has not is replaced as pytest-benchmark replaces it in its files; tuples arrive as lists.
+"""
+
+from __future__ import annotations
+
+import json
+from multiprocessing.connection import Connection
+from typing import Any
+
+from fwbench.jsontext import dumps
+
+
+class Channel:
+    """One end of a connection.
+
+    Args:
+        connection: to the other process.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message.
+
+        Raises:
+            OSError: nobody is there to receive it.
+        """
+        self._connection.send_bytes(dumps([kind, *values]).encode())
+
+    def receive(self) -> list[Any]:
+        """Wait for a message: its kind and its values.
+
+        Raises:
+            EOFError: the other side has closed the connection.
+            OSError: the connection is broken.
+        """
+        message: list[Any] = json.loads(self._connection.recv_bytes())
+        return message
+
+    def readable(self, timeout_s: float = 0.0) -> bool:
+        """Whether a message, or the end, is there within ``timeout_s``."""
+        return self._connection.poll(timeout_s)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()

@@ -1,0 +1,230 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+from typing import Any, NamedTuple
+
+from fwbench.errors import (
+    FrameworkBroken,
+    FrameworkMissing,
+    FrameworkUnavailable,
+    WorkerDied,
+)
+from fwbench.machine import thread_variables
+from fwbench.processes.channel import Channel
+from fwbench.version import __version__
+
+#: How long a framework may take to be imported.
+START_TIMEOUT_S = 300.0
+
+
+#: How long a worker may take to tear down its fixtures when it is told to stop.
+_STOP_TIMEOUT_S = 10.0
+
+
+#: How often a silent worker is looked at.
+_LOOK_EVERY_S = 0.2
+
+
+#: How long a worker gets to write its traceback before it is ended.
+_TRACEBACK_S = 0.5
+
+
+_TAIL_BYTES = 64 * 1024
+
+
+_TAIL_LINES = 30
+
+
+#: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
+_HARNESS_FRAME = re.compile(
+    r"""\s*File\ "
+        (.*[/\\](_pytest|pluggy|pytest_benchmark|fwbench[/\\](plugin|processes))[/\\]|<string>)
+    |Extension\ modules:""",
+    re.VERBOSE,
+)
+
+
+class Spec(NamedTuple):
+    """Which worker: there is one for each.
+
+    Attributes:
+        framework: what it loads.
+        environment: environment variables, and their values, that are set before it does.
+        interpreter: what runs it.
+    """
+
+    framework: str
+    environment: tuple[tuple[str, str], ...] = ()
+    interpreter: str = sys.executable
+
+
+class WorkerProcess:
+    """One worker process.
+
+    Args:
+        spec: what it is to load, and with which environment.
+        threads: the threads that it is to compute with, set before the import.
+        inherit_output: whether it writes to the session's own output, as with ``-s``.
+    """
+
+    def __init__(self, spec: Spec, threads: int, *, inherit_output: bool = False) -> None:
+        self.framework = spec.framework
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+        self._mark = 0
+        ours, theirs = Pipe()
+        self._channel = Channel(ours)
+        self._process = subprocess.Popen(
+            [
+                # -P: a torch.py in the current folder is not PyTorch.
+                *(
+                    spec.interpreter,
+                    "-P",
+                    "-c",
+                    "from fwbench.plugin.worker import main; main()",
+                ),
+                *(str(theirs.fileno()), spec.framework, str(threads)),
+            ],
+            env={**os.environ, **thread_variables(threads), **dict(spec.environment)},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=None if inherit_output else self._log,
+            stderr=self._log,
+            # Ctrl-C reaches the parent alone, which then ends the whole group.
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message.
+
+        Raises:
+            WorkerDied: there is nobody to receive it.
+        """
+        try:
+            self._channel.send(kind, *values)
+        except OSError:
+            raise self._died() from None
+
+    def receive(self, deadline: float, overdue: str) -> list[Any]:
+        """Wait for a message.
+
+        Args:
+            deadline: until when, in the time of ``time.monotonic``; the worker is ended then.
+            overdue: what it did not do, for the message.
+
+        Raises:
+            WorkerDied: the worker ended, or said nothing in time.
+        """
+        while not self._readable(deadline):
+            if self._process.poll() is not None and not self._channel.readable():
+                raise self._died()
+            if time.monotonic() >= deadline:
+                self._ask_for_traceback()
+                raise self._ended(f"{overdue} and was ended")
+        try:
+            return self._channel.receive()
+        except (EOFError, OSError):
+            raise self._died() from None
+
+    def _readable(self, deadline: float) -> bool:
+        return self._channel.readable(min(_LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+
+    def load(self) -> None:
+        """Wait until the framework is imported.
+
+        Raises:
+            FrameworkUnavailable: it cannot be, or the environment that it is in has another
+                fwbench, which would measure otherwise.
+            WorkerDied: the worker died of it.
+        """
+        kind, *arguments = self.receive(
+            time.monotonic() + START_TIMEOUT_S,
+            f"did not import it within {START_TIMEOUT_S:g} s",
+        )
+        if kind == "unavailable":
+            *why, missing = arguments
+            raise (FrameworkMissing if missing else FrameworkUnavailable)(*why)
+        if arguments != [__version__]:
+            raise FrameworkBroken(
+                f"its environment has fwbench {' '.join(arguments)}, and this is {__version__}",
+                "make it anew: fwbench env remove, then fwbench env add",
+            )
+
+    def mark(self) -> None:
+        """Begin a new case: the tail of the output begins here."""
+        self._mark = os.fstat(self._log.fileno()).st_size
+
+    def tail(self) -> str:
+        """The last lines that the worker wrote since the mark, ready to append to a message."""
+        # Not by seeking: the worker writes at the offset that it shares with this file.
+        descriptor = self._log.fileno()
+        end = os.fstat(descriptor).st_size
+        start = max(self._mark, end - _TAIL_BYTES)
+        written = os.pread(descriptor, end - start, start)
+        lines = [
+            line
+            for line in written.decode(errors="replace").rstrip().splitlines()
+            if not _HARNESS_FRAME.match(line)
+        ]
+        if not lines:
+            return "; it wrote nothing to its standard error"
+        return "; the end of what it wrote:\n" + "\n".join(lines[-_TAIL_LINES:])
+
+    def stop(self) -> None:
+        """Let the worker tear down what it has set up, and end it."""
+        self._channel.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_TIMEOUT_S)
+        finally:
+            self.kill()
+
+    def is_alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the worker and whatever it has started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._channel.close()
+        self._log.close()
+
+    def _ask_for_traceback(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_TRACEBACK_S)
+
+    def _died(self) -> WorkerDied:
+        # The connection closes a moment before the process has ended.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        return self._ended(_ending(self._process.poll()))
+
+    def _ended(self, how: str) -> WorkerDied:
+        problem = WorkerDied(f"the worker of {self.framework} {how}{self.tail()}")
+        self.kill()
+        return problem
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "closed its connection"
+    if status >= 0:
+        return f"ended with exit status {status}"
+    name = signal.Signals(-status).name
+    if name == "SIGKILL":
+        return "was killed by SIGKILL (often the kernel's, for lack of memory)"
+    return f"was ended by {name}"

@@ -1,0 +1,50 @@
+"""The folder ``.fwbench`` of a project: what is of this machine, and of no version control."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def own_folder(root: Path, name: str) -> Path:
+    """Where one kind of things lies.
+
+    Args:
+        root: of the project.
+        name: of the kind.
+    """
+    return root / ".fwbench" / name
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make such a folder; it may be there.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+#: Files by which a project's root is known, as pytest knows it.
+_ROOT_FILES = ("pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def project_root(start: Path) -> Path:
+    """The project around a folder: the nearest one that has files by which pytest knows a root."""
+    start = start.absolute()
+    for folder in (start, *start.parents):
+        if any(_is_of_root(folder / name) for name in _ROOT_FILES):
+            return folder
+    return start
+
+
+def _is_of_root(file: Path) -> bool:
+    """Whether a file marks a root; those of other tools do if they speak of pytest."""
+    if not file.is_file():
+        return False
+    if file.name not in ("tox.ini", "setup.cfg"):
+        return True
+    with suppress(OSError, UnicodeDecodeError):
+        return "pytest]" in file.read_text(encoding="utf-8")
+    return False

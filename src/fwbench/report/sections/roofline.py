@@ -1,0 +1,130 @@
+"""Achieved rates under what the machine can do at most (the roofline)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fwbench.report import charts
+from fwbench.report.charts import Chart, Point
+from fwbench.report.model import Record, Run
+from fwbench.report.sections.table import Cell, Part, Row, billions, grouped, keys, line, share
+from fwbench.report.units import four_digits
+
+_COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of attainable")
+
+#: By line, workload and direction: the record that came nearest to what is attainable.
+Best = dict[tuple[str, str, str], Record]
+
+_NOTE = (
+    "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
+    "of data moved by copies (fwbench doctor --peaks). Each operation is shown where it came "
+    "nearest to it. More than 100 % is right where a cache holds the data, or where a compiler "
+    "leaves out work that is declared."
+)
+
+
+def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
+    """One for each device and dtype of a run for which ceilings are known."""
+    return [
+        part
+        for run in runs
+        for (title, records) in grouped(
+            (one for one in run.records if one.attainable_share),
+            "device_name",
+            "dtype",
+        ).items()
+        for part in _part(title, records, run, names)
+    ]
+
+
+def _part(title: str, records: Sequence[Record], run: Run, names: Sequence[str]) -> list[Part]:
+    first = records[0]
+    ceiling = run.ceilings.get(first.device_name)
+    if ceiling is None or not ceiling.bytes_per_s:
+        return []
+    best: Best = {}
+    for record in sorted(records, key=lambda one: float(one.attainable_share)):
+        best[line(record, names), record.workload, record.direction] = record
+    compute = ceiling.flops_per_s.get(first.dtype)
+    told = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
+    note = _NOTE.format(compute=told, copied=f"{four_digits(ceiling.bytes_per_s / 1e9)} GB/s")
+    suffix = f" ({names[run.number]})" if len(names) > 1 else ""
+    title = f"roofline {title}{suffix}"
+    drawn = []
+    if compute and any(record.flops and record.bytes for record in best.values()):
+        drawn.append(_roof(title, best, ceiling.bytes_per_s, compute))
+    if any(record.bytes for record in best.values()):
+        drawn.append(_moved(f"{title}: bytes a second", best, ceiling.bytes_per_s))
+    rows = [_row(name, record) for (name, _, _), record in best.items()]
+    return [Part(title, _COLUMNS, rows, drawn, [note])]
+
+
+def _row(name: str, record: Record) -> Row:
+    intensity = record.flops / record.bytes if record.bytes else None
+    return Row(
+        [
+            Cell(name),
+            Cell(f"{record.workload} {record.direction}"),
+            Cell(f"{record.size:,}", record.size),
+            Cell("" if intensity is None else f"{intensity:.3g}", intensity),
+            billions(record.flops, record.median_s),
+            billions(record.bytes, record.median_s),
+            share(record.attainable_share),
+        ],
+        keys(record),
+    )
+
+
+def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
+    """Rate over intensity; work without floating-point operations has neither."""
+    series = _series(best, lambda one: one.flops, lambda one: one.flops / one.bytes)
+    places = [point.x for points in series.values() for point in points]
+    ridge = compute / bytes_per_s
+    ends = (min(*places, ridge), ridge, max(*places, ridge))
+    return charts.lines(
+        title,
+        series,
+        "floating-point operations for each byte moved",
+        "operations a second",
+        lambda rate: f"{four_digits(rate / 1e9)} GFLOP/s",
+        "{:.3g}".format,
+        {"attainable": [(x, min(compute, x * bytes_per_s)) for x in ends]},
+        joined=False,
+    )
+
+
+def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
+    """Bytes a second over the bytes of a call."""
+    series = _series(best, lambda one: one.bytes, lambda one: one.bytes)
+    places = [point.x for points in series.values() for point in points]
+    return charts.lines(
+        title,
+        series,
+        "bytes moved by a call",
+        "bytes a second",
+        lambda rate: f"{four_digits(rate / 1e9)} GB/s",
+        _size,
+        {"the best copy": [(min(places), bytes_per_s), (max(places), bytes_per_s)]},
+        joined=False,
+    )
+
+
+def _series(
+    best: Best, work: Callable[[Record], float], place: Callable[[Record], float]
+) -> dict[str, list[Point]]:
+    """The rate of the work of each record that has some, by the names of its line."""
+    series: dict[str, list[Point]] = {}
+    for (name, workload, direction), record in best.items():
+        if work(record) and record.bytes:
+            low_s, high_s = record.quartiles_s
+            rate, low, high = (work(record) / one for one in (record.median_s, high_s, low_s))
+            label = f"{workload} {direction} {record.size:,}"
+            series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
+    return series
+
+
+def _size(moved_bytes: float) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if moved_bytes >= factor:
+            return f"{moved_bytes / factor:.3g} {unit}"
+    return f"{moved_bytes:.0f} B"

@@ -1,0 +1,1 @@
+"""Published reports, and fwbench's runs set against them."""

@@ -1,0 +1,1 @@
+"""The models that are trained: layers, networks, and the losses they must have."""

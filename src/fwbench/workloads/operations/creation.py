@@ -1,0 +1,60 @@
+"""From host data to an array on the device: from a NumPy array, from a Python list.
+
+Creation means a copy: the verification changes the source afterwards, and the array must not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Sizes
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Cost
+
+#: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
+_LIST_FLOAT_BYTES = 32
+
+
+def _vector(size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+    return (rng.standard_normal(size),)
+
+
+def _unchanged(x: NDArray[Any]) -> NDArray[Any]:
+    return x
+
+
+#: From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
+#: NumPy has not): a copy, without a conversion.
+from_numpy = Operation(
+    name="from_numpy",
+    inputs=_vector,
+    reference=_unchanged,
+    sizes=Sizes(
+        quick=(1_000, 50_000, 1_000_000),
+        paper=tuple(range(20_000, 95_001, 5_000)),
+        full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+    ),
+    cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+    differentiable=False,
+    compilable=False,
+    source=np.copy,
+)
+
+#: From a Python list of ``size`` floats.
+from_list = Operation(
+    name="from_list",
+    inputs=_vector,
+    reference=_unchanged,
+    sizes=Sizes(
+        quick=(100, 5_000, 50_000),
+        paper=tuple(range(5_000, 55_001, 5_000)),
+        full=(10, 1_000, 100_000, 1_000_000),
+    ),
+    cost=lambda n: Cost(flops=0.0, elements=float(n), other_bytes=float(_LIST_FLOAT_BYTES * n)),
+    differentiable=False,
+    compilable=False,
+    source=np.ndarray.tolist,
+)

@@ -1,0 +1,449 @@
+"""Epochs are trained, timed and told apart: only what trains is in a round, to the digit."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from fwbench.cases import epochs as module
+from fwbench.cases.epochs import Epoch, Epochs, steps_of, whole
+from fwbench.errors import Diverged
+from fwbench.frameworks.learner import Job
+from fwbench.measure import resources
+from fwbench.measure.clock import Clock
+from fwbench.measure.resources import GpuUse
+from fwbench.presets import Schedule
+from fwbench.workloads import mlp, sentiment_lstm
+from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.training import Training, order
+from support.fake_learner import FakeLearner, Trainer, data_set, told
+
+STEP_S = 2.0**-4
+#: Of four steps, where calls return at once.
+EPOCH_S = 4 * STEP_S
+
+
+class Trained:
+    """A training as pytest-benchmark drives it: four batches of four images an epoch.
+
+    Attributes:
+        epochs: the object under test.
+        learner: what it trained.
+        rounds_s: what pytest-benchmark would have measured.
+        told: the epochs and the numbers of steps that were told of.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        framework: Trainer | None = None,
+        data: DataSet | None = None,
+        training: Training = mlp,
+        device: str = "cpu",
+        execution: str = "eager",
+        decay: bool = False,
+        enabled: bool = True,
+    ) -> None:
+        self.framework = framework or Trainer(dispatch_s=0.0)
+        self.schedule = schedule
+        self.enabled = enabled
+        self.rounds_s: list[float] = []
+        self.told: list[tuple[Epoch, int]] = []
+        self.learner: FakeLearner = self.framework.learner(
+            Job(training, device, execution, "float32", batch=4)
+        )
+        self.clock = Clock(self.framework.clock, self.framework.waiter(device))
+        self.epochs = Epochs(
+            self.learner,
+            data or data_set(),
+            schedule,
+            self.clock,
+            2,
+            decay=decay,
+            timed_s=lambda: self.rounds_s,
+            tell=lambda epoch, steps: self.told.append((epoch, steps)),
+        )
+
+    def train(self) -> Trained:
+        """All rounds."""
+        rounds = (self.schedule.epochs - self.schedule.warmup_epochs) * self.schedule.repetitions
+        for _ in range(rounds if self.enabled else 1):
+            self.epochs.prepare()
+            start = self.clock()
+            self.epochs.round()
+            if self.enabled:
+                self.rounds_s.append(self.clock() - start)
+        self.epochs.finish()
+        return self
+
+    def all(self, what: str) -> list[Any]:
+        """One field of every epoch."""
+        return [getattr(epoch, what) for epoch in self.epochs.epochs]
+
+
+def trained(epochs: int = 2, warmup_epochs: int = 1, **more: Any) -> Trained:
+    """A training that is over.
+
+    Args:
+        epochs: of each repetition.
+        warmup_epochs: of those.
+        more: repetitions, steps, and what :class:`Trained` takes.
+    """
+    rest = {name: more.pop(name) for name in ("repetitions", "steps") if name in more}
+    return Trained(Schedule(epochs, warmup_epochs, **rest), **more).train()
+
+
+# Rounds
+
+
+def test_warm_up_epochs_are_kept_beside_the_rounds() -> None:
+    """Slow first epochs are in no round; every epoch is kept, with its place and its seconds."""
+    slow_first = Trainer(dispatch_s=0.0, step_s=lambda step: 1.0 if step < 4 else STEP_S)
+    found = trained(epochs=3, repetitions=2, framework=slow_first)
+    assert found.rounds_s == [EPOCH_S] * 4
+    assert found.all("seconds") == [4.0, EPOCH_S, EPOCH_S] * 2
+    assert found.all("warmup") == [True, False, False] * 2
+    assert [(epoch.repetition, epoch.epoch) for epoch in found.epochs.epochs] == [
+        *((1, 1), (1, 2), (1, 3)),
+        *((2, 1), (2, 2), (2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "warmup_epochs", "repetitions", "rounds"),
+    [(1, 0, 1, 1), (2, 1, 1, 1), (5, 2, 1, 3), (3, 0, 2, 6), (4, 3, 3, 3)],
+)
+def test_rounds_are_the_epochs_that_are_not_warm_up(
+    epochs: int, warmup_epochs: int, repetitions: int, rounds: int
+) -> None:
+    """Of every repetition; and no epoch is trained that is not kept."""
+    found = trained(epochs, warmup_epochs, repetitions=repetitions)
+    assert len(found.rounds_s) == rounds == found.all("warmup").count(False)
+    assert len(found.epochs.epochs) == epochs * repetitions == len(found.learner.of("epoch"))
+
+
+def test_each_epoch_has_the_seconds_of_its_own_round() -> None:
+    """Where all differ, none is taken for another."""
+    slower = Trainer(dispatch_s=0.0, step_s=lambda step: 2.0 ** (step // 4))
+    found = trained(epochs=4, repetitions=2, framework=slower)
+    assert found.rounds_s == [8.0, 16.0, 32.0] * 2
+    assert found.all("seconds") == [4.0, 8.0, 16.0, 32.0] * 2
+
+
+def test_a_round_ends_when_its_last_update_is_done() -> None:
+    """Steps that return early are waited for, in warm-up epochs too."""
+    found = trained(framework=Trainer(dispatch_s=2.0**-10))
+    assert found.all("seconds") == [2.0**-10 + EPOCH_S] * 2
+
+
+def test_nothing_but_training_is_in_a_round() -> None:
+    """Neither validation, nor tests, nor going back to the initial weights, whatever they take."""
+    busy = Trainer(dispatch_s=0.0, logits_s=2.0, reset_s=16.0)
+    found = trained(epochs=5, repetitions=2, framework=busy, data=data_set(validation=[0] * 9))
+    assert found.rounds_s == [EPOCH_S] * 8
+    assert found.all("seconds") == [EPOCH_S] * 10
+    # Three batches of the validation part; one of the test part, which is not counted here.
+    assert found.all("validation_s") == [6.0] * 10
+    assert found.learner.of("logits") == [[4], [4], [1]] * 4 + [[4], [4], [1], [2]] + (
+        [[4], [4], [1]] * 4 + [[4], [4], [1], [2]]
+    )
+
+
+def test_where_nothing_is_timed_the_epoch_is_trained_all_the_same() -> None:
+    """With --benchmark-disable there are no seconds, and shares of none."""
+    found = trained(epochs=1, warmup_epochs=0, enabled=False)
+    (epoch,) = found.epochs.epochs
+    assert (epoch.seconds, epoch.cpu_utilization) == (0.0, 0.0)
+    assert (epoch.train_loss, epoch.test_accuracy) == (1.0, 0.5)
+
+
+def test_an_epoch_for_a_profile_is_not_kept() -> None:
+    """With --benchmark-cprofile pytest-benchmark trains on when all is over, as often as asked."""
+    found = trained(epochs=3, repetitions=2)
+    told, kept = [*found.told], [*found.epochs.epochs]
+    found.epochs.prepare()
+    for _ in range(2):
+        found.epochs.round()
+    found.epochs.finish()
+    assert len(found.learner.of("epoch")) == 6 + 2
+    assert found.epochs.epochs == kept
+    assert found.told == told
+
+
+def test_every_epoch_is_told_of_when_it_is_over() -> None:
+    """As it is kept, with the number of its steps, before the next one begins."""
+    found = Trained(Schedule(3))
+    heard: list[int] = []
+    found.epochs._tell = lambda *_: heard.append(len(found.learner.of("epoch")))
+    found.train()
+    assert heard == [1, 2, 3]
+    found = trained(epochs=3, steps=2)
+    assert found.told == [(epoch, 2) for epoch in found.epochs.epochs]
+
+
+# Repetitions and order
+
+
+def test_every_repetition_begins_at_the_initial_weights() -> None:
+    """And as the framework trains by itself; not between epochs."""
+    found = trained(epochs=3, repetitions=2)
+    assert [event[:2] for event in found.learner.events if event[0] in ("reset", "epoch")] == [
+        *(("reset", False), ("epoch",), ("epoch",), ("epoch",)),
+        *(("reset", False), ("epoch",), ("epoch",), ("epoch",)),
+    ]
+
+
+def test_every_epoch_has_an_order_of_its_own() -> None:
+    """It differs by epoch and by repetition, and is the same whoever trains."""
+    orders = trained(epochs=3, repetitions=2).learner.of("order")
+    assert orders == [order(16, r, e).tolist() for r in range(2) for e in range(3)]
+    assert len({*map(tuple, orders)}) == 6
+    assert trained(epochs=3, repetitions=2).learner.of("order") == orders
+
+
+def test_an_epoch_visits_as_many_examples_as_whole_batches_need() -> None:
+    """With a limit of steps, or a rest that makes no batch, it is the beginning of the order."""
+    limited = trained(steps=2)
+    assert limited.learner.of("order") == [order(16, 0, e)[:8].tolist() for e in range(2)]
+    rest = trained(data=data_set(train=15))
+    assert rest.learner.of("order") == [order(15, 0, e)[:12].tolist() for e in range(2)]
+    assert (limited.epochs.steps, rest.epochs.steps) == (2, 3)
+    assert (limited.learner.steps, rest.learner.steps) == (2 * 2, 2 * 3)
+
+
+@pytest.mark.parametrize(
+    ("train", "batch", "steps", "expected"),
+    [
+        (16, 4, None, 4),
+        (17, 4, None, 4),
+        (19, 4, None, 4),
+        (16, 16, None, 1),
+        (16, 4, 3, 3),
+        (16, 4, 4, 4),
+        (16, 4, 99, 4),
+    ],
+)
+def test_steps_are_whole_batches(train: int, batch: int, steps: int | None, expected: int) -> None:
+    """As many as the data has, and at most those of the schedule."""
+    assert steps_of(Schedule(1, steps=steps), data_set(train), batch) == expected
+
+
+def test_images_are_learned_from_as_float32_from_0_to_1() -> None:
+    """Tokens as they are."""
+    pixels = Split(np.array([0, 51, 255], dtype=np.uint8), np.zeros(3, np.int32))
+    examples, labels = whole(pixels)
+    assert (examples.dtype, examples.tolist()) == (np.float32, [0.0, np.float32(0.2), 1.0])
+    assert labels is pixels.y
+    tokens = Split(np.array([[0, 4_999]], dtype=np.int32), np.zeros(1, np.int32))
+    assert whole(tokens) == (tokens.x, tokens.y)
+
+
+# Learning rate
+
+
+def test_the_learning_rate_falls_each_ten_epochs() -> None:
+    """To 0.9 of itself, before the epoch; a repetition begins with the whole one again."""
+    rates = trained(epochs=21, repetitions=2, decay=True).learner.of("rate")
+    begin = mlp.optimizer.learning_rate
+    falling = [*[begin] * 10, *[begin * 0.9] * 10, begin * 0.9 * 0.9]
+    assert [rate for (rate,) in rates] == pytest.approx(falling * 2, rel=1e-12)
+
+
+def test_without_decay_the_learning_rate_is_left_alone() -> None:
+    """It is the optimiser's own."""
+    assert trained(epochs=21).learner.of("rate") == []
+
+
+# Losses
+
+
+def test_the_train_loss_is_the_mean_of_its_steps() -> None:
+    """Of the epoch's own."""
+    found = trained(epochs=3, framework=Trainer(loss_of=lambda step: 2.0**-step))
+    assert found.all("train_loss") == [(1 + 1 / 2 + 1 / 4 + 1 / 8) / 4 / 16**e for e in range(3)]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("epoch", [1, 2, 3], ids=["warm-up", "a round", "the last round"])
+def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) -> None:
+    """The message names step and epoch, whenever it happens; nothing of that epoch is kept."""
+    first = 4 * (epoch - 1) + 2
+    found = Trained(Schedule(3), Trainer(loss_of=lambda step: value if step >= first else 1.0))
+    with pytest.raises(Diverged) as caught:
+        found.train()
+    assert str(caught.value).startswith(
+        f"the loss became {value} at step 3 of 4 in epoch {epoch}: training has diverged"
+    )
+    assert len(found.epochs.epochs) == len(found.told) == epoch - 1
+
+
+# Evaluation
+
+LN3 = math.log(3.0)
+
+
+def test_loss_and_accuracy_by_hand() -> None:
+    """Softmax of (ln 3, 0) is (3/4, 1/4), of (0, 0) twice 1/2."""
+    answers = told((LN3, 0.0), (LN3, 0.0), (0.0, 0.0), (0.0, LN3))
+    data = data_set(test=[0, 1, 0, 1])
+    found = trained(framework=Trainer(answers=answers), data=data)
+    surprise = [math.log(4 / 3), math.log(4), math.log(2), math.log(4 / 3)]
+    assert found.all("validation_loss") == [pytest.approx(sum(surprise) / 4, rel=1e-14)] * 2
+    # The first of equal logits is the answer.
+    assert found.all("validation_accuracy") == [0.75] * 2
+
+
+def test_large_logits_are_no_overflow() -> None:
+    """Their differences are what counts, also of float32, also below zero."""
+    answers = told((1e4, 0.0), (1e4, 1e4 - LN3), (-1e4, -1e4), (0.0, 30.0))
+    data = data_set(test=[0, 1, 0, 0])
+    found = trained(framework=Trainer(answers=answers), data=data)
+    expected = (0.0 + math.log(4) + math.log(2) + 30.0) / 4
+    assert found.all("validation_loss") == [pytest.approx(expected, rel=1e-9)] * 2
+    assert found.all("validation_accuracy") == [0.5] * 2
+
+
+def test_a_last_batch_that_is_shorter_counts_for_what_it_has() -> None:
+    """Loss and accuracy are means over examples, not over batches."""
+    answers = told(*[(LN3, 0.0)] * 5)
+    found = trained(framework=Trainer(answers=answers), data=data_set(test=[0, 0, 0, 0, 1]))
+    assert found.learner.of("logits") == [[4], [1]] * 2
+    expected = (4 * math.log(4 / 3) + math.log(4)) / 5
+    assert found.all("validation_loss") == [pytest.approx(expected, rel=1e-14)] * 2
+    assert found.all("validation_accuracy") == [0.8] * 2
+
+
+def test_evaluation_looks_at_no_more_examples_than_an_epoch_trains_on() -> None:
+    """With a limit of steps both parts are as limited; the rest of the last batch is left out."""
+    answers = told(*[(LN3, 0.0)] * 16)
+    data = data_set(test=[0] * 8 + [1] * 8, validation=[0] * 4 + [1] * 3)
+    found = trained(framework=Trainer(answers=answers), data=data, steps=1)
+    assert found.learner.of("logits") == [[4], [4], [4]]
+    assert found.all("validation_accuracy") == [1.0, 1.0]
+    assert found.all("test_accuracy") == [None, 1.0]
+    two = trained(framework=Trainer(answers=answers), data=data, steps=2)
+    assert two.learner.of("logits") == [[4], [3]] * 2 + [[4], [4]]
+    assert two.all("validation_accuracy") == [4 / 7] * 2
+
+
+@pytest.mark.parametrize(
+    ("epochs", "tested"), [(3, [3]), (5, [5]), (7, [5, 7]), (16, [5, 10, 15, 16])]
+)
+def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
+    epochs: int, tested: list[int]
+) -> None:
+    """Of every repetition; elsewhere it is not looked for."""
+    answers = told((LN3, 0.0), (LN3, 0.0), (LN3, 0.0))
+    data = data_set(test=[0, 0, 1], validation=[1])
+    found = trained(epochs, repetitions=2, framework=Trainer(answers=answers), data=data)
+    known = [e for e in found.epochs.epochs if e.test_accuracy is not None]
+    assert [(e.repetition, e.epoch) for e in known] == [(r, e) for r in (1, 2) for e in tested]
+    assert {e.test_accuracy for e in known} == {2 / 3}
+    assert len(found.learner.of("logits")) == 2 * (epochs + len(tested))
+    assert found.epochs.facts()["test_accuracy"] == [
+        {"repetition": r, "epoch": e, "accuracy": 2 / 3} for r in (1, 2) for e in tested
+    ]
+
+
+def test_where_validation_is_the_test_it_is_made_once() -> None:
+    """Its accuracy is the test's, and nothing is computed twice."""
+    answers = told((LN3, 0.0), (LN3, 0.0), (LN3, 0.0))
+    found = trained(epochs=3, framework=Trainer(answers=answers), data=data_set(test=[0, 0, 1]))
+    assert found.all("validation_accuracy") == [2 / 3] * 3
+    assert found.all("test_accuracy") == [None, None, 2 / 3]
+    assert len(found.learner.of("logits")) == 3
+
+
+# Facts
+
+
+def test_facts_are_right_to_the_digit() -> None:
+    """Medians over the rounds alone; sums over all epochs of a repetition, without validation."""
+    per_step_s = [2.0**-1, 2.0**-4, 2.0**-5, 2.0**-3]
+    framework = Trainer(dispatch_s=0.0, logits_s=4.0, step_s=lambda step: per_step_s[step // 4])
+    facts = trained(epochs=4, repetitions=2, framework=framework).epochs.facts()
+    # Rounds of 1/4, 1/8 and 1/2 s after a warm-up epoch of 2 s, twice.
+    assert facts["epoch_s"] == 2.0**-2
+    assert facts["step_s"] == 2.0**-4
+    assert facts["first_epoch_excess"] == 7.0
+    assert facts["total_s"] == [2.875, 2.875]
+    assert facts["images_per_s"] == 64.0
+    assert facts["steps_per_epoch"] == 4
+    assert "tokens_per_s" not in facts
+
+
+def test_a_limit_of_steps_is_in_the_rates() -> None:
+    """Only examples that were trained on count."""
+    facts = trained(steps=2).epochs.facts()
+    assert (facts["steps_per_epoch"], facts["epoch_s"]) == (2, 2 * STEP_S)
+    assert (facts["step_s"], facts["images_per_s"]) == (STEP_S, 64.0)
+
+
+def test_texts_count_by_their_tokens() -> None:
+    """All that the model reads, those that fill up short texts included."""
+    part = Split(np.ones((16, 500), np.int32), np.zeros(16, np.int32))
+    data = DataSet("imdb", "real", "imdb.npz", part, part, part, True, "0")
+    facts = trained(training=sentiment_lstm, data=data).epochs.facts()
+    assert facts["tokens_per_s"] == 16 * 500 / EPOCH_S
+    assert "images_per_s" not in facts
+
+
+def test_without_a_warm_up_epoch_the_first_is_in_the_median() -> None:
+    """Its excess is still told."""
+    framework = Trainer(dispatch_s=0.0, step_s=lambda step: 1.0 if step < 4 else STEP_S)
+    facts = trained(3, 0, framework=framework).epochs.facts()
+    assert (facts["epoch_s"], facts["first_epoch_excess"]) == (EPOCH_S, 15.0)
+
+
+def test_every_epoch_is_among_the_facts() -> None:
+    """As plain values, those of the warm-up included."""
+    (first, second) = trained().epochs.facts()["epochs"]
+    assert first == {
+        "repetition": 1,
+        "epoch": 1,
+        "warmup": True,
+        "seconds": EPOCH_S,
+        "train_loss": 1.0,
+        "validation_loss": pytest.approx(math.log(2)),
+        "validation_accuracy": 0.5,
+        "validation_s": 0.0,
+        "cpu_utilization": first["cpu_utilization"],
+        "gpu": None,
+        "test_accuracy": None,
+    }
+    assert (second["epoch"], second["warmup"], second["test_accuracy"]) == (2, False, 0.5)
+
+
+def test_utilization_is_that_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The busy share of both threads while an epoch trains, not while weights are reset or tested.
+
+    Here one and a half processors are always busy.
+    """
+    framework = Trainer(dispatch_s=0.0, logits_s=2.0, reset_s=2.0)
+    busy = SimpleNamespace(process_time=lambda: 1.5 * framework.clock.now_s)
+    monkeypatch.setattr(resources, "time", busy)
+    assert trained(epochs=3, framework=framework).all("cpu_utilization") == [0.75] * 3
+
+
+def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The median, which a compilation in the first epoch does not change."""
+    read = [0.0, 0.5, 1.0, 1.375, 2.0, 2.125, 3.0, 3.25]  # before and after each epoch of 1/4 s
+    busy = SimpleNamespace(process_time=Mock(side_effect=read))
+    monkeypatch.setattr(resources, "time", busy)
+    found = trained(epochs=4)
+    assert found.all("cpu_utilization") == [1.0, 0.75, 0.25, 0.5]
+    assert found.epochs.facts()["cpu_utilization"] == 0.5
+
+
+def test_the_use_of_the_gpu_is_kept_with_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the case's device."""
+    uses = {"gpu:0": GpuUse(0.5, 1024)}
+    monkeypatch.setattr(module, "gpu_use", uses.get)
+    found = trained(device="gpu:0")
+    assert found.all("gpu") == [GpuUse(0.5, 1024)] * 2
+    assert found.epochs.facts()["epochs"][0]["gpu"] == {"utilization": 0.5, "memory_bytes": 1024}

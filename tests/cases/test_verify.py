@@ -1,0 +1,440 @@
+"""What is wrong is found, wherever it is; what is right but for rounding is let through."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.errors import NotACopy, WrongGradient, WrongResult, WrongTraining
+
+NAN, INF = float("nan"), float("inf")
+
+
+def array(*values: Any) -> NDArray[Any]:
+    """An array of these values."""
+    return np.array(values)
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        array(1.0, -2.0, 3.0),
+        array(0.0, 0.0),
+        array(NAN, 1.0),
+        array(INF, -INF, 1.0),
+        array(NAN, NAN),
+        array(INF),
+        array(1e200, 1.0),
+        array(1e-200, 1e-210),
+        np.float64(7.0),
+        np.zeros((0,)),
+        np.zeros((3, 0)),
+        np.ones((2, 3, 4)),
+        array(True, False),
+        array(1, 2, 3),
+    ],
+    ids=str,
+)
+def test_what_equals_the_reference_is_right(values: Any) -> None:
+    """Equal values have no error, be they NaN, infinite, none at all or a scalar; nothing warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert verify.result(np.copy(values), values, 1e-6) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("found", "reference"),
+    [
+        (array(1.0, NAN), array(1.0, 2.0)),
+        (array(1.0, 2.0), array(1.0, NAN)),
+        (array(1.0, INF), array(1.0, 2.0)),
+        (array(1.0, 2.0), array(1.0, INF)),
+        (array(1.0, -INF), array(1.0, INF)),
+        (array(NAN, 1.0), array(INF, 1.0)),
+        (array(INF, 1.0), array(NAN, 1.0)),
+        (array(NAN), array(0.0)),
+        (array(0.5, 0.0), array(0.0, 0.0)),
+        (array(2e200), array(1e200)),
+        (array(1.0, 2e200), array(1.0, 1e200)),
+        (array(2e-200), array(1e-200)),
+    ],
+    ids=lambda values: str(values.tolist()),
+)
+def test_what_differs_from_the_reference_is_wrong(
+    found: NDArray[Any], reference: NDArray[Any]
+) -> None:
+    """NaN, infinities, zeros, huge and tiny numbers are all told from other values."""
+    with pytest.raises(WrongResult):
+        verify.result(found, reference, 1e-6)
+
+
+@pytest.mark.parametrize("place", [0, 49, 99])
+def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
+    """One element among a hundred that is off by more than allowed fails the result."""
+    reference = np.linspace(1.0, 2.0, 100)
+    found = reference.copy()
+    found[place] *= 1 + 2e-6
+    assert verify.result(reference * (1 + 0.5e-6), reference, 1e-6) > 0
+    with pytest.raises(WrongResult):
+        verify.result(found, reference, 1e-6)
+
+
+def test_the_largest_error_is_returned() -> None:
+    """What is returned is the largest relative error of all elements."""
+    reference = array(4.0, 4.0, 4.0)
+    assert verify.result(array(4.0, 4.5, 3.75), reference, 1.0) == 0.5 / 4.0
+
+
+def test_the_allowed_error_is_still_allowed() -> None:
+    """An error that equals the tolerance is let through, the next larger one is not."""
+    assert verify.result(array(1.125), array(1.0), 0.125) == 0.125
+    with pytest.raises(WrongResult):
+        verify.result(array(np.nextafter(1.125, 2.0)), array(1.0), 0.125)
+
+
+def test_elements_near_zero_are_seen_in_the_scale_of_the_others() -> None:
+    """What cancels to almost nothing may be off by what its neighbours may be off by."""
+    reference = array(1.0, -1.0, 1e-12)
+    assert verify.result(array(1.0, -1.0, 5e-7), reference, 1e-6) < 1e-6
+    with pytest.raises(WrongResult):
+        verify.result(array(1.0, -1.0, 5e-6), reference, 1e-6)
+
+
+def test_large_elements_are_seen_in_their_own_scale() -> None:
+    """An element that is larger than the others may be off by as much more."""
+    reference = array(1.0, 1.0, 1.0, 1e6)
+    assert verify.result(array(1.0, 1.0, 1.0, 1e6 + 0.5), reference, 1e-6) == 0.5e-6
+
+
+def test_the_message_says_where_what_and_how_many() -> None:
+    """A wrong result is described by place, both values, the error, the tolerance and a count."""
+    reference = np.full((3, 4), 2.0)
+    found = reference.copy()
+    found[1, 2] = 3.0
+    found[0, 0] = 2.5
+    expected = (
+        "largest relative error 0.5 at [1, 2], where it is 3 and the NumPy reference 2; "
+        "0.001 is allowed. 2 of 12 elements are off by more"
+    )
+    with pytest.raises(WrongResult, match=re.escape(expected)):
+        verify.result(found, reference, 1e-3)
+
+
+def test_the_message_of_a_scalar_has_no_place() -> None:
+    """A wrong scalar is called the only element."""
+    with pytest.raises(WrongResult, match="inf at the only element, where it is nan"):
+        verify.result(np.float64(NAN), np.float64(1.0), 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("found", "reference"),
+    [
+        (np.ones(3), np.ones(4)),
+        (np.ones((2, 3)), np.ones((3, 2))),
+        (np.ones(6), np.ones((2, 3))),
+        (np.ones((1, 3)), np.ones(3)),
+        (np.ones(3), np.float64(1.0)),
+        (np.float64(1.0), np.ones(3)),
+        (np.zeros(0), np.float64(0.0)),
+        (np.zeros((0, 2)), np.zeros((2, 0))),
+    ],
+    ids=lambda values: str(np.shape(values)),
+)
+def test_another_shape_is_wrong(found: NDArray[Any], reference: NDArray[Any]) -> None:
+    """Values that would broadcast to the reference are no substitute for its shape."""
+    both = f"shape {found.shape}, the NumPy reference {reference.shape}"
+    with pytest.raises(WrongResult, match=re.escape(both)):
+        verify.result(found, reference, 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_a_scalar_may_be_an_array_of_one_element(shape: tuple[int, ...]) -> None:
+    """A framework without scalars may return one element, which is compared all the same."""
+    assert verify.result(np.full(shape, 2.0), np.float64(2.0), 1e-6) == 0.0
+    with pytest.raises(WrongResult):
+        verify.result(np.full(shape, 2.1), np.float64(2.0), 1e-6)
+
+
+def test_low_precision_is_compared_in_float64() -> None:
+    """The comparison itself adds no rounding of the result's own dtype."""
+    found = np.array([1.0 + 2.0**-10], dtype=np.float16)
+    assert verify.result(found, array(1.0), 1.0) == 2.0**-10
+
+
+# Tolerances
+
+
+def test_tolerances_follow_the_precision_of_the_dtype() -> None:
+    """The coarser a dtype, the more it may be off."""
+    by_dtype = [verify.tolerance(d, 1) for d in ("float64", "float32", "float16", "bfloat16")]
+    assert by_dtype == sorted(by_dtype)
+    assert len({*by_dtype}) == 4
+
+
+@pytest.mark.parametrize("dtype", verify.TOLERANCES)
+def test_a_rounded_result_is_within_tolerance(dtype: str) -> None:
+    """Rounding the result itself once is always allowed, with room to spare."""
+    unit = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+    assert unit[dtype] < verify.tolerance(dtype, 1) / 4
+
+
+def test_a_result_of_another_precision_is_beyond_tolerance() -> None:
+    """float32 in place of float64, and TF32's 10 bits in place of float32's 23, are noticed."""
+    assert verify.tolerance("float64", 1) < 2.0**-24
+    assert verify.tolerance("float32", 1_000) < 2.0**-11
+
+
+@pytest.mark.parametrize("dtype", verify.TOLERANCES)
+def test_tolerances_grow_with_the_root_of_the_terms(dtype: str) -> None:
+    """A hundred times the terms add ten times the error of their sum, in the accumulator."""
+    one, hundred, ten_thousand = (verify.tolerance(dtype, n) for n in (1, 100, 10_000))
+    epsilon = 2.0**-52 if dtype == "float64" else 2.0**-23
+    assert hundred - one == pytest.approx(8 * epsilon * 9, rel=1e-3)
+    assert ten_thousand - one == pytest.approx(8 * epsilon * 99, rel=1e-3)
+
+
+def test_an_operations_factor_multiplies_its_tolerance() -> None:
+    """The factor applies to the whole of it, rounding of sums included."""
+    assert verify.tolerance("float32", 64, 3.0) == 3 * verify.tolerance("float32", 64)
+
+
+# Gradients
+
+X = array(0.5, -1.5, 2.0, 3.0)
+Y = array(1.0, 2.0, -0.5, 0.25)
+G = array(0.3, -0.7, 1.1, 0.9)
+
+
+def product(x: Any, y: Any) -> Any:
+    """The operation whose gradients are checked here."""
+    return x * y
+
+
+def checked(gradients: Sequence[NDArray[Any]], variables: Sequence[int] = (0, 1)) -> float:
+    """The largest error of gradients of the product by these inputs."""
+    return verify.gradient(gradients, product, [X, Y], variables, G, 1e-6)
+
+
+def test_right_gradients_pass() -> None:
+    """The derivative of a product agrees with the central difference to rounding."""
+    assert checked([G * Y, G * X]) < 1e-9
+
+
+def test_only_the_gradients_asked_for_are_compared() -> None:
+    """Gradients are matched to the positions of their inputs."""
+    assert checked([G * X], [1]) < 1e-9
+    with pytest.raises(WrongGradient, match="input 1"):
+        checked([G * Y], [1])
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_one_wrong_element_of_a_gradient_is_found(place: int) -> None:
+    """An error in any one element shows along the random direction: all of it counts."""
+    wrong = G * X
+    wrong[place] += 1e-4
+    with pytest.raises(WrongGradient, match="the gradient of input 1 is wrong"):
+        checked([G * Y, wrong])
+
+
+def test_one_wrong_element_among_many_is_found() -> None:
+    """One element that is missing from a gradient of ten thousand is found in float32."""
+    rng = np.random.default_rng(3)
+    x, cotangent = rng.standard_normal(10_000), rng.standard_normal(10_000)
+    wrong = 2 * x * cotangent
+    allowed = verify.tolerance("float32", 1)
+    assert verify.gradient([wrong], np.square, [x], [0], cotangent, allowed) < allowed
+    wrong[np.argmin(np.abs(wrong - np.median(np.abs(wrong))))] = 0.0
+    with pytest.raises(WrongGradient):
+        verify.gradient([wrong], np.square, [x], [0], cotangent, allowed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda right: np.full_like(right, NAN),
+        lambda right: np.array([*right[:3], NAN]),
+        lambda right: np.array([*right[:3], INF]),
+        np.zeros_like,
+        lambda right: -right,
+        lambda right: 2 * right,
+        lambda right: right[::-1],
+        lambda right: right + 1e-3,
+    ],
+    ids=["nan", "one nan", "infinite", "zero", "sign", "factor", "order", "offset"],
+)
+def test_every_kind_of_wrong_gradient_is_found(
+    change: Callable[[NDArray[Any]], NDArray[Any]],
+) -> None:
+    """A gradient that is wrong in any of the usual ways fails."""
+    with pytest.raises(WrongGradient):
+        checked([G * Y, change(G * X)])
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (1, 4), (1,), (), (5,)])
+def test_a_gradient_of_another_shape_is_wrong(shape: tuple[int, ...]) -> None:
+    """A gradient is shaped like its input, and the message says both shapes."""
+    both = f"the gradient of input 0 has the shape {shape}, the input (4,)"
+    with pytest.raises(WrongGradient, match=re.escape(both)):
+        checked([np.ones(shape), G * X])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_gradients_is_wrong(count: int) -> None:
+    """One gradient for each input is what there must be; the message says how many came."""
+    with pytest.raises(WrongGradient, match=f"{count} gradient"):
+        checked([G * Y, G * X, G * X][:count])
+
+
+def test_the_message_says_slope_expectation_and_tolerance() -> None:
+    """A wrong gradient is described by what it says, what it should say, and what is allowed."""
+    expected = r"along a random direction it is \S+, the central difference .* \S+; relative error"
+    with pytest.raises(WrongGradient, match=f"{expected} .*, 1e-06 is allowed"):
+        checked([2 * G * Y, G * X])
+
+
+def test_a_gradient_of_nothing_is_right() -> None:
+    """Inputs without elements, and results without dependence, have gradients of zero."""
+    empty = np.zeros(0)
+    assert verify.gradient([empty], np.square, [empty], [0], empty, 1e-6) == 0.0
+    constant = verify.gradient([np.zeros(4)], np.ones_like, [X], [0], G, 1e-6)
+    assert constant == 0.0
+
+
+def test_integer_inputs_stay_where_they_are() -> None:
+    """Only the input that is differentiated by is moved, so that indices stay indices."""
+    picked = array(1, 1, 3)
+    by_x = array(0.0, 2.0, 0.0, 1.0)
+    found = verify.gradient([by_x], np.take, [X, picked], [0], np.ones(3), 1e-6)
+    assert found < 1e-9
+
+
+def test_directions_do_not_change() -> None:
+    """The same gradient gets the same verdict every time."""
+    slightly_wrong = G * X * (1 + 1e-8)
+    assert checked([G * Y, slightly_wrong]) == checked([G * Y, slightly_wrong]) > 0
+
+
+# Inputs and copies
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (array(1.0, 2.0).astype("float32"), array(1.0, 2.0)),
+        (array(1.0 / 3).astype("float32"), array(1.0 / 3)),
+        (array(1, 2), array(1, 2)),
+        (array(1, 2).astype("int32"), array(1, 2)),
+        (array(True, False), array(True, False)),
+    ],
+    ids=["exact", "rounded", "int", "smaller int", "bool"],
+)
+def test_inputs_may_be_rounded_to_their_dtype(found: NDArray[Any], wanted: NDArray[Any]) -> None:
+    """What arrives may differ by the rounding of floating-point numbers, and by nothing else."""
+    verify.placed(found, wanted, "float32")
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (array(1.0 / 3).astype("float16"), array(1.0 / 3)),
+        (array(1.0, 2.0, 3.0), array(1.0, 2.0)),
+        (array(1, 3), array(1, 2)),
+        (array(1, 2, 2), array(1, 2)),
+        (array(True, True), array(True, False)),
+    ],
+    ids=["coarser", "longer", "int", "longer int", "bool"],
+)
+def test_inputs_that_changed_are_refused(found: NDArray[Any], wanted: NDArray[Any]) -> None:
+    """What arrives with other values or another shape fails before anything is computed."""
+    with pytest.raises(WrongResult):
+        verify.placed(found, wanted, "float32")
+
+
+def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
+    """A copy stays as it was; what does not is refused, with what to do about it."""
+    verify.copied(array(1.0, 2.0), array(1.0, 2.0))
+    with pytest.raises(NotACopy, match="use the framework's copying constructor"):
+        verify.copied(array(1.0, 2.0), array(1.0, 0.0))
+
+
+# Training
+
+
+def test_as_many_parameters_as_described() -> None:
+    """Nothing is said of a model that has them."""
+    verify.parameters(60_170, 60_170)
+
+
+@pytest.mark.parametrize("found", [0, 60_169, 60_171, 120_340])
+def test_another_number_of_parameters_is_another_model(found: int) -> None:
+    """The message has both numbers and what to do."""
+    with pytest.raises(WrongTraining) as caught:
+        verify.parameters(found, 60_170)
+    assert str(caught.value) == (
+        f"the model trains {found} parameters, and its description has 60170: it is another "
+        "model; mend the framework's layers"
+    )
+
+
+LOSSES = [2.5, 2.25, 2.0, 1.75]
+
+
+@pytest.mark.parametrize("dtype", verify.LOSS_TOLERANCES)
+def test_the_same_losses_pass(dtype: str) -> None:
+    """In whatever precision the framework gives them; the largest deviation is returned."""
+    assert verify.losses(array(*LOSSES), LOSSES, dtype) == 0.0
+    assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, dtype) == 0.0
+    allowed = verify.LOSS_TOLERANCES[dtype]
+    found = array(*LOSSES) + array(0.25, -0.5, 0.125, 0.0) * allowed
+    assert verify.losses(found, LOSSES, dtype) == pytest.approx(allowed / 2, rel=1e-5)
+
+
+def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
+    """Either way; in nats, however large the loss."""
+    allowed = verify.LOSS_TOLERANCES["bfloat16"]
+    for sign in (1, -1):
+        assert verify.losses(array(sign * allowed), [0.0], "bfloat16") == allowed
+        with pytest.raises(WrongTraining):
+            verify.losses(array(sign * allowed * 1.0001), [0.0], "bfloat16")
+    with pytest.raises(WrongTraining):
+        verify.losses(array(1000.0), [1000.0 + 2 * allowed], "bfloat16")
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+@pytest.mark.parametrize("value", [NAN, INF, -INF, 2.5e9, -2.0])
+def test_one_wrong_loss_is_found_wherever_it_is(step: int, value: float) -> None:
+    """The message names the step; NaN and infinities are wrong, and nothing warns."""
+    found = array(*LOSSES)
+    found[step - 1] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(WrongTraining) as caught:
+            verify.losses(found, LOSSES, "float32")
+    assert f"at step {step} the loss is {value:.9g}, " in str(caught.value)
+
+
+def test_the_first_wrong_loss_is_named_and_the_largest_deviation_is_said() -> None:
+    """Where losses drift apart, the first step that shows it is the one to look at."""
+    found = array(2.5, 2.25 + 1e-3, 2.0 + 0.5, 1.75)
+    with pytest.raises(WrongTraining) as caught:
+        verify.losses(found, LOSSES, "float32")
+    assert str(caught.value) == (
+        "this is not the same training: at step 2 the loss is 2.251, and the float64 reference "
+        "has 2.25; 5e-05 is allowed, and the largest deviation in 4 steps is 0.5. Weights, order "
+        "of batches, loss or optimiser differ"
+    )
+
+
+def test_every_dtype_that_can_be_verified_has_a_tolerance_of_losses() -> None:
+    """Otherwise a framework's dtype would fail in its check with an error of Python's."""
+    assert {*verify.LOSS_TOLERANCES} == {*verify.TOLERANCES}

@@ -1,0 +1,300 @@
+"""JAX, in an environment that ``fwbench env add`` makes of the package registry's latest release.
+
+JAX needs NumPy 2 and MXNet NumPy 1, so it is never in the environment that runs these tests: they
+are the proof that frameworks of two environments are measured side by side. They need the network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.environments.named import Environment, Environments
+from fwbench.machine import thread_variables
+from support.projects import Project
+
+_ROOT = Path(__file__).parents[2]
+
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+#: Operations of Benchmark A and noop; of these, what is only created, and what has a gradient.
+_OPERATIONS, _CREATIONS, _DIFFERENTIABLE = 12, 2, 9
+
+#: Executions and dtypes.
+_EXECUTIONS, _DTYPES, _NUMPYS_DTYPES = 2, 4, 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The environment, made as users make it."""
+    project = tmp_path_factory.mktemp("project")
+    (project / "pytest.ini").write_text("", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "fwbench", "env", "add", "jax", "jax[cpu]"],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    environment = Environments(project).all()["jax"]
+    held = ", ".join(f"{name} {environment.frameworks[name]}" for name in ("jax", "numpy"))
+    assert done.stdout.splitlines() == [
+        f"jax: python {environment.python}; {held}",
+        "measure it: pytest benchmarks --fw jax",
+    ]
+    return environment
+
+
+def _run(environment: Environment, source: str, *arguments: str) -> Any:
+    """What a program in the environment prints last, as JSON."""
+    done = subprocess.run(
+        [environment.interpreter, "-P", "-c", source, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **thread_variables(2)},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_implementation_is_verified(made: Environment, tmp_path: Path) -> None:
+    """Every operation is right in every execution, dtype and direction, and none is left out.
+
+    NumPy of the environment that runs pytest is beside it, in the same session.
+    """
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
+            "--ignore=benchmarks/test_training.py",  # JAX has no training loops here
+            *("-o", f"cache_dir={tmp_path}", "--fw=numpy,jax", "--fw-device=cpu"),
+            f"--fw-dtype={','.join(_FLOATS)}",
+        ],
+        cwd=_ROOT,
+        env={**os.environ, "FWBENCH_ENVS": str(made.folder.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == pytest.ExitCode.OK, output
+    forward = _CREATIONS + _EXECUTIONS * (_OPERATIONS - _CREATIONS)
+    backward = _EXECUTIONS * _DIFFERENTIABLE
+    expected = _DTYPES * (forward + backward) + _NUMPYS_DTYPES * _OPERATIONS
+    assert f"{expected} passed" in output, output
+    assert f"  numpy {np.__version__}: cpu" in output
+    assert f"  jax {made.frameworks['jax']}: cpu" in output
+
+
+def test_what_is_not_written_for_jax_is_skipped_with_the_reason(
+    project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training loops are a gap, and no failure."""
+    monkeypatch.setenv("FWBENCH_ENVS", str(made.folder.parent))
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from fwbench.workloads import TRAININGS
+
+        @pytest.mark.fwbench(*TRAININGS)
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    result = project.run("--benchmark-disable", "--junitxml=junit.xml", fw="jax")
+    assert result.ret == pytest.ExitCode.OK
+    outcomes = project.outcomes().values()
+    assert len(outcomes) == 4
+    assert {one.kind for one in outcomes} == {"skipped"}
+    assert all(one.text.endswith("jax trains no models") for one in outcomes)
+
+
+_MEASURED = """
+import numpy as np
+import pytest
+from fwbench import Operation
+from fwbench.workloads import from_list, from_numpy, gemm
+
+swish = Operation(
+    name="swish",
+    inputs=lambda size, rng: (rng.standard_normal(size),),
+    reference=lambda x: x / (1 + np.exp(-x)),
+    sizes=(64,),
+)
+swish.implement("numpy")(lambda np: lambda x: x / (1 + np.exp(-x)))
+swish.implement("jax")(lambda jax: jax.nn.silu)
+
+@pytest.mark.fwbench(gemm, sizes=(1024,))
+def test_large(case):
+    case.measure()
+
+@pytest.mark.fwbench(from_list, from_numpy, sizes=(64,))
+def test_created(case):
+    case.measure()
+
+@pytest.mark.fwbench(swish, directions=("forward", "backward"))
+def test_own(case):
+    case.measure()
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_records(
+    project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Beside NumPy, with the same threads; calls return long before their work is done.
+
+    A user's own operation is measured in both, and each record says which release it is of.
+    """
+    monkeypatch.setenv("FWBENCH_ENVS", str(made.folder.parent))
+    project.write("test_it.py", _MEASURED)
+    result, records = project.measure(f"--fw-threads={threads}", fw="numpy,jax")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    versions = {"numpy": np.__version__, "jax": made.frameworks["jax"]}
+    for entry in records.values():
+        facts = entry["extra_info"]["fwbench"]
+        assert facts["framework_version"] == versions[facts["framework"]]
+        assert facts["threads"] == threads
+        assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
+    own = {name for name in records if name.startswith("swish-")}
+    assert own == {
+        "swish-numpy-cpu-eager-forward-float32-64",
+        *(
+            f"swish-jax-cpu-{execution}-{direction}-float32-64"
+            for execution in ("eager", "jit")
+            for direction in ("forward", "backward")
+        ),
+    }
+    for execution in ("eager", "jit"):
+        gemm = records[f"gemm-jax-cpu-{execution}-forward-float32-1024"]["extra_info"]["fwbench"]
+        assert 2 * gemm["dispatch_s"] < gemm["completion_s"], "calls return before they are done"
+        assert gemm["toggles"]["PJRT_NPROC"] == str(threads)
+    for creation in ("from_list", "from_numpy"):
+        facts = records[f"{creation}-jax-cpu-eager-forward-float32-64"]["extra_info"]["fwbench"]
+        assert facts["result_is_view"] is False
+
+
+def test_the_environment_has_packages_that_this_one_cannot_have(made: Environment) -> None:
+    """NumPy 2, which MXNet does not bear: it is used there, and this one's is not."""
+    major = int(made.frameworks["numpy"].partition(".")[0])
+    assert major >= 2
+    prefix, numpy = _run(
+        made, "import json, sys, numpy; print(json.dumps([sys.prefix, numpy.__file__]))"
+    )
+    assert prefix == str(made.folder)
+    assert numpy.startswith(prefix)
+
+
+#: Makes two calls that take long, and says which results are there, before and after it waits.
+_WAITS = """
+import json, sys
+import jax
+import numpy as np
+from fwbench.frameworks import load
+
+what, execution = sys.argv[1:]
+framework = load("jax", 2)
+wait, create = framework.waiter("cpu"), framework.creator("cpu", "float32")
+x = np.full((2048, 2048), 1e-3)
+
+def product(jax):
+    return jax.numpy.matmul
+
+def affine(jax):
+    return lambda x, w, b: jax.numpy.matmul(x, w) + b
+
+with framework.scope("cpu", "float32"):
+    inputs = [create(x) for _ in range(3)]
+    if what == "forward":
+        run = framework.forward(product, inputs[:2], execution)
+    elif what == "gradients":
+        run = framework.backward(product, inputs[:2], [0, 1], create(x), execution)
+    else:
+        run = framework.backward(affine, inputs, [0, 1, 2], create(x), execution)
+    run()
+    wait()
+    results = jax.tree.leaves([run(), run()])
+    before = [one.is_ready() for one in results]
+    wait()
+    print(json.dumps([before, [one.is_ready() for one in results]]))
+"""
+
+
+@pytest.mark.parametrize("execution", ["eager", "jit"])
+@pytest.mark.parametrize(
+    ("what", "count"), [("forward", 1), ("gradients", 2), ("a gradient that is given", 3)]
+)
+def test_the_waiter_waits(made: Environment, what: str, count: int, execution: str) -> None:
+    """Once it returns every result of every call is there, whichever of them JAX had first.
+
+    Of the three gradients of ``x @ w + b`` the last one is what was given, and no work.
+    """
+    before, after = _run(made, _WAITS, what, execution)
+    assert not all(before), "calls return before they are done, or else this shows nothing"
+    assert after == [True] * 2 * count
+
+
+_CREATES = """
+import json
+import numpy as np
+from fwbench.frameworks import load
+
+framework = load("jax", 2)
+found = {}
+for dtype in framework.dtypes:
+    source = np.full(2**12, 0.5, dtype="float64" if dtype == "bfloat16" else dtype)
+    with framework.scope("cpu", dtype):
+        array = framework.creator("cpu", dtype)(source)
+        framework.waiter("cpu")()
+        values = framework.to_numpy(array)
+        source[:] = 7.0
+        found[dtype] = [
+            str(array.dtype),
+            bool((np.asarray(framework.to_numpy(array)) == 0.5).all()),
+            str(values.dtype),
+            framework.address(array) != source.ctypes.data,
+        ]
+print(json.dumps(found))
+"""
+
+
+def test_arrays_keep_their_dtype_and_are_copies(made: Environment) -> None:
+    """64 bits are kept though JAX drops them by default, and no array shares NumPy's memory."""
+    found = _run(made, _CREATES)
+    assert found == {
+        "float32": ["float32", True, "float32", True],
+        "float64": ["float64", True, "float64", True],
+        "float16": ["float16", True, "float16", True],
+        "bfloat16": ["bfloat16", True, "float32", True],
+    }
+
+
+_DESCRIBES = """
+import json
+from fwbench.frameworks import Manifest, load
+
+print(json.dumps(load("jax", 1).manifest("a CPU").to_json()))
+"""
+
+
+def test_what_jax_says_of_itself(made: Environment) -> None:
+    """Its version, the CPU first, both executions, all dtypes, and how it was built."""
+    said = _run(made, _DESCRIBES)
+    assert said["version"] == made.frameworks["jax"]
+    assert said["devices"][0] == {"name": "cpu", "model": "a CPU"}
+    assert said["executions"] == ["eager", "jit"]
+    assert tuple(said["dtypes"]) == _FLOATS
+    assert said["threads"] == 1
+    assert said["build"]["jaxlib"][0].isdigit()
+    assert said["training_executions"] == []

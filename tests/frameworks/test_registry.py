@@ -1,0 +1,207 @@
+"""Frameworks are found through entry points, whoever's they are, and said to be unusable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from fwbench import errors
+from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
+from fwbench.frameworks import registry
+
+#: A framework's file, as another package has it.
+FILE = """
+from fwbench.frameworks.numpy.framework import NumPy
+
+class Mars(NumPy):
+    name = "mars"
+    asked = None
+
+    def set_threads(self, threads):
+        self.asked = threads
+
+    def threads(self):
+        return self.asked
+"""
+
+
+class Site:
+    """A folder of installed packages, on the path of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(
+        self,
+        package: str,
+        file: str = FILE,
+        *,
+        name: str = "mars",
+        value: str | None = None,
+        extra: str | None = None,
+    ) -> None:
+        """Install a package that names a framework.
+
+        Args:
+            package: its name; its module is named alike.
+            file: the text of its module.
+            name: of the framework.
+            value: what the entry point names; default: the class Mars of the module.
+            extra: what it can be installed with.
+        """
+        (self.folder / f"{package}.py").write_text(dedent(file), encoding="utf-8")
+        about = self.folder / f"{package}-1.0.dist-info"
+        about.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+        metadata += f"Provides-Extra: {extra}\n" if extra else ""
+        (about / "METADATA").write_text(metadata, encoding="utf-8")
+        points = f"[{registry.GROUP}]\n{name} = {value or f'{package}:Mars'}\n"
+        (about / "entry_points.txt").write_text(points, encoding="utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A folder of packages; what was found and imported is forgotten before and after."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = {*sys.modules}
+    registry.registered.cache_clear()
+    registry.load.cache_clear()
+    yield Site(tmp_path)
+    for module in {*sys.modules} - before:
+        del sys.modules[module]
+    registry.registered.cache_clear()
+    registry.load.cache_clear()
+
+
+@pytest.mark.usefixtures("site")
+def test_fwbenchs_own_frameworks_are_found_like_anyones() -> None:
+    """The frameworks that fwbench comes with are entry points of its own package."""
+    found = registry.registered()
+    assert {*found} >= {"mxnet", "numpy", "tensorflow", "torch"}
+    assert found["numpy"].module == "fwbench.frameworks.numpy.framework"
+
+
+def test_another_packages_framework_is_found_and_loaded(site: Site) -> None:
+    """A framework of another package is known by name, imported when loaded, and set up."""
+    site.install("planets")
+    assert registry.registered()["mars"].value == "planets:Mars"
+    assert "planets" not in sys.modules
+    framework = registry.load("mars", 3)
+    assert framework.name == "mars"
+    assert framework.threads() == 3
+
+
+def test_a_framework_is_loaded_once(site: Site) -> None:
+    """All cases of a process share one framework."""
+    site.install("planets")
+    assert registry.load("mars", 3) is registry.load("mars", 3)
+
+
+def test_two_packages_that_claim_one_name(site: Site) -> None:
+    """A name is one framework's: two packages that claim it are both named, with what to do."""
+    site.install("planets")
+    site.install("moons")
+    with pytest.raises(DeclarationError, match="two packages name a framework 'mars'") as caught:
+        registry.registered()
+    assert "planets (planets:Mars)" in str(caught.value)
+    assert "moons (moons:Mars)" in str(caught.value)
+    assert "uninstall one of them" in str(caught.value)
+
+
+def test_one_package_found_twice(site: Site) -> None:
+    """The same entry point in two places of the path, as in editable installs, is one framework."""
+    site.install("planets")
+    site.install("planets2", value="planets:Mars")
+    assert registry.registered()["mars"].module == "planets"
+
+
+@pytest.mark.parametrize(
+    ("extra", "remedy"),
+    [
+        ("mars", "install it: pip install 'planets[mars]'"),
+        ("venus", "install what planets asks for"),
+        (None, "install what planets asks for"),
+    ],
+)
+def test_a_missing_module(site: Site, extra: str | None, remedy: str) -> None:
+    """What is not installed is named, with the extra that installs it where there is one."""
+    site.install("planets", "import rovers\n", extra=extra)
+    with pytest.raises(FrameworkMissing) as caught:
+        registry.load("mars", 1)
+    assert caught.value.reason == "not installed (No module named 'rovers')"
+    assert caught.value.remedy == remedy
+
+
+def test_the_extra_is_the_frameworks_own(site: Site) -> None:
+    """What another framework of the same package needs is not suggested."""
+    site.install("planets", "import rovers\n", name="venus", extra="mars")
+    with pytest.raises(FrameworkMissing) as caught:
+        registry.load("venus", 1)
+    assert "[mars]" not in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("import json.nothing", None),
+        ("from json import nothing", "ImportError: cannot import name 'nothing'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise OSError('libcuda.so: cannot open')", "OSError: libcuda.so: cannot open"),
+        ("import", "SyntaxError: "),
+        ("Venus = 1", "AttributeError: "),
+        ("Mars = None", "TypeError: "),
+        (
+            "from fwbench.frameworks.contract import Framework\nclass Mars(Framework): pass",
+            "TypeError: Can't instantiate abstract class Mars",
+        ),
+        (FILE + "    def __init__(self): raise RuntimeError('no licence')", "no licence"),
+        (FILE.replace("self.asked = threads", "raise ValueError('no pool')"), "no pool"),
+    ],
+)
+def test_a_broken_framework(site: Site, file: str, said: str | None) -> None:
+    """Whatever goes wrong while a framework is imported and started is said with its kind."""
+    site.install("planets", file)
+    if said is None:
+        with pytest.raises(FrameworkMissing, match=r"json\.nothing"):
+            registry.load("mars", 1)
+        return
+    with pytest.raises(FrameworkBroken) as caught:
+        registry.load("mars", 1)
+    assert said in caught.value.reason
+    assert caught.value.remedy == "try it alone: python -c 'import planets'"
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("kind", ["FrameworkMissing", "FrameworkBroken"])
+def test_a_framework_may_say_itself_why_it_cannot_be_used(site: Site, kind: str) -> None:
+    """What a framework's file raises as fwbench's own error is passed on as it is."""
+    error = f"raise errors.{kind}('too old', 'upgrade it')"
+    site.install("planets", f"from fwbench import errors\n{error}\n")
+    with pytest.raises(getattr(errors, kind)) as caught:
+        registry.load("mars", 1)
+    assert (caught.value.reason, caught.value.remedy) == ("too old", "upgrade it")
+
+
+def test_another_number_of_threads_is_refused(site: Site) -> None:
+    """A framework that does not take the threads it is given would win or lose by that alone."""
+    site.install("planets", FILE.replace("return self.asked", "return 7"))
+    with pytest.raises(FrameworkBroken, match=r"computes with 7 threads, asked for 2; .*--fw-thr"):
+        registry.load("mars", 2)
+
+
+def test_a_number_of_threads_that_cannot_be_told_is_accepted(site: Site) -> None:
+    """A framework that cannot say how many threads it takes is used all the same."""
+    site.install("planets", FILE.replace("return self.asked", "return None"))
+    assert registry.load("mars", 2).threads() is None
+
+
+def test_a_framework_of_another_name_than_its_entry_points(site: Site) -> None:
+    """Cases are named after the framework and found by the entry point: both must be one name."""
+    site.install("planets", name="jupiter")
+    with pytest.raises(FwbenchError, match="jupiter") as caught:
+        registry.load("jupiter", 1)
+    assert "mars" in str(caught.value)

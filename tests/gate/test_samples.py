@@ -1,0 +1,417 @@
+"""Stored runs: what cannot be read is named, and what does not compare is not compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
+from fwbench.gate import samples
+from fwbench.gate.samples import FACTS, Run
+from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
+
+Gate = Callable[..., int]
+
+_USAGE_ERROR = 2
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two runs that compare, ``base.json`` and ``contender.json``."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write(tmp_path / "base.json", entry())
+    write(tmp_path / "contender.json", entry())
+    return tmp_path
+
+
+# What cannot be read
+
+
+def _no_stats(path: Path) -> None:
+    broken = entry()
+    del broken["stats"]
+    write(path, entry("first"), broken)
+
+
+def _entry_of(**stats: Any) -> Callable[[Path], Any]:
+    return lambda path: write(path, {**entry(), "stats": stats})
+
+
+def _text(text: str) -> Callable[[Path], Any]:
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def _truncated(path: Path) -> None:
+    text = json.dumps(output([entry()]))
+    path.write_text(text[: len(text) // 2], encoding="utf-8")
+
+
+def _session_of(**session: Any) -> Callable[[Path], Any]:
+    return lambda path: write(path, entry(), **session)
+
+
+def _changed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """A run in whose JSON something was changed by hand."""
+
+    def make(path: Path) -> None:
+        made = output([entry()])
+        change(made)
+        path.write_text(json.dumps(made), encoding="utf-8")
+
+    return make
+
+
+def _facts(made: dict[str, Any]) -> dict[str, Any]:
+    """What fwbench says of the first benchmark."""
+    facts: dict[str, Any] = made["benchmarks"][0]["extra_info"]["fwbench"]
+    return facts
+
+
+#: What is made where a run should be, and what must be said of it.
+UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "missing": (lambda _: None, "No such file"),
+    "empty": (_text(""), "is empty"),
+    "blank": (_text(" \n"), "is empty"),
+    "truncated": (_truncated, "is no JSON, or cut off"),
+    "no JSON": (_text("ratio,1.0\n"), "is no JSON, or cut off"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
+    "JSON of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
+    "a list": (_text("[1, 2]"), "not of pytest-benchmark"),
+    "a number": (_text("5"), "not of pytest-benchmark"),
+    "benchmarks are none": (_text('{"benchmarks": {}}'), "not of pytest-benchmark"),
+    "an entry is none": (_text('{"benchmarks": [5]}'), "benchmark 0"),
+    "an entry without a name": (_text('{"benchmarks": [{"stats": {"min": 1}}]}'), "benchmark 0"),
+    "an entry without stats": (_no_stats, "benchmark 1"),
+    "an entry with stats of nothing": (_entry_of(), "no times above 0"),
+    "a time of 0": (_entry_of(data=[1.0, 0.0], min=0.0), "no times above 0"),
+    "a negative time": (_entry_of(data=[1.0, -1.0]), "no times above 0"),
+    "a time that is text": (_entry_of(data=["1.0"]), "no times above 0"),
+    "a time that is no number": (_entry_of(data=[float("nan")]), "no times above 0"),
+    "an infinite time": (_entry_of(data=[float("inf")] * 5), "no times above 0"),
+    "a newer schema": (_session_of(schema=2, version="7.8"), "newer fwbench (7.8)"),
+    "a folder without JSON": (lambda path: path.mkdir(), "folder without a JSON file"),
+    # By hand, or by another program that goes by the same names.
+    "a schema that is text": (_session_of(schema="2"), "run"),
+    "a session that is a list": (_changed(lambda made: made.update(fwbench=[])), "run"),
+    "extra_info that is none": (
+        _changed(lambda made: made["benchmarks"][0].update(extra_info=None)),
+        "benchmark 0",
+    ),
+    "extra_info of another kind": (
+        _changed(lambda made: made["benchmarks"][0].update(extra_info={"fwbench": [1]})),
+        "benchmark 0",
+    ),
+    "data of another kind": (_changed(lambda made: _facts(made).update(data="mnist")), "run"),
+}
+
+
+@pytest.mark.parametrize("place", ["base", "contender"])
+@pytest.mark.parametrize(("make", "said"), UNREADABLE.values(), ids=UNREADABLE)
+def test_unreadable_runs(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    make: Callable[[Path], Any],
+    said: str,
+    place: str,
+) -> None:
+    """The file is named, what is wrong with it is said, and nothing is overwritten."""
+    bad = folder / "run.json"
+    make(bad)
+    for name in ("verdicts.md", "figures.json"):
+        (folder / name).write_text("earlier", encoding="utf-8")
+    pair = ["run.json", "contender.json"] if place == "base" else ["base.json", "run.json"]
+    status = cli.main(["gate", *pair, "--markdown", "verdicts.md", "--json", "figures.json"])
+    captured = capsys.readouterr()
+    assert status == _USAGE_ERROR
+    assert captured.out == ""
+    assert "run.json" in captured.err
+    assert said in captured.err
+    assert captured.err.startswith("fwbench: error: ")
+    for name in ("verdicts.md", "figures.json"):
+        assert (folder / name).read_text(encoding="utf-8") == "earlier"
+
+
+def test_a_folder_is_not_readable_if_one_of_its_files_is_not(folder: Path) -> None:
+    """Sessions that belong together are read together, or not at all."""
+    write(folder / "runs" / "1.json", entry())
+    (folder / "runs" / "2.json").write_text("{", encoding="utf-8")
+    with pytest.raises(UnreadableRun, match=r"2\.json is no JSON"):
+        samples.read(folder / "runs")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("given", [(), ("base.json", "base.json", "contender.json")])
+def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str], given: tuple[str, ...]) -> None:
+    """Neither none nor three."""
+    try:
+        status = cli.main(["gate", *given])
+    except SystemExit as error:
+        status = int(str(error.code))
+    assert status == _USAGE_ERROR
+    assert capsys.readouterr().out == ""
+
+
+# What can be read
+
+
+def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
+    """One value a launch, in their order; facts, threshold and contention of the case."""
+    values_s = (3.0, 1.0, 2.0, 5.0, 4.0)
+    path = write(
+        folder / "run.json",
+        entry("gemm", values_s, contended=True, threshold=0.1),
+        entry("dot", QUIET),
+    )
+    found = samples.read(path)
+    gemm, dot = found.samples.values()
+    assert found.name == "run.json"
+    assert gemm.values_s == values_s
+    assert (gemm.launched, gemm.contended, gemm.threshold) == (True, True, 0.1)
+    assert (dot.launched, dot.contended, dot.threshold) == (True, False, None)
+    assert gemm.key == gemm.nodeid == f"test_it.py::test_it[{case_id()}]"
+    assert (gemm.name, gemm.framework) == (case_id(), "numpy")
+    assert gemm.facts["cpu"] == "Fake CPU"
+    assert gemm.facts["threads"] == 2
+
+
+def test_a_single_process_is_one_value(folder: Path) -> None:
+    """A case that was not launched has rounds, which are no launches: the smallest stands."""
+    single = entry("gemm", (3.0, 1.0, 2.0))
+    del single["extra_info"]["fwbench"]["launches"]
+    (found,) = samples.read(write(folder / "run.json", single)).samples.values()
+    assert (found.launched, found.values_s) == (False, (1.0,))
+
+
+def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
+    """What pytest-benchmark writes without fwbench has samples, facts of its machine, no more."""
+    foreign = output([plain("test_a", 0.5), plain("test_b")])
+    del foreign["fwbench"]
+    path = folder / "foreign.json"
+    path.write_text(json.dumps(foreign), encoding="utf-8")
+    found = samples.read(path)
+    first, second = found.samples.values()
+    assert (first.key, first.values_s) == ("test_it.py::test_a", (0.5,))
+    assert (second.framework, second.launched) == ("", False)
+    assert first.facts["cpu"] == "Fake CPU"
+    assert found.failures, "nobody knows whether it ended well"
+
+
+def test_saved_without_data_is_readable(folder: Path) -> None:
+    """--benchmark-save leaves out ``stats.data``; the launches say the same."""
+    saved = entry("gemm", times(2.0))
+    del saved["stats"]["data"]
+    (found,) = samples.read(write(folder / "run.json", saved)).samples.values()
+    assert found.values_s == times(2.0)
+
+
+def test_frameworks_of_environments_have_the_same_keys() -> None:
+    """The same case is the same in every environment; what was not measured, too."""
+    nodeid = f"test_it.py::test_it[{case_id('dot', 'torch@nightly')}]"
+    missing = [{"nodeid": nodeid, "framework": "torch@nightly", "why": "deselected"}]
+    ours = Run.of("ours", output([entry(framework="torch")]))
+    theirs = Run.of("theirs", output([entry(framework="torch@nightly")], missing=missing))
+    assert ours.samples.keys() == theirs.samples.keys()
+    (found,) = theirs.samples.values()
+    assert found.framework == "torch"
+    assert found.nodeid != found.key
+    assert found.name == case_id(framework="torch")
+    assert theirs.unmeasured == {f"test_it.py::test_it[{case_id('dot', 'torch')}]": "deselected"}
+
+
+def test_one_name_of_one_work() -> None:
+    """A case that moved to another test is known by its id, a plain benchmark by nothing."""
+    here, there = (
+        Run.of("run", output([entry(test=test)])) for test in ("test_a.py::test", "test_b.py::test")
+    )
+    (ours,), (theirs,) = here.samples.values(), there.samples.values()
+    assert ours.key != theirs.key
+    assert ours.work == theirs.work
+
+
+# Why a run can be no baseline
+
+_FAILURES = {
+    "failed": ({"outcome": {"failed": 2, "interrupted": False}}, "2 tests failed"),
+    "interrupted": ({"outcome": {"failed": 0, "interrupted": True}}, "interrupted"),
+    "regressed": ({"gate": {"verdicts": {"unchanged": 3, "regressed": 2}}}, "2 regressed"),
+    "unknown": ({"outcome": None}, "does not say how its session ended"),
+}
+
+
+@pytest.mark.parametrize(("session", "said"), _FAILURES.values(), ids=_FAILURES)
+def test_failures(session: dict[str, Any], said: str) -> None:
+    """Each reason is told."""
+    (found,) = Run.of("run", output([entry()], **session)).failures
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "gate", [None, {"verdicts": {}}, {"verdicts": {"unchanged": 1, "improved": 2}}]
+)
+def test_a_run_that_ended_well_can_be_the_baseline(gate: Any) -> None:
+    """With a gate that found nothing, or without one."""
+    assert Run.of("run", output([entry()], gate=gate)).failures == []
+
+
+# Several sessions
+
+
+def test_sessions_are_side_by_side(folder: Path) -> None:
+    """Launches of all of them, failures by name, and how far the medians lie apart."""
+    write(folder / "runs" / "1.json", entry("gemm", times(1.0)), entry("dot", times(1.0)))
+    write(
+        folder / "runs" / "2.json",
+        entry("gemm", times(1.25), contended=True),
+        outcome={"failed": 1, "interrupted": False},
+    )
+    found = samples.read(folder / "runs")
+    gemm, dot = found.samples.values()
+    assert gemm.values_s == (*times(1.0), *times(1.25))
+    assert gemm.contended
+    assert dot.values_s == times(1.0)
+    assert found.drift == pytest.approx({gemm.key: 0.25, dot.key: 0.0})
+    assert found.failures == ["2.json: 1 tests failed"]
+
+
+@pytest.fixture
+def drifting(folder: Path) -> Path:
+    """A folder with two sessions that lie 10 % apart."""
+    write(folder / "runs" / "1.json", entry("gemm", times(1.0)))
+    write(folder / "runs" / "2.json", entry("gemm", times(1.1)))
+    return folder
+
+
+@pytest.mark.parametrize(("slowdown", "status"), [(1.15, 0), (1.25, 1)])
+def test_drift_widens_the_margin(drifting: Path, slowdown: float, status: int) -> None:
+    """What the baseline's own sessions differ by is no regression; what is beyond it is one."""
+    write(drifting / "slower.json", entry("gemm", times(slowdown * 1.0, 10)))
+    for session in ("1.json", "2.json"):
+        # Against one session alone either is far beyond the margin, or slower at least.
+        single = cli.main(["gate", f"runs/{session}", "slower.json", "--threshold", "0.01"])
+        assert single == 1
+    assert cli.main(["gate", "runs", "slower.json", "--threshold", "0.01"]) == status
+
+
+# What must be the same
+
+_ON_GPU = {"device": "gpu:0", "device_name": "Fake 9000"}
+
+#: What differs: facts of both cases, facts of the contender's, its machine; what must be said.
+_DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
+    "cpu": ({}, {}, {"cpu": "Other CPU"}, "cpu: Fake CPU -> Other CPU"),
+    "gpu": (_ON_GPU, {"device_name": "Fake 1"}, {}, "gpu: Fake 9000 -> Fake 1"),
+    "driver": (
+        _ON_GPU,
+        {},
+        {"cpu": "Fake CPU", "gpu_driver": "560.0"},
+        "driver: 550.1 -> 560.0",
+    ),
+    "threads": ({}, {"threads": 8}, {}, "threads: 2 -> 8"),
+    "framework": ({}, {"framework_version": "2.0"}, {}, "framework: 1.26.4 -> 2.0"),
+    "toggles": (
+        {},
+        {"toggles": {"blas": "mkl", "more": 1}},
+        {},
+        "toggles: blas openblas -> mkl, more None -> 1",
+    ),
+    "data": ({"data": {"digest": "aa"}}, {"data": {"digest": "bb"}}, {}, "data: aa -> bb"),
+    "schedule": (
+        {"steps_per_epoch": 10, "warmup_epochs": 1},
+        {"steps_per_epoch": 20},
+        {},
+        "schedule: [10, 1] -> [20, 1]",
+    ),
+}
+
+
+def test_every_fact_is_tried() -> None:
+    """What follows misses none."""
+    assert {*_DIFFERENT} == {*FACTS}
+
+
+def _write_different(folder: Path, name: str) -> str:
+    """Two runs that differ in one fact; returns what is to be said of it."""
+    both, theirs, machine, said = _DIFFERENT[name]
+    write(folder / "base.json", entry(**both))
+    changes: dict[str, Any] = {"machine": machine} if machine else {}
+    write(folder / "contender.json", entry(**{**both, **theirs}), **changes)
+    return said
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_differences_are_refused_by_name(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """What else differs is named, from what to what, with the option that allows it."""
+    said = _write_different(folder, name)
+    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.rstrip().endswith(f"--allow-different {name}")
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_differences_can_be_allowed(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The one that is allowed is compared, and noted; another one is not allowed by it."""
+    said = _write_different(folder, name)
+    assert cli.main(["gate", "base.json", "contender.json", "--allow-different", name]) == 0
+    assert said in capsys.readouterr().out
+    other = "cpu" if name != "cpu" else "threads"
+    arguments = ["gate", "base.json", "contender.json", "--allow-different", other]
+    assert cli.main(arguments) == _USAGE_ERROR
+
+
+def test_all_differences_are_named_at_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever allows them needs one attempt."""
+    write(folder / "contender.json", entry(threads=8, framework_version="2.0"))
+    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
+    said = capsys.readouterr().err
+    assert "--allow-different framework --allow-different threads" in said
+    allowed = ["--allow-different", "framework", "--allow-different", "threads"]
+    assert cli.main(["gate", "base.json", "contender.json", *allowed]) == 0
+
+
+def test_what_a_cpu_case_does_not_use_may_differ(folder: Path) -> None:
+    """The GPU's driver is none of the CPU's business."""
+    write(folder / "contender.json", entry(), machine={"cpu": "Fake CPU", "gpu_driver": "1"})
+    assert cli.main(["gate", "base.json", "contender.json"]) == 0
+
+
+def test_facts_of_cases_that_are_not_common_may_differ() -> None:
+    """Only what is compared must compare."""
+    ours = run(sample("a"), sample("b", facts={**dict.fromkeys(FACTS), "threads": 1}))
+    theirs = run(sample("a"), sample("c", facts={**dict.fromkeys(FACTS), "threads": 2}))
+    assert samples.refuse_differences(ours, theirs, ()) == []
+
+
+def test_one_case_that_differs_is_named() -> None:
+    """Not the first one, which does not."""
+    different = {**dict.fromkeys(FACTS), "threads": 2}
+    ours, theirs = run(sample("a"), sample("b")), run(sample("a"), sample("b", facts=different))
+    with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
+        samples.refuse_differences(ours, theirs, ("cpu",))
+
+
+@pytest.mark.usefixtures("folder")
+def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the known ones and the near miss."""
+    arguments = ["gate", "base.json", "contender.json", "--allow-different", "tread"]
+    assert cli.main(arguments) == _USAGE_ERROR
+    said = capsys.readouterr().err
+    assert "unknown fact that may differ 'tread'" in said
+    assert ", ".join(FACTS) in said
+    assert "Did you mean 'threads'?" in said
+    with pytest.raises(UsageError, match="unknown fact"):
+        samples.check_facts(["cpu", "gpus"])
+    samples.check_facts(FACTS)

@@ -1,0 +1,244 @@
+"""The self-test says how often comparisons err, and what they see: right where that is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench import cli
+from fwbench.errors import TooFewLaunches
+from fwbench.gate import self_test
+from fwbench.gate.ab import Stages
+from fwbench.gate.self_test import Pool
+from fwbench.gate.verdicts import Rules
+from support.launched_runs import entry, output, sample
+from support.projects import Project
+
+_STAGES = Stages(launches=5, fresh=6)
+_RULES = Rules(margin=0.01)
+_LAUNCHES = 30
+
+
+def _pool(
+    slowdowns: dict[int, float], spread: float = 0.0, contended: Sequence[set[str]] = ()
+) -> Pool:
+    """Launches of four cases, of which two have slowed forms.
+
+    Args:
+        slowdowns: of the forms, by their percents.
+        spread: of all launches.
+        contended: keys by launch; default: none.
+    """
+    random = np.random.default_rng(0)
+
+    def values(center: float) -> tuple[float, ...]:
+        drawn = center * np.exp(spread * random.standard_normal(_LAUNCHES))
+        return tuple(map(float, drawn))
+
+    samples = [sample(f"{name}-1000", values(1.0)) for name in ("exp", "sort", "sum", "copy")]
+    samples += [
+        sample(f"{name}_slowed_{percent // 5}-1000", values(factor))
+        for name in ("exp", "sort")
+        for percent, factor in slowdowns.items()
+    ]
+    return Pool(samples, contended or [set() for _ in range(_LAUNCHES)])
+
+
+def _outcomes(pool: Pool, **changes: Any) -> list[self_test.Outcome]:
+    return self_test.outcomes(
+        pool,
+        changes.get("stages", _STAGES),
+        changes.get("rules", _RULES),
+        changes.get("comparisons", 20),
+        changes.get("seed", 0),
+    )
+
+
+def test_a_pool_knows_slowed_forms_from_cases() -> None:
+    """What is slowed is no case of the suite, but a form of one."""
+    pool = _pool({5: 1.05, 10: 1.1})
+    assert {*pool.cases} == {"exp-1000", "sort-1000", "sum-1000", "copy-1000"}
+    assert pool.percents == [5, 10]
+    assert {key: form.key for key, form in pool.forms(10).items()} == {
+        "exp-1000": "exp_slowed_2-1000",
+        "sort-1000": "sort_slowed_2-1000",
+    }
+
+
+def test_a_launch_of_a_pool_is_a_run() -> None:
+    """With one value of each case, the slowed form's in its place, and its contention."""
+    contended: list[set[str]] = [set() for _ in range(_LAUNCHES)]
+    contended[3] = {"exp_slowed_1-1000", "sum-1000"}
+    pool = _pool({5: 1.5}, contended=contended)
+    slowed = {"exp-1000": pool.forms(5)["exp-1000"]}
+    run = pool.run(3, slowed, None)
+    assert {key: one.values_s for key, one in run.samples.items()} == {
+        "exp-1000": (1.5,),
+        "sort-1000": (1.0,),
+        "sum-1000": (1.0,),
+        "copy-1000": (1.0,),
+    }
+    assert {key for key, one in run.samples.items() if one.contended} == {"exp-1000", "sum-1000"}
+    assert not pool.run(3, {}, None).samples["exp-1000"].contended
+    assert {*pool.run(4, {}, ["sum-1000"]).samples} == {"sum-1000"}
+
+
+def test_a_part_of_a_pool_has_consecutive_launches() -> None:
+    """Of cases, of slowed forms, and of what is known of launches."""
+    pool = _pool({5: 1.05}, spread=0.1, contended=[{str(i)} for i in range(_LAUNCHES)])
+    part = pool.part(4, 3)
+    assert part.launches == 3
+    assert part.contended == [{"4"}, {"5"}, {"6"}]
+    for key, case in pool.cases.items():
+        assert part.cases[key].values_s == case.values_s[4:7]
+    for key, form in pool.slowed.items():
+        assert part.slowed[key].values_s == form.values_s[4:7]
+
+
+def test_constant_times_have_no_false_alarm() -> None:
+    """Launches that do not differ are never called regressed, and nothing is measured again."""
+    (nothing,) = _outcomes(_pool({}))
+    assert nothing.what == "nothing changed"
+    assert (nothing.comparisons, nothing.found, nothing.extra) == (20, 0, 0.0)
+
+
+def test_what_is_clearly_slower_is_always_found() -> None:
+    """Every time, of whichever case; the second stage costs what it measures."""
+    nothing, slowed = _outcomes(_pool({10: 1.1}))
+    assert nothing.found == 0
+    assert slowed.what == "one case of 4 slowed by 10 %"
+    assert (slowed.comparisons, slowed.found) == (20, 20)
+    # One of 4 cases is launched 6 times a side after 5 launches a side of all.
+    assert slowed.extra == pytest.approx(6 / (5 * 4))
+
+
+def test_what_is_below_the_threshold_is_never_found() -> None:
+    """Neither is a slow-down that is not worth a verdict."""
+    _, slightly = _outcomes(_pool({5: 1.02}))
+    assert slightly.found == 0
+
+
+def test_each_slowdown_has_its_outcome() -> None:
+    """In order, and only the slowed case counts as found."""
+    _, little, much = _outcomes(_pool({10: 1.5, 5: 1.005}))
+    assert (little.what, little.found) == ("one case of 4 slowed by 5 %", 0)
+    assert (much.what, much.found) == ("one case of 4 slowed by 10 %", 20)
+
+
+def test_contended_launches_find_nothing() -> None:
+    """A case that had to share its processors is inconclusive, and counts as not found."""
+    keys = {"exp_slowed_2-1000", "sort_slowed_2-1000"}
+    _, slowed = _outcomes(_pool({10: 1.5}, contended=[keys] * _LAUNCHES))
+    assert slowed.found == 0
+
+
+def test_outcomes_are_repeatable() -> None:
+    """The seed decides which launches are compared; another one decides otherwise."""
+    pool = _pool({5: 1.05}, spread=0.03)
+    first, again, other = (_outcomes(pool, comparisons=30, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_too_few_launches_are_refused() -> None:
+    """A pool must hold a whole comparison, both of its stages; with the number needed."""
+    pool = _pool({})
+    stages = dataclasses.replace(_STAGES, fresh=11)
+    with pytest.raises(TooFewLaunches, match=r"30 launches are too few.* 32 in a row"):
+        _outcomes(pool, stages=stages)
+    self_test.refuse_too_few(32, stages)
+    with pytest.raises(TooFewLaunches):
+        self_test.refuse_too_few(31, stages)
+    assert _outcomes(pool, stages=dataclasses.replace(_STAGES, fresh=10))[0].comparisons == 20
+
+
+def test_too_few_launches_are_refused_before_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the command line, as a usage error, within no time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(self_test, "measure", pytest.fail)
+    assert cli.main(["ab", "--self-test", "29"]) == 2
+    assert "30 in a row" in capsys.readouterr().err
+
+
+def test_the_self_test_tells_all_outcomes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of launches that do not spread: nothing wrongly found, the slowed always."""
+    monkeypatch.setattr(self_test, "measure", lambda *_: _pool({10: 1.1}))
+    monkeypatch.setattr("fwbench.cli.ab._COMPARISONS", 20)
+    assert cli.main(["ab", "--self-test", "30"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert "drawn from 30 launches" in lines[0]
+    assert lines[1].startswith("nothing changed: regressed in 0.0% of comparisons")
+    assert lines[2].startswith("one case of 4 slowed by 10 %: regressed in 100.0% of comparisons")
+
+
+def test_a_pool_of_a_sessions_json() -> None:
+    """Values of every launch, and which of them were contended."""
+
+    def case(name: str, preempted: list[float]) -> dict[str, Any]:
+        made = entry(name, tuple(range(1, 1 + len(preempted))))
+        for launch, share in zip(made["extra_info"]["fwbench"]["launches"], preempted, strict=True):
+            launch.update(preempted=share, others_cpus=1.0)
+        return made
+
+    pool = self_test.pool(output([case("exp", [0, 1, 0]), case("exp_slowed_1", [0, 1, 1])]))
+    (plain,), (slowed,) = pool.cases.values(), pool.slowed.values()
+    assert pool.launches == 3
+    assert plain.values_s == slowed.values_s == (1, 2, 3)
+    assert pool.contended == [set(), {plain.key, slowed.key}, {slowed.key}]
+    assert {*pool.forms(5)} == {plain.key}
+
+
+# The suite
+
+
+@pytest.fixture
+def suite(project: Project) -> Project:
+    """A project with the self-test's suite, as the self-test has it."""
+    source = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+    project.write("test_self.py", source.read_text(encoding="utf-8"))
+    return project
+
+
+def test_the_suite_is_twenty_cases_and_slowed_forms(suite: Project) -> None:
+    """Ten operations in two sizes; of two of them also 5 and 10 % more of the same work."""
+    result = suite.run("--collect-only", "-q")
+    ids = [line.partition("[")[2] for line in result.outlines if "test_operation[" in line]
+    slowed = [name for name in ids if "_slowed_" in name]
+    assert len(ids) == len({*ids}) == 28
+    assert len(slowed) == 8
+    pool = Pool([sample(name) for name in ids], [set()])
+    assert pool.percents == [5, 10]
+    for percent in pool.percents:
+        forms = pool.forms(percent)
+        assert len(forms) == 4
+        assert {*forms} <= {*pool.cases}
+
+
+def test_the_suites_results_are_right(suite: Project) -> None:
+    """Slowed forms included, every operation computes what it should."""
+    result = suite.run("--benchmark-disable", "--fw-size=quick", "--fw-direction=forward")
+    result.assert_outcomes(passed=28)
+
+
+def test_a_pool_can_be_measured(suite: Project) -> None:
+    """Two launches of some of the suite give a pool with two launches of each."""
+    result = suite.run("--fw-launches=2", "-k", "copy or exp", "--benchmark-json=results.json")
+    result.assert_outcomes(passed=8, deselected=20)
+    stored = json.loads((suite.path / "results.json").read_text(encoding="utf-8"))
+    pool = self_test.pool(stored)
+    assert pool.launches == 2
+    assert len(pool.cases) == 4
+    assert len(pool.forms(5)) == len(pool.forms(10)) == 2
+    assert all(len(one.values_s) == 2 for one in (*pool.cases.values(), *pool.slowed.values()))

@@ -1,0 +1,679 @@
+"""Verdicts: what is said of launches, what is shown of it, and what a job exits with."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.errors import TooFewLaunches, UsageError
+from fwbench.gate import statistics, verdicts
+from fwbench.gate.samples import Sample
+from fwbench.gate.verdicts import (
+    EXIT_STATUS,
+    FAIL_ON,
+    Comparison,
+    Judgement,
+    Rules,
+    Verdict,
+    compare,
+    judge,
+)
+from fwbench.report import verdicts as shown
+from support.launched_runs import QUIET, case_id, entry, plain, run, sample, times, write
+
+RULES = Rules(margin=0.01)
+
+
+def _judged(base: Sequence[float], contender: Sequence[float], **changes: Any) -> Judgement:
+    """What is said of these launches at a level of .05."""
+    rules = Rules(**{"margin": 0.01, **changes})
+    return judge(sample("a", base), sample("a", contender), rules, 0.05)
+
+
+# One case
+
+
+@pytest.mark.parametrize(
+    ("center", "verdict"),
+    [
+        (2.0, Verdict.REGRESSED),
+        (1.05, Verdict.REGRESSED),
+        (1.02, Verdict.UNCHANGED),  # beyond the margin, and less than the threshold
+        (1.0, Verdict.UNCHANGED),
+        (1 / 1.02, Verdict.UNCHANGED),
+        (1 / 1.05, Verdict.IMPROVED),
+        (0.5, Verdict.IMPROVED),
+    ],
+)
+def test_a_change_needs_the_test_and_the_threshold(center: float, verdict: Verdict) -> None:
+    """In both directions alike: 3 % as a ratio."""
+    judgement = _judged(times(1.0), times(center))
+    assert judgement.verdict is verdict
+    assert judgement.ratio == pytest.approx(center)
+    assert judgement.reason == ""
+    assert judgement.base_s == times(1.0)
+    assert judgement.contender_s == times(center)
+
+
+def test_a_ratio_alone_is_no_change() -> None:
+    """Launches that overlap too much are not beyond chance, whatever their medians."""
+    base = (1.0, 1.01, 1.02, 1.2, 1.21)
+    contender = (1.0, 1.01, 1.1, 1.2, 1.21)
+    judgement = _judged(base, contender, widest=0.9)
+    assert judgement.ratio is not None
+    assert judgement.ratio > 1.03
+    assert judgement.p is not None
+    assert judgement.p > 0.05
+    assert judgement.verdict is Verdict.UNCHANGED
+
+
+def test_the_figures_are_those_of_the_statistics() -> None:
+    """P of the direction that looked more like a change, ratio, interval, what was visible."""
+    base, contender = times(1.0, 8, 0.02, seed=1), times(1.2, 8, 0.02, seed=2)
+    judgement = judge(sample("a", base), sample("a", contender), RULES, 0.05)
+    assert judgement.change is Verdict.REGRESSED
+    assert judgement.p == statistics.p_slower(base, contender, 0.01)
+    assert (judgement.low, judgement.high) == statistics.interval(base, contender, 0.99, 0)
+    visible = statistics.smallest_visible(base, contender, 0.01, 0.05)
+    assert visible is not None
+    assert judgement.visible == max(visible, 0.03)
+    faster = judge(sample("a", contender), sample("a", base), RULES, 0.05)
+    assert faster.change is Verdict.IMPROVED
+    assert faster.p == judgement.p
+
+
+def test_only_what_is_tested_for_is_found() -> None:
+    """A case that was flagged for looking slower is not called faster afterwards."""
+    slower, faster = sample("a", times(1.0)), sample("a", times(0.5))
+    found = judge(slower, faster, RULES, 0.05, [Verdict.REGRESSED])
+    assert found.verdict is Verdict.UNCHANGED
+    assert found.change is Verdict.REGRESSED
+    found = judge(slower, faster, RULES, 0.05, [Verdict.IMPROVED])
+    assert found.verdict is Verdict.IMPROVED
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_contended_cases_are_inconclusive(side: int) -> None:
+    """Whatever they look like, on whichever side it was."""
+    pair = [sample("a", times(1.0)), sample("a", times(2.0))]
+    pair[side] = sample("a", pair[side].values_s, contended=True)
+    judgement = judge(pair[0], pair[1], RULES, 0.05)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "processors" in judgement.reason
+    assert judgement.ratio == pytest.approx(2.0)
+
+
+#: Launches that spread over a factor of 3.
+_WILD = (1.0, 1.5, 2.0, 2.5, 3.0)
+
+
+def test_spread_is_inconclusive() -> None:
+    """Where not even a large change could have been shown, its absence is not claimed."""
+    judgement = _judged(_WILD, _WILD)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "spread" in judgement.reason
+    assert judgement.high is not None
+    assert judgement.low is not None
+    assert judgement.high / judgement.low > 1.25
+    assert judgement.visible is None or judgement.visible > 0.25
+    assert _judged(_WILD, _WILD, widest=0.999).verdict is not Verdict.REGRESSED
+
+
+def test_one_outlier_leaves_a_verdict() -> None:
+    """It makes the interval wide and not the test blind: a change of 25 % could be shown."""
+    base, contender = (*times(1.0, 7), 1.5), times(1.0, 8)
+    judgement = _judged(base, contender, widest=0.02)
+    assert judgement.visible is not None
+    low, high = judgement.low, judgement.high
+    assert low is not None
+    assert high is not None
+    assert high / low > 1.02
+    wide = _judged(base, contender, widest=0.25)
+    assert wide.verdict is Verdict.UNCHANGED
+
+
+def test_a_change_beyond_all_spread_is_found() -> None:
+    """Wide intervals do not hide what the test is sure of."""
+    judgement = _judged(_WILD, [10 * time for time in _WILD])
+    assert judgement.verdict is Verdict.REGRESSED
+
+
+def test_nothing_visible_is_none() -> None:
+    """Launches that could not have shown anything say so."""
+    judgement = judge(sample("a", _WILD), sample("a", _WILD), RULES, 1e-6)
+    assert judgement.visible is None
+
+
+@pytest.mark.parametrize(
+    ("threshold", "verdict"),
+    [(None, Verdict.REGRESSED), (0.5, Verdict.UNCHANGED), (0.02, Verdict.REGRESSED)],
+)
+def test_the_threshold_of_a_marker_wins(threshold: float | None, verdict: Verdict) -> None:
+    """Over the one of the comparison; the contender's, which is the suite as it is now."""
+    base = sample("a", times(1.0), threshold=0.9)
+    contender = sample("a", times(1.2), threshold=threshold)
+    judgement = judge(base, contender, RULES, 0.05)
+    assert judgement.verdict is verdict
+    assert judgement.threshold == (0.03 if threshold is None else threshold)
+    assert judgement.visible is not None
+    assert judgement.visible >= judgement.threshold
+
+
+def test_a_small_marker_finds_what_the_threshold_would_not() -> None:
+    """A test may care for less than others do."""
+    base, contender = sample("a", times(1.0)), sample("a", times(1.02), threshold=0.015)
+    assert judge(base, contender, RULES, 0.05).verdict is Verdict.REGRESSED
+
+
+# Whole runs
+
+
+def _verdicts(comparison: Comparison) -> dict[str, tuple[Verdict, str]]:
+    return {one.key: (one.verdict, one.reason) for one in comparison.judgements}
+
+
+def test_every_case_has_a_verdict() -> None:
+    """Of both sides, those that one side alone has included."""
+    base = run(*(sample(key, times(1.0)) for key in ("slow", "fast", "same", "lost", "bad")))
+    contender = run(
+        sample("slow", times(2.0)),
+        sample("fast", times(0.5)),
+        sample("same", times(1.0)),
+        sample("bad", times(1.0), contended=True),
+        sample("found", times(1.0)),
+    )
+    comparison = compare(base, contender, RULES)
+    assert {key: verdict for key, (verdict, _) in _verdicts(comparison).items()} == {
+        "slow": Verdict.REGRESSED,
+        "fast": Verdict.IMPROVED,
+        "same": Verdict.UNCHANGED,
+        "bad": Verdict.INCONCLUSIVE,
+        "lost": Verdict.MISSING,
+        "found": Verdict.NEW,
+    }
+    assert [*comparison.counts] == [
+        "regressed",
+        "missing",
+        "inconclusive",
+        "new",
+        "improved",
+        "unchanged",
+    ]
+    assert sum(comparison.counts.values()) == 6
+
+
+def test_missing_cases_have_a_reason() -> None:
+    """What the session said, a likely new name, or that they were not collected."""
+    base = run(
+        sample("deselected"), sample("skipped"), sample("gone"), sample("old", work="the work")
+    )
+    contender = run(
+        sample("new", work="the work"),
+        unmeasured={"deselected": "deselected", "skipped": "skipped: no GPU", "other": "failed"},
+    )
+    assert _verdicts(compare(base, contender, RULES)) == {
+        "deselected": (Verdict.MISSING, "deselected"),
+        "skipped": (Verdict.MISSING, "skipped: no GPU"),
+        "gone": (Verdict.MISSING, "not collected"),
+        "old": (Verdict.MISSING, "renamed to new?"),
+        "new": (Verdict.NEW, ""),
+    }
+
+
+def test_a_level_is_that_of_all_cases() -> None:
+    """The more cases, the surer each must be: what is found alone is not among many."""
+    # Seven of the 25 pairs lost: p is beyond .05 / 3, and within .05.
+    base, contender = (1.0, 1.1, 1.2, 1.3, 1.4), (1.25, 1.35, 1.5, 1.6, 1.7)
+    p = statistics.p_slower(base, contender, 0.01)
+    assert 0.05 / 3 < p <= 0.05
+    rules = Rules(margin=0.01, widest=0.9)
+    alone = compare(run(sample("a", base)), run(sample("a", contender)), rules)
+    assert alone.counts == {"regressed": 1}
+    others = [sample(f"b{i}") for i in range(2)]
+    among = compare(run(sample("a", base), *others), run(sample("a", contender), *others), rules)
+    assert among.counts == {"unchanged": 3}
+
+
+def test_drift_of_the_baseline_is_conceded() -> None:
+    """To the case that drifted, and to no other."""
+    base = run(sample("a", times(1.0)), sample("b", times(1.0)), drift={"a": 0.1, "b": 0.0})
+    contender = run(sample("a", times(1.08)), sample("b", times(1.08)))
+    found = _verdicts(compare(base, contender, RULES))
+    assert found["a"][0] is Verdict.UNCHANGED
+    assert found["b"][0] is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_case_with_few_launches_is_inconclusive(side: int) -> None:
+    """Beside others that have enough; it does not count for their level."""
+    pair = [sample("few", times(1.0)), sample("few", times(9.0))]
+    pair[side] = sample("few", pair[side].values_s[:4])
+    base, contender = (run(one, sample("enough", times(1.0))) for one in pair)
+    found = _verdicts(compare(base, contender, RULES))
+    assert found["few"] == (Verdict.INCONCLUSIVE, "only 4 launches")
+    assert found["enough"][0] is Verdict.UNCHANGED
+
+
+def test_rounds_are_no_launches() -> None:
+    """A case measured in one process counts as one launch."""
+    single = sample("few", times(1.0, 9), launched=False)
+    enough = sample("enough", times(1.0))
+    found = _verdicts(compare(run(single, enough), run(single, enough), RULES))
+    assert found["few"] == (Verdict.INCONCLUSIVE, "only 1 launches")
+
+
+def test_too_few_launches_of_everything_are_refused() -> None:
+    """With how many there are, how many are needed, and the option that makes them."""
+    few = run(sample("a", times(1.0, 4)), sample("b", times(1.0, 3)))
+    with pytest.raises(TooFewLaunches) as refused:
+        compare(few, few, RULES)
+    assert "4 launches of a case at most" in str(refused.value)
+    assert "--fw-launches 5" in str(refused.value)
+
+
+@pytest.mark.parametrize(("cases", "needed"), [(13, 6), (47, 7)])
+def test_too_few_launches_for_so_many_cases_are_refused(cases: int, needed: int) -> None:
+    """Whatever their times, nothing could be shown: refused with the number needed."""
+    many = [f"case-{i}" for i in range(cases)]
+    few = run(*(sample(key, times(1.0, needed - 1)) for key in many))
+    with pytest.raises(TooFewLaunches, match=f"{needed} launches a side are needed"):
+        compare(few, few, RULES)
+    enough = run(*(sample(key, times(1.0, needed)) for key in many))
+    assert compare(enough, enough, RULES).counts == {"unchanged": cases}
+    assert compare(few, few, Rules(margin=0.01, level=0.9)).counts == {"unchanged": cases}
+
+
+def test_runs_without_a_common_case_have_verdicts_too() -> None:
+    """Everything is missing, or new; nothing needs launches."""
+    comparison = compare(run(sample("a", (1.0,))), run(sample("b", (1.0,))), RULES)
+    assert comparison.counts == {"missing": 1, "new": 1}
+
+
+# Exit statuses
+
+_OF: dict[Verdict, Sample] = {
+    Verdict.REGRESSED: sample("slow", times(2.0)),
+    Verdict.INCONCLUSIVE: sample("bad", times(1.0), contended=True),
+    Verdict.IMPROVED: sample("fast", times(0.5)),
+    Verdict.UNCHANGED: sample("same", times(1.0)),
+}
+
+
+def _comparison(*found: Verdict) -> Comparison:
+    """A comparison with these verdicts."""
+    theirs = [_OF[verdict] for verdict in found if verdict in _OF]
+    ours = [sample(one.key, times(1.0)) for one in theirs]
+    if Verdict.MISSING in found:
+        ours.append(sample("lost"))
+    if Verdict.NEW in found:
+        theirs.append(sample("found"))
+    comparison = compare(run(*ours, name="base"), run(*theirs, name="contender"), RULES)
+    assert {one.verdict for one in comparison.judgements} == {*found}
+    return comparison
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.NEW], 0),
+        ([], 0),
+        ([Verdict.REGRESSED], 1),
+        ([Verdict.MISSING], 11),
+        ([Verdict.INCONCLUSIVE], 0),
+        ([Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE], 1),
+        ([Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.UNCHANGED], 11),
+    ],
+)
+def test_exit_status_by_default(found: list[Verdict], status: int) -> None:
+    """Regressed before missing; inconclusive does not fail unless it is asked for."""
+    assert _comparison(*found).exit_status(FAIL_ON) == status
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        names
+        for number in range(4)
+        for names in itertools.combinations(("regressed", "missing", "inconclusive"), number)
+    ],
+)
+def test_exit_status_is_of_what_is_failed_on(failing: tuple[str, ...]) -> None:
+    """The worst of those named and found, and nothing else; the order of names is nothing."""
+    found = [Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE]
+    statuses = {"regressed": 1, "missing": 11, "inconclusive": 10}
+    for number in range(1, 4):
+        for some in itertools.combinations(found, number):
+            expected = [statuses[name] for name in statuses if name in failing and name in some]
+            status = _comparison(*some).exit_status(verdicts.fail_on(failing[::-1]))
+            assert status == (expected[0] if expected else 0)
+
+
+def test_statuses_are_apart_from_pytests() -> None:
+    """Each verdict has its own, and none is a usage error's or an interrupt's."""
+    assert EXIT_STATUS == {Verdict.REGRESSED: 1, Verdict.MISSING: 11, Verdict.INCONCLUSIVE: 10}
+
+
+@pytest.mark.parametrize("name", ["improved", "new", "unchanged", "regresed", ""])
+def test_nothing_else_can_be_failed_on(name: str) -> None:
+    """Known ones are named, and the near miss."""
+    with pytest.raises(UsageError, match="regressed, missing, inconclusive") as refused:
+        verdicts.fail_on(["missing", name])
+    assert ("Did you mean 'regressed'?" in str(refused.value)) == (name == "regresed")
+
+
+# What is shown
+
+
+def _cells(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_the_table_has_the_worst_first() -> None:
+    """By verdict, then by size; every figure that a reader needs stands there."""
+    base = run(*(sample(key, times(1.0)) for key in "abcdef"), name="base")
+    contender = run(
+        sample("a", times(1.0)),
+        sample("b", times(1.5)),
+        sample("c", times(3.0)),
+        sample("d", times(0.9)),
+        sample("e", times(0.5)),
+        sample("g", times(1.0)),
+        name="contender",
+    )
+    lines = shown.table(compare(base, contender, RULES, ["a note"]))
+    assert _cells(lines[0])[:5] == ["verdict", "case", "base", "contender", "ratio"]
+    rows = [_cells(line)[:2] for line in lines[1:8]]
+    assert rows == [
+        ["regressed", "c"],
+        ["regressed", "b"],
+        ["missing", "f"],
+        ["new", "g"],
+        ["improved", "e"],
+        ["improved", "d"],
+        ["unchanged", "a"],
+    ]
+    worst = _cells(lines[1])
+    assert worst[2:5] == ["1 s", "3 s", "+200.0%"]
+    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", worst[5])
+    assert worst[6] == "+3.0%"
+    assert _cells(lines[3])[2:] == ["not collected"]
+    assert "contender against base: 2 regressed, 1 missing, 1 new, 2 improved, 1 unchanged" in lines
+    assert lines[-1] == "a note"
+
+
+def test_a_table_says_why_and_what_could_not_be_shown() -> None:
+    """Reasons of inconclusive cases, and *nothing* where nothing could be shown."""
+    bad = sample("bad", times(1.0), contended=True)
+    wild = sample("wild", (1.0, 2.0, 4.0, 8.0, 16.0))
+    lines = shown.table(compare(run(bad, wild), run(bad, wild), RULES))
+    rows = {_cells(line)[1]: _cells(line) for line in lines[1:3]}
+    assert rows["bad"][-1] == "other processes took its processors"
+    assert rows["wild"][-1] == "its launches spread too far"
+    nothing = Judgement("a", "a", "", Verdict.UNCHANGED, "", 1.0, 0.9, 1.1, base_s=[1.0])
+    comparison = Comparison(
+        "base", "contender", [judge(bad, bad, RULES, 1e-9)], {"confidence": 0.99}
+    )
+    assert nothing.visible is None
+    assert "nothing" in shown.table(comparison)[1]
+
+
+def test_means_are_geometric_and_by_framework() -> None:
+    """Twice as slow and twice as fast are no change on average; missing cases do not count."""
+
+    def of(framework: str, **centers: float) -> list[Sample]:
+        return [
+            sample(f"{framework} {key}", times(center), framework=framework)
+            for key, center in centers.items()
+        ]
+
+    base = run(*of("numpy", a=1.0, b=1.0, lost=1.0), *of("torch", a=1.0, b=1.0), *of("", plain=1.0))
+    contender = run(*of("numpy", a=2.0, b=0.5), *of("torch", a=4.0, b=1.0), *of("", plain=1.5))
+    comparison = compare(base, contender, RULES)
+    assert comparison.means == pytest.approx({"numpy": 1.0, "torch": 2.0, "benchmarks": 1.5})
+    lines = shown.table(comparison)
+    for name, mean in (("numpy", "1.000"), ("torch", "2.000"), ("benchmarks", "1.500")):
+        assert f"{name}: {mean}x of the base's time (geometric mean)" in lines
+
+
+def test_most_unchanged_cases_are_left_out() -> None:
+    """Twenty are shown, the others counted; whatever is not unchanged is always shown."""
+    same = [sample(f"same-{i}", times(1.0, 8)) for i in range(25)]
+    slow = [sample(f"slow-{i}", times(2.0, 8)) for i in range(25)]
+    base = run(*same, *(sample(one.key, times(1.0, 8)) for one in slow))
+    comparison = compare(base, run(*same, *slow), RULES)
+    lines = shown.table(comparison)
+    assert sum(line.startswith("regressed") for line in lines) == 25
+    assert sum(line.startswith("unchanged") for line in lines) == 20
+    assert "... and 5 unchanged cases more" in lines
+    assert "... and 5 unchanged cases more" in shown.markdown(comparison)
+    fewer = compare(run(*same[:20]), run(*same[:20]), RULES)
+    assert "more" not in "\n".join(shown.table(fewer))
+
+
+def test_markdown_is_a_table() -> None:
+    """A headline, and rows that all have as many cells, whatever is in a name."""
+    piped = "test_it[a|b]"
+    base = run(sample(piped, times(1.0)), sample("lost"), name="git:main")
+    contender = run(
+        sample(piped, times(2.0)), name="git:HEAD", unmeasured={"lost": "skipped: a | b"}
+    )
+    text = shown.markdown(compare(base, contender, RULES, ["a note"]))
+    lines = text.splitlines()
+    assert lines[0] == "### fwbench: git:HEAD against git:main: 1 regressed, 1 missing"
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 4
+    assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {8 + 2}
+    assert r"test_it[a\|b]" in rows[2]
+    assert r"skipped: a \| b" in rows[3]
+    assert set(rows[1]) <= set("|- ")
+    assert lines[1] == "", "a table begins a paragraph"
+    assert "- a note" in lines
+    assert text.endswith("\n")
+
+
+# fwbench gate
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a baseline, one run that is slower, and one that is not."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write(tmp_path / "base.json", entry(), entry("dot"))
+    write(tmp_path / "same.json", entry(), entry("dot"))
+    write(tmp_path / "slower.json", entry(values_s=times(2.0, 8)), entry("dot"))
+    nodeid = f"test_it.py::test_it[{case_id('dot')}]"
+    write(
+        tmp_path / "missing.json",
+        entry(),
+        missing=[{"nodeid": nodeid, "framework": "numpy", "why": "deselected"}],
+    )
+    write(tmp_path / "contended.json", entry(contended=True), entry("dot"))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("contender", "options", "status"),
+    [
+        ("same.json", [], 0),
+        ("slower.json", [], 1),
+        ("slower.json", ["--fail-on", "missing"], 0),
+        ("slower.json", ["--threshold", "150%"], 2),
+        ("slower.json", ["--threshold", "99%"], 1),
+        ("missing.json", [], 11),
+        ("missing.json", ["--fail-on", "regressed"], 0),
+        ("contended.json", [], 0),
+        ("contended.json", ["--fail-on", "regressed,missing,inconclusive"], 10),
+        ("same.json", ["--fail-on", "improved"], 2),
+        ("same.json", ["--margin", "0"], 2),
+        ("slower.json", ["--level", "0.0001"], 2),
+    ],
+)
+def test_gate_exits_with_its_verdict(
+    capsys: pytest.CaptureFixture[str], contender: str, options: list[str], status: int
+) -> None:
+    """Of what --fail-on names; options that make no sense are usage errors."""
+    try:
+        found = cli.main(["gate", "base.json", contender, *options])
+    except SystemExit as refused:  # by argparse
+        found = int(str(refused.code))
+    assert found == status
+    captured = capsys.readouterr()
+    assert (captured.out == "") == (status == _USAGE_ERROR)
+    assert (captured.err == "") == (status != _USAGE_ERROR)
+
+
+_USAGE_ERROR = 2
+
+
+def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table, Markdown and JSON of one comparison say the same, also when it fails."""
+    arguments = ["--markdown", "verdicts.md", "--json", "figures.json"]
+    assert cli.main(["gate", "base.json", "slower.json", *arguments]) == 1
+    table = capsys.readouterr().out
+    markdown = (folder / "verdicts.md").read_text(encoding="utf-8")
+    figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
+    headline = "slower.json against base.json: 1 regressed, 1 unchanged"
+    assert headline in table
+    assert headline in markdown
+    assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
+    assert (figures["base"], figures["contender"]) == ("base.json", "slower.json")
+    first = figures["judgements"][0]
+    assert first["name"] == case_id()
+    assert first["verdict"] == "regressed"
+    assert first["base_s"] == list(QUIET)
+    assert first["contender_s"] == list(times(2.0, 8))
+    assert first["low"] <= first["ratio"] <= first["high"]
+    assert figures["rules"]["margin"] == 0.03
+    assert figures["means"]["numpy"] == pytest.approx((first["ratio"]) ** 0.5, rel=1e-2)
+
+
+def test_gate_refuses_what_it_cannot_write(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is said, and nothing else is written."""
+    arguments = ["--json", "figures.json", "--markdown", "nowhere/verdicts.md"]
+    status = cli.main(["gate", "base.json", "slower.json", *arguments])
+    assert status not in (0, 1, 10, 11)
+    captured = capsys.readouterr()
+    assert "nowhere" in captured.err
+    assert captured.out == ""
+    assert not (folder / "figures.json").exists()
+
+
+def test_gate_takes_the_baseline_that_was_set(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A contender alone is compared with it; without one the command to set it is named."""
+    assert cli.main(["gate", "slower.json"]) == _USAGE_ERROR
+    assert "fwbench baseline set FILE" in capsys.readouterr().err
+    assert cli.main(["baseline", "set", "base.json"]) == 0
+    (folder / "base.json").unlink()
+    assert cli.main(["gate", "slower.json"]) == 1
+    assert cli.main(["gate", "same.json"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_gate_of_plain_benchmarks_says_what_it_needs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of a single process are no launches; refused with the number needed."""
+    write(folder / "plain.json", plain())
+    assert cli.main(["gate", "plain.json", "plain.json"]) == _USAGE_ERROR
+    assert "--fw-launches 5" in capsys.readouterr().err
+
+
+# fwbench baseline
+
+_UNFIT: dict[str, dict[str, Any]] = {
+    "failed": {"outcome": {"failed": 1, "interrupted": False}},
+    "interrupted": {"outcome": {"failed": 0, "interrupted": True}},
+    "regressed": {"gate": {"verdicts": {"regressed": 1}}},
+    "does not say": {"outcome": None},
+}
+
+
+@pytest.mark.parametrize(("said", "session"), _UNFIT.items(), ids=_UNFIT)
+def test_a_run_that_failed_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str], said: str, session: dict[str, Any]
+) -> None:
+    """It is refused with the reason, alone or with others, and the earlier one stays."""
+    assert cli.main(["baseline", "set", "base.json"]) == 0
+    write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **session)
+    for files in (["unfit.json"], ["base.json", "unfit.json"]):
+        assert cli.main(["baseline", "set", *files]) == _USAGE_ERROR
+        error = capsys.readouterr().err
+        assert said in error
+        assert "unfit.json" in error
+    assert [path.name for path in (folder / ".fwbench" / "baseline").iterdir()] == ["base.json"]
+    assert cli.main(["gate", "slower.json"]) == 1
+
+
+def test_plain_pytest_benchmark_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows whether its session ended well."""
+    foreign = {"benchmarks": [plain()], "machine_info": {}}
+    (folder / "foreign.json").write_text(json.dumps(foreign), encoding="utf-8")
+    assert cli.main(["baseline", "set", "foreign.json"]) == _USAGE_ERROR
+    assert "fwbench did not write it" in capsys.readouterr().err
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_an_empty_run_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against it nothing could ever regress."""
+    write(folder / "empty.json")
+    assert cli.main(["baseline", "set", "empty.json"]) == _USAGE_ERROR
+    assert "no benchmark" in capsys.readouterr().err
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are kept side by side, take the place of the earlier one, and are shown."""
+    write(folder / "other.json", entry(values_s=times(1.1, 8)), entry("dot"))
+    assert cli.main(["baseline", "set", "slower.json"]) == 0
+    assert cli.main(["baseline", "set", "base.json", "other.json"]) == 0
+    kept = sorted(path.name for path in (folder / ".fwbench" / "baseline").iterdir())
+    assert kept == ["base.json", "other.json"]
+    capsys.readouterr()
+    assert cli.main(["baseline", "show"]) == 0
+    told = capsys.readouterr().out
+    assert f"{case_id()}: 16 launches" in told
+    assert "2 cases" in told
+
+
+def test_two_sessions_of_one_name_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of them would be lost."""
+    write(folder / "else" / "base.json", entry())
+    assert cli.main(["baseline", "set", "base.json", "else/base.json"]) == _USAGE_ERROR
+    assert "one name" in capsys.readouterr().err
+    write(folder / "else" / "base.txt", entry())
+    assert cli.main(["baseline", "set", "base.json", "else/base.txt"]) == _USAGE_ERROR
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_a_folder_of_sessions_becomes_the_baseline(folder: Path) -> None:
+    """What can be compared with can be set, too."""
+    write(folder / "runs" / "1.json", entry())
+    write(folder / "runs" / "2.json", entry())
+    assert cli.main(["baseline", "set", "runs"]) == 0
+    assert cli.main(["gate", "same.json"]) == 0
+
+
+def test_no_baseline_is_shown_as_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """With the command that sets one."""
+    assert cli.main(["baseline", "show"]) == _USAGE_ERROR
+    assert "fwbench baseline set" in capsys.readouterr().err
+    assert not (folder / ".fwbench").exists()

@@ -1,0 +1,246 @@
+"""The clock waits before it is read, and knows how its rounds came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fwbench.measure.clock import Clock
+from fwbench.measure.resources import CpuUse
+from support.fakes import HandClock
+
+DISPATCH_S = 2.0**-10
+WORK_S = 2.0**-4
+
+
+@pytest.fixture
+def hand() -> HandClock:
+    """A clock at rest."""
+    return HandClock()
+
+
+def call(hand: HandClock) -> Callable[[], str]:
+    """A call that returns before its work is done."""
+
+    def run() -> str:
+        hand.spend(DISPATCH_S)
+        hand.enqueue(WORK_S)
+        return "result"
+
+    return run
+
+
+def rounds(clock: Clock, run: Callable[[], object], count: int, iterations: int) -> list[float]:
+    """Seconds per iteration of each round, the clock read as pytest-benchmark reads its timer."""
+    found = []
+    for _ in range(count):
+        start = clock()
+        for _ in range(iterations):
+            run()
+        found.append((clock() - start) / iterations)
+    return found
+
+
+def test_a_call_is_timed_until_its_result_exists(hand: HandClock) -> None:
+    """The time of a call that returns early includes the work that it has enqueued."""
+    assert Clock(hand, hand.wait).time(call(hand)) == (DISPATCH_S + WORK_S, "result")
+
+
+def test_work_enqueued_before_is_not_counted(hand: HandClock) -> None:
+    """The clock waits before its first reading too, so that earlier work is nobody's time."""
+    hand.enqueue(100.0)
+    seconds, _ = Clock(hand, hand.wait).time(call(hand))
+    assert seconds == DISPATCH_S + WORK_S
+
+
+def test_without_waiting_only_the_dispatch_is_seen(hand: HandClock) -> None:
+    """What a clock without a waiter reads is the time until the call returned."""
+    seconds, _ = Clock(hand).time(call(hand))
+    assert seconds == DISPATCH_S
+
+
+# Dispatch and completion
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 8])
+def test_dispatch_is_told_from_the_measured_rounds(hand: HandClock, iterations: int) -> None:
+    """The dispatch time of a call is right however many calls a round has."""
+    clock = Clock(hand, hand.wait)
+    rounds_s = rounds(clock, call(hand), 3, iterations)
+    assert rounds_s == [(DISPATCH_S + iterations * WORK_S) / iterations] * 3
+    facts = clock.facts(rounds_s, iterations)
+    assert facts["dispatch_s"] == DISPATCH_S
+    assert facts["completion_s"] == rounds_s[0]
+
+
+def test_dispatch_passes_over_what_came_before_the_rounds(hand: HandClock) -> None:
+    """Waits of the first call, the warm-up and the calibration do not enter the dispatch time."""
+    clock = Clock(hand, hand.wait)
+    for earlier_s in (8.0, 16.0, 32.0):
+        clock.time(lambda seconds=earlier_s: hand.enqueue(seconds))
+    rounds_s = rounds(clock, call(hand), 2, 1)
+    assert clock.facts(rounds_s, 1)["dispatch_s"] == DISPATCH_S
+
+
+def test_waiting_before_a_round_is_no_part_of_it(hand: HandClock) -> None:
+    """Work that is pending when a round begins does not make its dispatch look shorter."""
+    clock = Clock(hand, hand.wait)
+    hand.enqueue(64.0)
+    rounds_s = rounds(clock, call(hand), 1, 1)
+    assert rounds_s == [DISPATCH_S + WORK_S]
+    assert clock.facts(rounds_s, 1)["dispatch_s"] == DISPATCH_S
+
+
+def test_dispatch_and_completion_are_medians_of_the_rounds(hand: HandClock) -> None:
+    """One slow round among three moves neither."""
+    costs = iter([0.25, 4.0, 0.25])
+
+    def run() -> None:
+        hand.spend(next(costs))
+        hand.enqueue(1.0)
+
+    clock = Clock(hand, hand.wait)
+    facts = clock.facts(rounds(clock, run, 3, 1), 1)
+    assert (facts["dispatch_s"], facts["completion_s"]) == (0.25, 1.25)
+
+
+def test_dispatch_is_completion_where_calls_return_when_done(hand: HandClock) -> None:
+    """Without a waiter there is one time: the median of the rounds themselves."""
+    costs = iter([3.0, 1.0, 2.0])
+    clock = Clock(hand)
+    facts = clock.facts(rounds(clock, lambda: hand.spend(next(costs)), 3, 1), 1)
+    assert (facts["dispatch_s"], facts["completion_s"]) == (2.0, 2.0)
+
+
+def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
+    """Rounds whose facts have been told do not enter those of later ones."""
+    clock = Clock(hand, hand.wait)
+    clock.facts(rounds(clock, lambda: hand.spend(8.0), 3, 1), 1)
+    facts = clock.facts(rounds(clock, call(hand), 3, 1), 1)
+    assert facts["dispatch_s"] == DISPATCH_S
+    assert facts["wall_s"] == 3 * (DISPATCH_S + WORK_S)
+
+
+def test_facts_need_whole_rounds(hand: HandClock) -> None:
+    """Beginnings and ends are told apart by counting: a reading too many is found out."""
+    clock = Clock(hand)
+    rounds_s = rounds(clock, call(hand), 1, 1)
+    clock()
+    with pytest.raises(AssertionError, match="odd number"):
+        clock.facts(rounds_s, 1)
+
+
+# Processors
+
+
+class Kernel:
+    """Keeps account of what a process has had of its processors, as a test dictates."""
+
+    def __init__(self, hand: HandClock) -> None:
+        self._hand = hand
+        self.cpu_s = 0.0
+        self.preempted = 0
+
+    def __call__(self) -> CpuUse:
+        """The account; asking for it takes time, too."""
+        self._hand.spend(1.0)
+        return CpuUse(self.cpu_s, self.preempted)
+
+    def run(self, seconds: float, cpu_s: float = 0.0, preempted: int = 0) -> None:
+        """Let time pass in which the process has had this much."""
+        self._hand.spend(seconds)
+        self.cpu_s += cpu_s
+        self.preempted += preempted
+
+
+def test_processor_time_is_that_of_the_rounds(hand: HandClock) -> None:
+    """What threads take while the clock waits counts; what is taken between rounds does not.
+
+    Nor is it part of a round to ask for it.
+    """
+    kernel = Kernel(hand)
+    clock = Clock(hand, lambda: kernel.run(0.5, cpu_s=2.0), kernel)
+    rounds_s = []
+    for _ in range(3):
+        kernel.run(8.0, cpu_s=16.0)
+        rounds_s += rounds(clock, lambda: kernel.run(0.25, cpu_s=0.125), 1, 2)
+    assert rounds_s == [(0.5 + 2 * 0.25) / 2] * 3
+    facts = clock.facts(rounds_s, 2)
+    assert facts["cpu_s"] == 3 * (2.0 + 2 * 0.125)
+    assert facts["wall_s"] == 3 * (0.5 + 2 * 0.25)
+
+
+#: Less than 10 ms, and somewhat more than thrice as much.
+SHORT_S, LONG_S = 2.0**-7, 2.0**-5
+
+
+@pytest.mark.parametrize(
+    ("call_s", "iterations", "switches", "share"),
+    [
+        (SHORT_S, 1, [0, 0, 0, 0], 0.0),
+        (SHORT_S, 1, [1, 0, 2, 0], 0.5),
+        (LONG_S, 1, [3, 3, 3, 3], 0.0),
+        (LONG_S, 1, [3, 4, 5, 4], 0.75),
+        (SHORT_S, 4, [3, 3, 3, 3], 0.0),
+        (SHORT_S, 4, [4, 4, 4, 4], 1.0),
+    ],
+)
+def test_rounds_in_which_the_process_was_preempted(
+    hand: HandClock, call_s: float, iterations: int, switches: list[int], share: float
+) -> None:
+    """As often as once in 10 ms of a round, however many calls it has: less is no sharing."""
+    kernel = Kernel(hand)
+    left = [count if i == 0 else 0 for count in switches for i in range(iterations)]
+    clock = Clock(hand, None, kernel)
+    rounds_s = rounds(clock, lambda: kernel.run(call_s, preempted=left.pop(0)), 4, iterations)
+    assert clock.facts(rounds_s, iterations)["preempted"] == share
+
+
+#: Four of them are over within a millisecond, the fifth is not.
+TINY_S = 2.0**-12
+
+
+def test_short_rounds_share_a_stretch(hand: HandClock) -> None:
+    """Asking takes longer than they do: it is done once in a millisecond."""
+    asked = []
+
+    def use() -> CpuUse:
+        asked.append(hand())
+        return CpuUse(hand(), len(asked))
+
+    clock = Clock(hand, None, use)
+    rounds_s = rounds(clock, lambda: hand.spend(TINY_S), 10, 1)
+    assert rounds_s == [TINY_S] * 10
+    facts = clock.facts(rounds_s, 1)
+    assert asked == pytest.approx([0.0, 5 * TINY_S, 5 * TINY_S, 10 * TINY_S])
+    assert facts["cpu_s"] == pytest.approx(10 * TINY_S)
+    assert facts["preempted"] == 0.2, "one of the five rounds of each stretch"
+
+
+def test_a_stretch_that_is_not_over_ends_with_the_rounds(hand: HandClock) -> None:
+    """And no stretch has more rounds that were preempted than it has rounds."""
+    kernel = Kernel(hand)
+    clock = Clock(hand, None, kernel)
+    rounds_s = rounds(clock, lambda: kernel.run(TINY_S, cpu_s=TINY_S, preempted=3), 2, 1)
+    facts = clock.facts(rounds_s, 1)
+    assert (facts["cpu_s"], facts["preempted"]) == (2 * TINY_S, 1.0)
+
+
+def test_what_is_done_meanwhile_is_in_no_stretch_of_rounds(hand: HandClock) -> None:
+    """A short call is timed, then something else is done for long, then rounds are made."""
+    kernel = Kernel(hand)
+    clock = Clock(hand, None, kernel)
+    clock.time(lambda: kernel.run(TINY_S))
+    kernel.run(100.0, cpu_s=100.0, preempted=1_000)
+    rounds_s = rounds(clock, lambda: kernel.run(TINY_S, cpu_s=TINY_S), 3, 1)
+    facts = clock.facts(rounds_s, 1)
+    assert (facts["cpu_s"], facts["preempted"]) == (3 * TINY_S, 0.0)
+
+
+# Names
+
+
+def test_the_clock_is_named_after_what_it_reads() -> None:
+    """Records, which name the timer, say which clock was read and that it waits."""
+    assert Clock(wait=lambda: None).__name__ == "waiting(perf_counter)"

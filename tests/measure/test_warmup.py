@@ -1,0 +1,90 @@
+"""The warm-up ends when times have settled, or when its time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, repeat
+
+import pytest
+
+from fwbench.measure.clock import Clock
+from fwbench.measure.warmup import WarmUp, warm_up
+from support.fakes import HandClock
+
+#: Longer than the shortest block, so that a block is one call.
+CALL_S = 2.0**-8
+
+
+def warmed(costs_s: Iterable[float], limit_s: float) -> WarmUp:
+    """The warm-up of calls that cost these, one after the other; asynchronous, as the worst."""
+    hand = HandClock()
+    costs: Iterator[float] = iter(costs_s)
+    return warm_up(lambda: hand.enqueue(next(costs)), Clock(hand, hand.wait), limit_s)
+
+
+def test_steady_calls_take_ten_blocks() -> None:
+    """Calls that cost the same from the start are steady as soon as ten blocks can be compared."""
+    assert warmed(repeat(CALL_S), 100.0) == WarmUp(10, 10 * CALL_S, True)
+
+
+def test_short_calls_are_gathered_into_blocks_of_a_millisecond() -> None:
+    """Blocks are doubled until one takes a millisecond, and all calls made are counted."""
+    short_s = 2.0**-12  # four of them are just short of a millisecond
+    calls = 1 + 2 + 4 + 10 * 8
+    assert warmed(repeat(short_s), 100.0) == WarmUp(calls, calls * short_s, True)
+
+
+def test_blocks_are_compared_by_the_call() -> None:
+    """A block of two calls is as steady as a block of one before, if its calls cost the same."""
+    call_s = 2.0**-10  # just short of a millisecond
+    costs = chain([1.03125 * call_s], repeat(call_s))
+    assert warmed(costs, 4 * call_s) == WarmUp(4, 4.03125 * call_s, True)
+
+
+def test_slow_first_calls_are_waited_out() -> None:
+    """A case is not steady before ten blocks in a row are without the slow first calls."""
+    slow = [64 * CALL_S] * 6
+    found = warmed(chain(slow, repeat(CALL_S)), 100.0)
+    # Of ten blocks, the earlier five may have two slow ones: the median does not see those.
+    assert found.steady is True
+    assert found.calls == 6 + 10 - 2
+    assert found.seconds == 6 * 64 * CALL_S + 8 * CALL_S
+
+
+@pytest.mark.parametrize(("later", "steady"), [(1.05, True), (1.07, False)])
+def test_settled_means_within_a_twentieth(later: float, steady: bool) -> None:
+    """Two runs of five blocks that differ by up to 5 % are steady, by more are not."""
+    costs = chain([CALL_S] * 5, [CALL_S * later] * 5)
+    assert warmed(costs, 9.5 * CALL_S).steady is steady
+
+
+def test_times_that_fall_too_far_are_not_steady() -> None:
+    """Calls that become faster are as unsteady as calls that become slower."""
+    assert warmed(chain([1.0] * 5, [0.9] * 5), 9.0).steady is False
+
+
+def test_the_limit_ends_what_never_settles() -> None:
+    """Calls that grow slower and slower end at the limit, and are said not to be steady."""
+    assert warmed((2.0**n for n in range(99)), 7.0) == WarmUp(3, 7.0, False)
+
+
+def test_one_block_is_never_enough() -> None:
+    """Two blocks are made even where the first outlasts the limit: one alone tells nothing."""
+    assert warmed(repeat(4.0), 1.0) == WarmUp(2, 8.0, True)
+    assert warmed(chain([4.0], repeat(1.0)), 1.0) == WarmUp(2, 5.0, False)
+
+
+def test_blocks_shorter_than_a_millisecond_count_when_time_is_up() -> None:
+    """A limit below a millisecond ends the warm-up too, with the two blocks that it must have."""
+    short_s = 2.0**-12
+    assert warmed(repeat(short_s), short_s) == WarmUp(2, 2 * short_s, True)
+
+
+@pytest.mark.parametrize("limit_s", [0.0, -1.0])
+def test_no_warm_up_calls_nothing(limit_s: float) -> None:
+    """Without a warm-up nothing is called, and nothing is said of steadiness."""
+
+    def never() -> Callable[[], object]:
+        raise AssertionError("called")
+
+    assert warm_up(never, Clock(HandClock()), limit_s) == WarmUp(0, 0.0, None)

@@ -1,0 +1,465 @@
+"""``--fw-gate``: a session fails if it is slower than the baseline, and never by the wrong one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from support.projects import Project
+
+#: An operation whose work an environment variable multiplies, and one that is always the same.
+_SUITE = """
+import os
+import numpy as np
+import pytest
+from fwbench import Operation
+
+def often(times):
+    def run(x):
+        for _ in range(times):
+            y = np.sort(x)
+        return y
+    return run
+
+def sorting(name, times=lambda: 2, sizes=(3000,)):
+    made = Operation(
+        name=name,
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=np.sort,
+        sizes=sizes,
+        differentiable=False,
+    )
+    made.implement("numpy")(lambda np: often(times()))
+    return made
+
+slowing = sorting("slowing", lambda: int(os.environ.get("WORK", "2")))
+steady = sorting("steady")
+
+@pytest.mark.fwbench(slowing, steady)
+def test_it(case):
+    print(case.cell.id, file=open("measured", "a"))
+    case.measure()
+"""
+
+#: Others may be at work on the machine: what they do to launches is not what is tested here. And
+#: asking what the CPU is takes pytest-benchmark a second.
+_CONFTEST = """
+import os
+from fwbench.records import launches
+
+launches.is_contended = lambda launch: "CONTENDED" in os.environ
+
+def pytest_benchmark_generate_machine_info():
+    return {"cpu": {"brand_raw": "Fake CPU"}}
+"""
+
+_SLOWING = "slowing-numpy-cpu-eager-forward-float32-3000"
+_STEADY = "steady-numpy-cpu-eager-forward-float32-3000"
+
+#: A threshold that nothing but several times the work is beyond.
+_GATE = ("--fw-launches=5", "--fw-gate=50%")
+
+_REGRESSED, _MISSING, _INCONCLUSIVE = 1, 11, 10
+
+
+@pytest.fixture
+def suite(project: Project) -> Project:
+    """A project with two cases and no baseline."""
+    project.write("test_it.py", _SUITE)
+    project.write("conftest.py", _CONFTEST)
+    project.write("pytest.ini", "[pytest]\naddopts = --benchmark-max-time=0.02\n")
+    return project
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, str]:
+    """The baseline's JSON, once it has been measured."""
+    return {}
+
+
+@pytest.fixture
+def gated(suite: Project, measured: dict[str, str]) -> Project:
+    """The project with a baseline that was set, ``baseline.json``."""
+    if not measured:
+        suite.run("--fw-launches=5", "--benchmark-json=baseline.json").assert_outcomes(passed=2)
+        measured["baseline"] = (suite.path / "baseline.json").read_text(encoding="utf-8")
+        (suite.path / "measured").unlink()
+    suite.write("baseline.json", measured["baseline"])
+    _set("baseline.json")
+    return suite
+
+
+def _set(*files: str, status: int = 0) -> None:
+    """Run ``fwbench baseline set``."""
+    assert cli.main(["baseline", "set", *files]) == status
+
+
+def _rows(result: pytest.RunResult) -> dict[str, str]:
+    """The verdicts that the gate prints, by case."""
+    start = next(i for i, line in enumerate(result.outlines) if "- fwbench gate -" in line)
+    rows = [line.split() for line in result.outlines[start:]]
+    return {row[1]: row[0] for row in rows if len(row) > 1 and row[1] in (_SLOWING, _STEADY)}
+
+
+def _session(project: Project, name: str = "now.json") -> dict[str, Any]:
+    """What a JSON file says of its session."""
+    found: dict[str, Any] = json.loads((project.path / name).read_text(encoding="utf-8"))["fwbench"]
+    return found
+
+
+# What would be in vain
+
+
+def _assert_refused(project: Project, result: pytest.RunResult, *said: str) -> None:
+    """A usage error, before anything was measured."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
+    for text in said:
+        assert text in str(result.stderr)
+    assert project.lines("measured") == []
+
+
+@pytest.mark.parametrize("launches", [(), ("--fw-launches=4",), ("--fw-launches=1",)])
+def test_too_few_launches_are_refused(gated: Project, launches: tuple[str, ...]) -> None:
+    """With the option that gives enough."""
+    result = gated.run("--fw-gate", *launches)
+    _assert_refused(gated, result, "--fw-gate: ", "give --fw-launches 5")
+
+
+def test_without_a_baseline(suite: Project) -> None:
+    """Refused with the command that sets one."""
+    result = suite.run(*_GATE)
+    _assert_refused(suite, result, "--fw-gate: there is no baseline", "fwbench baseline set FILE")
+
+
+def test_a_bare_comparison_needs_the_baseline_too(suite: Project) -> None:
+    """The latest run that was saved is no baseline, with or without ``--benchmark-compare``."""
+    suite.run("--fw-launches=1", "--benchmark-autosave").assert_outcomes(passed=2)
+    (suite.path / "measured").unlink()
+    result = suite.run(*_GATE, "--benchmark-compare")
+    _assert_refused(suite, result, "--fw-gate: there is no baseline", "fwbench baseline set FILE")
+
+
+def test_a_damaged_baseline(gated: Project) -> None:
+    """Refused with the file."""
+    gated.write(".fwbench/baseline/baseline.json", '{"benchmarks": [')
+    _assert_refused(gated, gated.run(*_GATE), "baseline.json", "cut off")
+
+
+def test_more_cases_than_launches_can_decide(gated: Project) -> None:
+    """Refused with the number of launches that so many cases need."""
+    sizes = ", ".join(map(str, range(10, 23)))
+    gated.write(
+        "test_it.py",
+        _SUITE.replace("fwbench(slowing, steady)", f"fwbench(steady, sizes=({sizes}))"),
+    )
+    result = gated.run(*_GATE)
+    _assert_refused(gated, result, "13 cases", "6 launches a side are needed")
+
+
+def test_nothing_is_measured(gated: Project) -> None:
+    """With --benchmark-disable there is nothing to compare: refused, not passed."""
+    result = gated.run(*_GATE, "--benchmark-disable")
+    _assert_refused(gated, result, "--fw-gate: ", "--benchmark-disable")
+
+
+@pytest.mark.parametrize("given", ["abc", "200%", "0", "-5%", "nan", "test_it.py"])
+def test_a_threshold_is_a_share(gated: Project, given: str) -> None:
+    """Anything else is a usage error that names it."""
+    result = gated.run("--fw-launches=5", f"--fw-gate={given}")
+    _assert_refused(gated, result, f"threshold '{given}'", "5% or 0.05")
+
+
+def test_unknown_names_are_refused(gated: Project) -> None:
+    """Verdicts to fail on and facts that may differ, with the known ones."""
+    result = gated.run(*_GATE, "--fw-fail-on=regressed,improved")
+    _assert_refused(gated, result, "'improved'", "regressed, missing, inconclusive")
+    result = gated.run(*_GATE, "--fw-allow-different=cpus")
+    _assert_refused(gated, result, "'cpus'", "Did you mean 'cpu'?")
+
+
+def test_a_comparison_with_nothing_is_refused(gated: Project) -> None:
+    """A run that ``--benchmark-compare`` names must be there."""
+    result = gated.run(*_GATE, "--benchmark-compare=0007")
+    _assert_refused(gated, result, "--benchmark-compare=0007")
+
+
+def test_collecting_needs_no_baseline(suite: Project) -> None:
+    """``--collect-only`` lists cases, as ever."""
+    result = suite.run("--fw-gate", "--collect-only")
+    assert result.ret == pytest.ExitCode.OK
+
+
+# What passes and what fails
+
+
+def test_an_unchanged_suite_passes(gated: Project) -> None:
+    """Its verdicts are shown and stored, and it may become the baseline."""
+    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    assert _rows(result).keys() == {_SLOWING, _STEADY}
+    assert "this session against baseline: " in str(result.stdout)
+    session = _session(gated)
+    assert sum(session["gate"]["verdicts"].values()) == 2
+    assert "regressed" not in session["gate"]["verdicts"]
+    assert session["outcome"] == {"failed": 0, "interrupted": False}
+    _set("now.json")
+
+
+def test_a_slower_suite_fails_and_does_not_become_the_baseline(
+    gated: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However often it is run again, and although every run is saved: the baseline stays."""
+    monkeypatch.setenv("WORK", "6")
+    for _ in range(2):
+        result = gated.run(
+            *_GATE, "--benchmark-autosave", "--benchmark-compare", "--benchmark-json=now.json"
+        )
+        assert result.ret == _REGRESSED, str(result.stdout)
+        assert _rows(result)[_SLOWING] == "regressed"
+        assert _rows(result)[_STEADY] != "regressed"
+        result.assert_outcomes(passed=2)
+    saved = sorted((gated.path / ".benchmarks").rglob("*.json"))
+    assert len(saved) == 2
+    assert _session(gated)["gate"]["verdicts"]["regressed"] == 1
+    capsys.readouterr()
+    for file in ("now.json", str(saved[-1])):
+        _set(file, status=2)
+        assert "its gate says: 1 regressed" in capsys.readouterr().err
+    kept = (gated.path / ".fwbench" / "baseline" / "baseline.json").read_text(encoding="utf-8")
+    assert kept == (gated.path / "baseline.json").read_text(encoding="utf-8")
+
+
+def test_a_named_run_is_what_is_compared_with(
+    gated: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--benchmark-compare=0001`` names a saved run, slow as it was, instead of the baseline."""
+    monkeypatch.setenv("WORK", "6")
+    gated.run("--fw-launches=5", "--benchmark-save=slow").assert_outcomes(passed=2)
+    result = gated.run(*_GATE, "--benchmark-compare=0001")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
+    assert _rows(result)[_SLOWING] != "regressed"
+    assert gated.run(*_GATE).ret == _REGRESSED
+
+
+def test_a_named_run_with_data_is_compared_with(
+    gated: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of a run that was saved with ``--benchmark-save-data``."""
+    monkeypatch.setenv("WORK", "6")
+    saving = ("--benchmark-save=slow", "--benchmark-save-data")
+    gated.run("--fw-launches=5", *saving).assert_outcomes(passed=2)
+    result = gated.run(*_GATE, "--benchmark-compare=0001")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
+    assert _rows(result)[_SLOWING] != "regressed"
+
+
+def test_a_faster_suite_passes(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has improved fails nothing."""
+    monkeypatch.setenv("WORK", "1")
+    result = gated.run("--fw-launches=5", "--fw-gate=30%")
+    assert result.ret == pytest.ExitCode.OK
+    assert _rows(result)[_SLOWING] == "improved"
+
+
+def test_a_test_may_have_its_own_threshold(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marker's wins: half as slow again is within 95 %, and beyond the marker's 20 %."""
+    monkeypatch.setenv("WORK", "3")
+    gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
+    result = gated.run("--fw-launches=5", "--fw-gate=95%", "-k", "slowing")
+    assert result.ret == _REGRESSED, str(result.stdout)
+    assert _rows(result)[_SLOWING] == "regressed"
+
+
+@pytest.mark.parametrize("given", ["'much'", "2", "0"])
+def test_a_markers_threshold_is_a_share(suite: Project, given: str) -> None:
+    """Anything else is a usage error, with or without a gate."""
+    suite.write("test_it.py", _SUITE.replace("steady)\ndef", f"steady, threshold={given})\ndef"))
+    result = suite.run("--fw-launches=1")
+    _assert_refused(suite, result, "threshold ", "5% or 0.05")
+
+
+def test_the_ini_file_may_ask_for_the_gate(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like every option."""
+    ini = "[pytest]\naddopts = --benchmark-max-time=0.02\nfw_gate = 50%\nfw_launches = 5\n"
+    gated.write("pytest.ini", ini)
+    monkeypatch.setenv("WORK", "6")
+    assert gated.run().ret == _REGRESSED
+
+
+def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
+    """Whatever the gate says; its run does not become the baseline."""
+    gated.write("test_other.py", "def test_other():\n    assert False\n")
+    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert _session(gated)["outcome"]["failed"] == 1
+    _set("now.json", status=2)
+
+
+# What was not measured
+
+
+def _deselected(_: Project) -> tuple[str, ...]:
+    return ("-k", "steady")
+
+
+def _skipped(project: Project) -> tuple[str, ...]:
+    project.write(
+        "test_it.py",
+        _SUITE.replace(
+            "    case.measure()",
+            '    if "slowing" in case.cell.id:\n'
+            '        pytest.skip("not here")\n    case.measure()',
+        ),
+    )
+    return ()
+
+
+def _renamed(project: Project) -> tuple[str, ...]:
+    more = "\n@pytest.mark.fwbench(slowing)\ndef test_other(case):\n    case.measure()\n"
+    text = _SUITE.replace("fwbench(slowing, steady)", "fwbench(steady)") + more
+    project.write("test_it.py", text)
+    return ()
+
+
+def _removed(project: Project) -> tuple[str, ...]:
+    project.write("test_it.py", _SUITE.replace("fwbench(slowing, steady)", "fwbench(steady)"))
+    return ()
+
+
+_GONE: dict[str, tuple[Callable[[Project], tuple[str, ...]], str]] = {
+    "deselected": (_deselected, "deselected"),
+    "skipped": (_skipped, "skipped: not here"),
+    "renamed": (_renamed, "renamed to test_it.py::test_other["),
+    "removed": (_removed, "not collected"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), _GONE.values(), ids=_GONE)
+def test_missing_cases_fail(
+    gated: Project, change: Callable[[Project], tuple[str, ...]], reason: str
+) -> None:
+    """A case that the baseline has and this session has not is listed with the reason."""
+    arguments = change(gated)
+    result = gated.run(*_GATE, *arguments)
+    assert result.ret == _MISSING, str(result.stdout)
+    (row,) = (line for line in result.outlines if line.startswith("missing"))
+    assert _SLOWING in row
+    assert reason in row
+
+
+def test_skipped_benchmarks_fail(gated: Project) -> None:
+    """With --benchmark-skip everything is missing."""
+    result = gated.run(*_GATE, "--benchmark-skip")
+    assert result.ret == _MISSING, str(result.stdout)
+    assert {*_rows(result).values()} == {"missing"}
+    assert gated.lines("measured") == []
+
+
+def test_a_session_without_cases_does_not_pass(gated: Project) -> None:
+    """Nothing passes in silence: a gate that was asked for and compares nothing fails."""
+    (gated.path / "test_it.py").unlink()
+    gated.write("test_other.py", "def test_other():\n    pass\n")
+    result = gated.run(*_GATE, fw=None)
+    result.assert_outcomes(passed=1)
+    assert result.ret != pytest.ExitCode.OK
+
+
+def test_what_is_failed_on(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing cases pass if they may; inconclusive ones fail if they are named."""
+    monkeypatch.setenv("CONTENDED", "1")
+    result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=inconclusive")
+    assert result.ret == _INCONCLUSIVE
+    assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
+    result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=regressed")
+    assert result.ret == pytest.ExitCode.OK
+
+
+# What must be the same
+
+
+def _change_baseline(project: Project, name: str, value: Any) -> None:
+    """Change what the baseline says of its cases."""
+    path = project.path / ".fwbench" / "baseline" / "baseline.json"
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    for entry in stored["benchmarks"]:
+        entry["extra_info"]["fwbench"][name] = value
+    path.write_text(json.dumps(stored), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("fact", "name", "value"),
+    [("threads", "threads", 77), ("framework", "framework_version", "0.9")],
+)
+def test_differences_are_refused(gated: Project, fact: str, name: str, value: Any) -> None:
+    """By name, as a usage error; the session's run says so and may be allowed to differ."""
+    _change_baseline(gated, name, value)
+    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"{fact}: {value} -> " in str(result.stdout)
+    assert "- fwbench gate -" not in str(result.stdout)
+    assert f"{fact}: {value} -> " in _session(gated)["gate"]["problem"]
+
+
+def test_a_difference_is_refused_with_the_option_that_allows_it(gated: Project) -> None:
+    """It is an option of pytest's, not of ``fwbench gate``."""
+    _change_baseline(gated, "threads", 77)
+    result = gated.run(*_GATE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--fw-allow-different" in str(result.stdout)
+
+
+def test_differences_may_be_allowed(gated: Project) -> None:
+    """Several at once; they are noted."""
+    _change_baseline(gated, "threads", 77)
+    _change_baseline(gated, "framework_version", "0.9")
+    result = gated.run(*_GATE, "--fw-allow-different=threads,framework")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    assert "threads: 77 -> " in str(result.stdout)
+    assert "framework: 0.9 -> " in str(result.stdout)
+
+
+# Which runs become the baseline
+
+
+def test_an_interrupted_run_does_not_become_the_baseline(
+    suite: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its cases are not all there, or not all alike."""
+    suite.write("test_last.py", "def test_last():\n    raise KeyboardInterrupt\n")
+    result = suite.run("--fw-launches=1", "--benchmark-json=now.json")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert len(suite.entries("now.json")) == 2
+    _set("now.json", status=2)
+    assert "it was interrupted" in capsys.readouterr().err
+    assert not (suite.path / ".fwbench" / "baseline").exists()
+
+
+def test_plain_pytest_benchmark_does_not_become_the_baseline(
+    suite: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What pytest-benchmark wrote without fwbench does not say how its session ended."""
+    (suite.path / "test_it.py").unlink()
+    suite.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1, 2])\n")
+    suite.run("--benchmark-json=now.json", fw=None).assert_outcomes(passed=1)
+    _set("now.json", status=2)
+    assert "fwbench did not write it" in capsys.readouterr().err
+
+
+def test_a_run_of_an_interrupted_gate_is_not_judged(gated: Project) -> None:
+    """An interrupted session compares nothing, and stays interrupted."""
+    gated.write("test_last.py", "def test_last():\n    raise KeyboardInterrupt\n")
+    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "- fwbench gate -" not in str(result.stdout)
+    assert _session(gated)["gate"] is None
+
+
+def test_baselines_are_out_of_version_control(gated: Project) -> None:
+    """What was measured on this machine is of no use on another."""
+    ignored = Path(gated.path / ".fwbench" / ".gitignore").read_text(encoding="utf-8")
+    assert ignored == "*\n"

@@ -1,0 +1,69 @@
+"""What a worker is handed over arrives, also where its interpreter is another one."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import pickletools
+import sys
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+
+from fwbench.plugin import handover
+
+
+class Unpicklable:
+    """An option of a plugin that cannot leave its process."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("stays here")
+
+
+_OPTIONS: dict[str, Any] = {
+    "a path": Path("data") / "sets",
+    "a pure path": PurePath("/data/sets"),
+    "paths within": {"given": [Path("one"), (Path("two"), None)]},
+    "numbers": [1, 2.5],
+    "text": "größe",
+    "nothing": None,
+}
+
+
+def test_options_arrive_as_they_were() -> None:
+    """Paths too, wherever they stand in an option's value."""
+    found = handover.unpacked(handover._packed(_OPTIONS))
+    assert found == {name: value for name, value in _OPTIONS.items() if name != "a pure path"} | {
+        "a pure path": Path("/data/sets")
+    }
+    assert isinstance(found["a path"], Path)
+
+
+@pytest.mark.parametrize("name", ["a path", "a pure path", "paths within"])
+def test_paths_name_no_class_of_this_pythons(name: str) -> None:
+    """From version to version of Python their classes are in other modules: none is named."""
+    text = handover._packed(_OPTIONS)[name]
+    written = base64.b64decode(text)
+    assert b"pathlib" in pickle.dumps(_OPTIONS[name])
+    named = [argument for _, argument, _ in pickletools.genops(written)]
+    assert [one for one in named if isinstance(one, str) and "pathlib" in one] == []
+
+
+def test_what_cannot_be_handed_over_is_the_default_there() -> None:
+    """One option that cannot be pickled, or not be found there, does not keep the others."""
+    packed = handover._packed({"bad": Unpicklable(), "good": 1})
+    assert {*packed} == {"good"}
+    packed["of a plugin"] = base64.b64encode(b"cno_such_module\nThing\n.").decode()
+    assert handover.unpacked(packed) == {"good": 1}
+
+
+def test_only_the_projects_folders_are_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To another interpreter no package of this one is, even if its folder is in the project."""
+    inside = [str(tmp_path), str(tmp_path / "src"), str(tmp_path / "benchmarks")]
+    own = [str(tmp_path / ".venv" / "lib" / "site-packages"), "/lib/python3.99", ""]
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(sys, "path", [inside[0], own[0], inside[1], own[1], own[2], inside[2]])
+    assert handover._of_project(tmp_path) == inside

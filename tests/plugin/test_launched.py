@@ -1,0 +1,678 @@
+"""Every case is measured in several fresh processes, and they become one record."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from fwbench.plugin.progress import Progress
+from fwbench.records import launches
+from fwbench.records.launches import Plan
+from support.projects import QUICKLY, Project
+
+# The order
+
+_CASES = [f"case-{i}" for i in range(20)]
+
+
+def test_an_order_has_every_case_once() -> None:
+    """A launch measures each case, and none twice."""
+    for launch in range(5):
+        assert sorted(Plan(5, 1).order(launch, _CASES)) == sorted(_CASES)
+
+
+def test_an_order_is_repeatable() -> None:
+    """Seed and launch decide the order, whatever was asked for before."""
+    first = [Plan(3, 7).order(launch, _CASES) for launch in range(3)]
+    again = [Plan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
+    assert first == again[::-1]
+
+
+def test_orders_differ() -> None:
+    """Each launch has another order, and each seed has others."""
+    orders = [Plan(5, seed).order(launch, _CASES) for seed in range(4) for launch in range(5)]
+    assert len({*map(tuple, orders)}) == len(orders)
+    assert _CASES not in orders
+
+
+def test_an_order_leaves_its_cases_alone() -> None:
+    """What is shuffled is a copy."""
+    given = list(_CASES)
+    Plan(1, 1).order(0, given)
+    assert given == _CASES
+
+
+# Merging
+
+
+def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
+    """What a launch brings of a case."""
+    own = {
+        "statistic": "min",
+        "framework": "fake",
+        "dispatch_s": 1.0,
+        "completion_s": 2.0,
+        "first_call_s": 3.0,
+        "warmup_s": 0.5,
+        "warmup_calls": 4,
+        "steady": True,
+        "cpu_s": 1.5,
+        "wall_s": 1.0,
+        "preempted": 0.0,
+        "others_cpus": 0.0,
+        "load": 0.1,
+        **facts,
+    }
+    entry = {
+        "name": "test_it[a]",
+        "fullname": "test_it.py::test_it[a]",
+        "group": "a group",
+        "param": "a",
+        "params": {"size": 4},
+        "options": {"min_rounds": 1},
+        "extra_info": {"fwbench": own, "of the test": 5},
+        "stats": {"data": rounds_s, "iterations": 8 + launch, "min": min(rounds_s)},
+    }
+    return launches.mark(entry, launch)
+
+
+def test_a_mark_says_which_launch() -> None:
+    """The entry itself is marked and given back."""
+    entry: dict[str, Any] = {"extra_info": {"fwbench": {}}}
+    assert launches.mark(entry, 2) is entry
+    assert entry == {"extra_info": {"fwbench": {"launch": 2}}}
+
+
+def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
+    """What fwbench says of merged launches."""
+    facts: dict[str, Any] = launches.merge(entries)["extra_info"]["fwbench"]
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("statistic", "values"), [("min", [1.0, 2.0, 4.0]), ("median", [2.0, 3.0, 8.0])]
+)
+def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> None:
+    """The smallest round of an operation, the median epoch of a training loop."""
+    rounds_s = [[4.0, 1.0, 2.0], [3.0, 2.0, 5.0], [8.0, 9.0, 4.0]]
+    entries = [_entry(i, each, statistic=statistic) for i, each in enumerate(rounds_s)]
+    merged = launches.merge(entries)
+    kept = merged["extra_info"]["fwbench"]["launches"]
+    assert merged["stats"]["data"] == values
+    assert [one["value_s"] for one in kept] == values
+    assert [one["rounds_s"] for one in kept] == rounds_s
+    assert [one["iterations"] for one in kept] == [8, 9, 10]
+    assert [one["launch"] for one in kept] == [0, 1, 2]
+
+
+def test_a_merged_entry_is_otherwise_the_first() -> None:
+    """What does not differ between launches stands where it stands in any entry."""
+    entries = [_entry(0, [1.0]), _entry(1, [2.0], framework="of the second")]
+    merged = launches.merge(entries)
+    for name in ("name", "fullname", "group", "param", "params", "options"):
+        assert merged[name] == entries[0][name]
+    assert merged["extra_info"]["of the test"] == 5
+    assert merged["extra_info"]["fwbench"]["framework"] == "fake"
+    assert merged["stats"]["iterations"] == 8
+    assert "launch" not in merged["extra_info"]["fwbench"]
+    assert entries[0]["extra_info"]["fwbench"]["launch"] == 0, "the launch's own entry is as it was"
+    assert entries[0]["stats"]["data"] == [1.0]
+
+
+@pytest.mark.parametrize(
+    "name", ["dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted"]
+)
+def test_medians_stand_for_all_launches(name: str) -> None:
+    """Of what each launch has its own of, the record has the median, and each launch its own."""
+    values = [0.25, 0.0, 0.125]
+    merged = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
+    assert merged[name] == 0.125
+    assert [one[name] for one in merged["launches"]] == values
+
+
+def test_what_no_launch_has_is_not_made_up() -> None:
+    """An operation has no compilation time."""
+    merged = _merged(_entry(0, [1.0]), _entry(1, [1.0]))
+    assert "compile_s" not in merged
+    assert all("compile_s" not in one for one in merged["launches"])
+
+
+@pytest.mark.parametrize(
+    ("found", "steady"),
+    [
+        ([True, True], True),
+        ([True, False], False),
+        ([None, True], True),
+        ([None, False], False),
+        ([None, None], None),
+    ],
+)
+def test_steady_if_every_launch_was(found: list[bool | None], steady: bool | None) -> None:
+    """One launch that was not is enough; launches that were not warmed up say nothing."""
+    merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(found)))
+    assert merged["steady"] is steady
+
+
+@pytest.mark.parametrize(
+    ("preempted", "others_cpus", "contended"),
+    [
+        (0.26, 0.26, True),
+        (0.26, None, True),
+        (0.26, 0.25, False),
+        (0.25, 2.0, False),
+        (0.25, None, False),
+        (1.0, 0.0, False),
+        (0.0, 2.0, False),
+    ],
+)
+def test_contended_if_preempted_and_not_alone(
+    preempted: float, others_cpus: float | None, contended: bool
+) -> None:
+    """A launch had to share its processors if it was preempted, and perhaps by others."""
+    launch = _entry(1, [1.0], preempted=preempted, others_cpus=others_cpus)
+    assert launches.is_contended(launch["extra_info"]["fwbench"]) is contended
+    merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
+    assert merged["contended"] is contended
+
+
+# Gathering
+
+
+def test_launches_of_a_journal_are_merged() -> None:
+    """In the order in which cases came first; whatever else is there stays as it is."""
+    plain = {"fullname": "test_it.py::test_plain", "extra_info": {}, "stats": {"data": [3.0]}}
+    single = _entry(0, [5.0])
+    single["fullname"] = "test_it.py::test_single"
+    del single["extra_info"]["fwbench"]["launch"]
+    other = {**_entry(1, [4.0]), "fullname": "test_it.py::test_it[b]"}
+    gathered = launches.gather(
+        [plain, other, _entry(0, [1.0, 2.0]), single, _entry(1, [2.0, 3.0]), _entry(2, [4.0])]
+    )
+    assert [entry["fullname"].partition("::")[2] for entry in gathered] == [
+        "test_plain",
+        "test_it[b]",
+        "test_it[a]",
+        "test_single",
+    ]
+    assert gathered[0] is plain
+    assert gathered[3] is single
+    assert gathered[1]["stats"]["data"] == [4.0]
+    assert gathered[2]["stats"]["data"] == [1.0, 2.0, 4.0]
+
+
+# On the terminal
+
+
+class _Terminal:
+    """A terminal, or a log, and the hooks that show how far things are."""
+
+    def __init__(self, isatty: bool) -> None:
+        self.file = io.StringIO()
+        self.reporter = Mock(isatty=isatty, _tw=SimpleNamespace(_file=self.file))
+        plugins = {"terminalreporter": self.reporter}
+        config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get))
+        self.progress = Progress(config)
+
+
+def test_a_log_gets_a_line_a_launch() -> None:
+    """And nothing for each case."""
+    log = _Terminal(isatty=False)
+    log.progress.pytest_fwbench_launch(launch=1, launches=3, cases=2)
+    log.progress.pytest_fwbench_launched(nodeid="a")
+    log.reporter.write_line.assert_called_once_with("launch 2 of 3: 2 cases")
+    assert log.file.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_that_goes_again() -> None:
+    """It counts the cases of the launch; the first report of a case finds an empty line."""
+    terminal = _Terminal(isatty=True)
+    terminal.progress.pytest_fwbench_launch(launch=0, launches=3, cases=2)
+    said = terminal.file.getvalue()
+    assert "launch 1 of 3" in said
+    assert "0/2" in said
+    assert terminal.progress._cases is not None
+    terminal.progress.pytest_fwbench_launched(nodeid="a")
+    assert terminal.progress._cases.n == 1
+    terminal.progress.pytest_runtest_logreport(Mock())
+    assert terminal.file.getvalue().split("\r")[-1].strip() == ""
+    terminal.reporter.write_line.assert_not_called()
+
+
+# A session
+
+#: Two operations in two sizes, each of which says who measured it; ``trouble`` may do more.
+_TOLD = """
+import os, signal, time
+from pathlib import Path
+import pytest
+from declared import double, twice
+
+def launch_of(name):
+    return sum(line.endswith(name) for line in Path("order").read_text().splitlines())
+
+def trouble(name):
+    pass
+
+@pytest.mark.fwbench(double, twice)
+def test_it(case):
+    with open("order", "a") as file:
+        print(os.getpid(), case.cell.id, file=file)
+    trouble(case.cell.id)
+    case.measure()
+"""
+
+_IDS = [
+    f"{operation}-numpy-cpu-eager-forward-float32-{size}"
+    for operation in ("double", "twice")
+    for size in (4, 8)
+]
+
+
+@pytest.fixture
+def told(project: Project) -> Project:
+    """A project whose four cases write into ``order`` which process measures them."""
+    project.write("test_it.py", _TOLD)
+    return project
+
+
+def _troubled(project: Project, trouble: str) -> None:
+    """Let every case do something before it is measured; ``name`` is its id."""
+    project.write("test_it.py", _TOLD.replace("def trouble(name):\n    pass", trouble))
+
+
+def _order(project: Project) -> list[tuple[str, str]]:
+    """Who has measured what, as it came: process and case id."""
+    pairs = [line.split(" ") for line in project.lines("order")]
+    return [(pid, name) for pid, name in pairs]
+
+
+def _by_process(project: Project) -> list[list[str]]:
+    """The cases of every process, in its order; processes as they came."""
+    found: dict[str, list[str]] = {}
+    for pid, name in _order(project):
+        found.setdefault(pid, []).append(name)
+    return [*found.values()]
+
+
+def test_launches_are_processes_and_one_record(told: Project) -> None:
+    """Three launches are three processes that measure every case, and one record of each case."""
+    result, records = told.measure("--fw-launches=3")
+    result.assert_outcomes(passed=4)
+    assert len(told.entries("measured.json")) == 4
+    orders = _by_process(told)
+    assert [sorted(order) for order in orders] == [sorted(_IDS)] * 3
+    for entry in records.values():
+        facts = entry["extra_info"]["fwbench"]
+        kept = facts["launches"]
+        assert [one["launch"] for one in kept] == [0, 1, 2]
+        assert entry["stats"]["data"] == [min(one["rounds_s"]) for one in kept]
+        assert entry["stats"]["rounds"] == 3
+        assert entry["stats"]["min"] == min(entry["stats"]["data"])
+        assert all(one["wall_s"] > 0 for one in kept)
+        assert {"cpu_s", "preempted", "others_cpus", "load"} <= kept[0].keys()
+    result.stdout.fnmatch_lines(
+        ["launch 1 of 3: 4 cases", "launch 2 of 3: 4 cases", "launch 3 of 3: 4 cases"]
+    )
+
+
+def _session(project: Project) -> dict[str, Any]:
+    """What the JSON says of its session."""
+    stored = json.loads((project.path / "measured.json").read_text(encoding="utf-8"))
+    session: dict[str, Any] = stored["fwbench"]
+    return session
+
+
+def test_the_seed_repeats_the_order(told: Project) -> None:
+    """It is printed and stored; given, it repeats the order, which is the plan's."""
+    result, _ = told.measure("--fw-launches=3")
+    printed = re.search(r"every case 3 times.*--fw-seed (\d+)", str(result.stdout))
+    assert printed is not None
+    assert _session(told)["launches"] == {"launches": 3, "seed": int(printed[1])}
+    first = _by_process(told)
+    (told.path / "order").unlink()
+    told.run("--fw-launches=3", f"--fw-seed={printed[1]}")
+    assert _by_process(told) == first
+    plan = Plan(3, int(printed[1]))
+    assert first == [plan.order(launch, _IDS) for launch in range(3)]
+
+
+def test_frameworks_are_shuffled_too(project: Project) -> None:
+    """Each launch has a process for each framework, and their cases are mixed."""
+    project.install_pool()
+    project.write(
+        "test_it.py",
+        _TOLD.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5, 6, 7))").replace(
+            "from declared import double, twice", "from fwbench.workloads import sigmoid, tanh"
+        ),
+    )
+    result = project.run("--fw-launches=2", "--fw-seed=1", fw="numpy,pool")
+    result.assert_outcomes(passed=16)
+    pids = [pid for pid, _ in _order(project)]
+    frameworks = {pid: name.split("-")[1] for pid, name in _order(project)}
+    assert sorted(frameworks.values()) == ["numpy", "numpy", "pool", "pool"]
+    for launch in (pids[:16], pids[16:]):
+        assert len({*launch}) == 2
+        changes = sum(one != other for one, other in itertools.pairwise(launch))
+        assert changes > 1, "one framework after the other is no mixture"
+    assert not {*pids[:16]} & {*pids[16:]}
+
+
+def test_pytest_benchmark_compares_them(told: Project) -> None:
+    """Its own option and its own command take such files for what they are."""
+    told.run("--fw-launches=2", "--benchmark-save=first").assert_outcomes(passed=4)
+    result = told.run("--fw-launches=2", "--benchmark-compare=0001")
+    result.assert_outcomes(passed=4)
+    compared = [line for line in result.outlines if line.startswith("test_it")]
+    assert sum("(NOW)" in line for line in compared) == 4
+    assert sum("(0001_first)" in line for line in compared) == 4
+    command = subprocess.run(
+        [sys.executable, "-m", "pytest_benchmark", "compare", "0001"],
+        cwd=told.path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert command.stdout.count("test_it[") >= 4
+
+
+def test_a_failure_says_in_which_launch(told: Project) -> None:
+    """A case that fails in the second launch is one failed case, without a record."""
+    _troubled(
+        told,
+        """def trouble(name):
+    assert not (name == IDS[0] and launch_of(name) == 2), "this went wrong"
+""".replace("IDS[0]", repr(_IDS[0])),
+    )
+    result, records = told.measure("--fw-launches=3", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=3, failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*this went wrong*", "*this was launch 2*"])
+    assert str(result.stdout).count("this was launch") == 1
+    assert sorted(records) == sorted(_IDS[1:])
+    assert all(len(entry["stats"]["data"]) == 3 for entry in records.values())
+    measured = [name for _, name in _order(told)]
+    assert measured.count(_IDS[0]) == 2, "what has failed is not launched again"
+    outcomes = [outcome.kind for outcome in told.outcomes().values()]
+    assert sorted(outcomes) == ["failure", "passed", "passed", "passed"]
+    missing = [entry for entry in _session(told)["missing"] if _IDS[0] in entry["nodeid"]]
+    assert [entry["why"] for entry in missing] == ["call failed"]
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_enough_failures_stop_launches(told: Project, option: str) -> None:
+    """With -x nothing is launched once a case has failed, in the same launch or later ones."""
+    _troubled(
+        told,
+        """def trouble(name):
+    assert len(Path("order").read_text().splitlines()) < 6
+""",
+    )
+    result = told.run("--fw-launches=3", option)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes()["failed"] == 1
+    assert len(_order(told)) == 6
+    assert "launch 2 of 3: 4 cases" in result.outlines
+    assert "launch 3 of 3" not in str(result.stdout)
+
+
+def test_failures_that_are_not_enough(told: Project) -> None:
+    """Below --maxfail the rest is launched to the end."""
+    _troubled(
+        told,
+        """def trouble(name):
+    assert len(Path("order").read_text().splitlines()) != 2
+""",
+    )
+    result = told.run("--fw-launches=2", "--maxfail=2")
+    result.assert_outcomes(passed=3, failed=1)
+    assert len(_order(told)) == 4 + 3
+
+
+def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
+    """The case that killed it has failed in that launch; the others have all their launches."""
+    _troubled(
+        told,
+        """def trouble(name):
+    if name == IDS[1] and launch_of(name) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+""".replace("IDS[1]", repr(_IDS[1])),
+    )
+    result, records = told.measure("--fw-launches=3")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*this was launch 2*"])
+    assert sorted(records) == sorted({*_IDS} - {_IDS[1]})
+    assert all(len(entry["stats"]["data"]) == 3 for entry in records.values())
+
+
+def test_launches_need_processes(told: Project) -> None:
+    """Without isolation there are no fresh processes: refused, with what to leave out."""
+    result = told.run("--fw-launches=2", "--fw-isolation=none")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--fw-launches*--fw-isolation=none*leave out one of them*"])
+    assert _order(told) == []
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "2.5", "many"])
+def test_launches_are_a_number(told: Project, given: str) -> None:
+    """Anything else is a usage error that names it."""
+    result = told.run(f"--fw-launches={given}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert given in str(result.stderr)
+    assert "number of launches" in str(result.stderr)
+
+
+def test_nothing_is_launched_twice_to_be_verified(told: Project) -> None:
+    """With --benchmark-disable every case is verified once."""
+    result = told.run("--fw-launches=3", "--benchmark-disable", "--fw-direction=forward")
+    passed = result.parseoutcomes()["passed"]
+    assert len(_order(told)) == passed
+    assert len({name for _, name in _order(told)}) == passed
+    assert "launch 1 of" not in str(result.stdout)
+
+
+def test_xdist_is_refused(told: Project) -> None:
+    """Launches side by side would slow each other down."""
+    result = told.run("--fw-launches=2", "-n2")
+    assert result.ret != pytest.ExitCode.OK
+    assert "benchmarks cannot run under pytest-xdist" in str(result.stdout) + str(result.stderr)
+    assert _order(told) == []
+
+
+_BESIDE = """
+import pytest
+from declared import double, twice
+
+@pytest.mark.fwbench(double)
+def test_measured(case):
+    case.measure()
+
+@pytest.mark.skip(reason="not today")
+@pytest.mark.fwbench(double)
+def test_marked(case):
+    case.measure()
+
+@pytest.mark.fwbench(twice, sizes=4)
+def test_skips_itself(case):
+    print("skipping", file=open("skipping", "a"))
+    pytest.skip("not here")
+
+def test_ordinary():
+    print("ordinary", file=open("ordinary", "a"))
+
+def test_plain(benchmark):
+    print("plain", file=open("plain", "a"))
+    benchmark(sum, [1, 2])
+"""
+
+
+def test_what_is_beside_cases(project: Project) -> None:
+    """Ordinary tests run once, benchmarks that are no cases are measured once, skips stay skips."""
+    project.write("test_it.py", _BESIDE)
+    result = project.run(
+        "--fw-launches=3", "--junitxml=junit.xml", "-v", "--benchmark-json=measured.json"
+    )
+    result.assert_outcomes(passed=4, skipped=3)
+    assert project.lines("ordinary") == ["ordinary"]
+    assert project.lines("plain") == ["plain"]
+    entries = {entry["name"]: entry for entry in project.entries("measured.json")}
+    assert len(entries) == 3
+    plain = entries.pop("test_plain")
+    assert "fwbench" not in plain["extra_info"]
+    assert all(len(entry["stats"]["data"]) == 3 for entry in entries.values())
+    names = [
+        test.attrib["name"]
+        for test in ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 (our own)
+    ]
+    assert len(names) == 7
+    assert len({*names}) == 7
+    for name in names:
+        lines = [line for line in result.outlines if line.startswith(f"test_it.py::{name} ")]
+        assert len(lines) == 1, name
+    reasons = {entry["nodeid"]: entry["why"] for entry in _session(project)["missing"]}
+    marked = [name for name in names if name.startswith("test_marked")]
+    (itself,) = (name for name in names if name.startswith("test_skips_itself"))
+    assert reasons == {
+        **{f"test_it.py::{name}": "skipped: not today" for name in marked},
+        f"test_it.py::{itself}": "skipped: not here",
+    }
+
+
+def test_one_launch_is_one(told: Project) -> None:
+    """``--fw-launches 1`` shuffles, and its record has one value."""
+    result, records = told.measure("--fw-launches=1", "--fw-seed=3")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["*every case once, each time in a fresh process*--fw-seed 3"])
+    assert len(_order(told)) == 4
+    assert all(len(entry["stats"]["data"]) == 1 for entry in records.values())
+    assert all(len(e["extra_info"]["fwbench"]["launches"]) == 1 for e in records.values())
+
+
+def test_without_launches_nothing_is_shuffled(told: Project) -> None:
+    """One process, the order of the files, rounds in the record, nothing of launches."""
+    result, records = told.measure()
+    assert [name for _, name in _order(told)] == _IDS
+    assert len(_by_process(told)) == 1
+    assert "fresh process" not in str(result.stdout)
+    assert all("launches" not in e["extra_info"]["fwbench"] for e in records.values())
+    assert _session(told)["launches"] is None
+
+
+def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
+    """Like every option; the command line wins."""
+    told.write("pytest.ini", "[pytest]\nfw_launches = 2\nfw_seed = 5\n")
+    told.run().assert_outcomes(passed=4)
+    assert len(_by_process(told)) == 2
+    (told.path / "order").unlink()
+    told.run("--fw-launches=1")
+    assert len(_by_process(told)) == 1
+
+
+# An interrupt
+
+_PYTEST = (
+    "import signal, sys, pytest; "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
+)
+
+_PATIENCE_S = 60.0
+
+_STUCK = """def trouble(name):
+    if len(Path("order").read_text().splitlines()) == 6:
+        Path("stuck").touch()
+        time.sleep(600)
+"""
+
+
+@pytest.fixture
+def stuck(told: Project) -> Iterator[subprocess.Popen[str]]:
+    """A session that has measured one case in its second launch, and hangs in the next."""
+    _troubled(told, _STUCK)
+    arguments = ["--fw=numpy", "--fw-launches=3", "--benchmark-json=measured.json"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PYTEST, *QUICKLY, *arguments],
+        cwd=told.path,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < until, f"{path.name} was not written"
+        time.sleep(0.05)
+
+
+def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.Popen[str]) -> None:
+    """After Ctrl-C in launch 2 the JSON has every launch that was over, and so has the journal."""
+    _wait_for(told.path / "stuck", stuck)
+    stuck.send_signal(signal.SIGINT)
+    output, _ = stuck.communicate(timeout=_PATIENCE_S)
+    assert stuck.returncode == pytest.ExitCode.INTERRUPTED, output
+    names = [name for _, name in _order(told)]
+    again, stuck_in = names[4:]
+    stored = told.records("measured.json")
+    assert sorted(stored) == sorted(_IDS)
+    for name, entry in stored.items():
+        kept = entry["extra_info"]["fwbench"]["launches"]
+        assert [one["launch"] for one in kept] == ([0, 1] if name == again else [0]), name
+        assert entry["stats"]["data"] == [one["value_s"] for one in kept]
+    assert stuck_in != again
+    subprocess.run(
+        [sys.executable, "-m", "fwbench", "recover", "-o", "recovered.json"],
+        cwd=told.path,
+        check=True,
+        capture_output=True,
+    )
+    assert told.records("recovered.json") == stored
+
+
+def test_an_interrupt_of_launches_is_told(told: Project, stuck: subprocess.Popen[str]) -> None:
+    """The JSON of a session that was interrupted while it launched says that it was."""
+    _wait_for(told.path / "stuck", stuck)
+    stuck.send_signal(signal.SIGINT)
+    stuck.communicate(timeout=_PATIENCE_S)
+    assert _session(told)["outcome"] == {"failed": 0, "interrupted": True}
+
+
+def test_a_kill_leaves_a_journal_of_launches(told: Project, stuck: subprocess.Popen[str]) -> None:
+    """Of a session that was killed ``fwbench recover`` gives merged records with statistics."""
+    _wait_for(told.path / "stuck", stuck)
+    os.killpg(stuck.pid, signal.SIGKILL)
+    stuck.communicate(timeout=_PATIENCE_S)
+    assert not (told.path / "measured.json").exists()
+    subprocess.run(
+        [sys.executable, "-m", "fwbench", "recover", "-o", "recovered.json"],
+        cwd=told.path,
+        check=True,
+        capture_output=True,
+    )
+    recovered = told.records("recovered.json")
+    assert sorted(recovered) == sorted(_IDS)
+    again = _order(told)[4][1]
+    stats = recovered[again]["stats"]
+    assert len(stats["data"]) == 2
+    assert stats["rounds"] == 2
+    assert stats["median"] == pytest.approx(sum(stats["data"]) / 2)

@@ -1,0 +1,432 @@
+"""The plugin as its users meet it: options, ids, groups, header, summary, refusals, silence."""
+
+import os
+from itertools import product
+
+import pytest
+
+from support.projects import QUICKLY, Project
+
+#: Two frameworks that differ in everything that can be chosen.
+_CARDS = """
+from fwbench import Device
+from support.pool_framework import Pool
+
+class Cards(Pool):
+    name = "cards"
+    dtypes = ("float32", "float64", "float16")
+
+    def devices(self, cpu_model):
+        return (*super().devices(cpu_model), Device("gpu:0", "an accelerator"))
+"""
+
+_SIGMOID = """
+import pytest
+from fwbench.workloads import sigmoid
+
+@pytest.mark.fwbench(sigmoid)
+def test_it(case):
+    case.measure()
+"""
+
+_SELECTED = {
+    "fw": "cards,pool",
+    "fw_device": "gpu",
+    "fw_execution": "inline",
+    "fw_dtype": "float64,float16",
+    "fw_direction": "backward,forward",
+    "fw_size": "3,5",
+}
+
+_OTHERWISE = {
+    "fw": "pool",
+    "fw_device": "cpu",
+    "fw_execution": "eager",
+    "fw_dtype": "float32",
+    "fw_direction": "forward",
+    "fw_size": "7",
+}
+
+_MARKER = """
+import pytest
+from fwbench.workloads import sigmoid
+
+@pytest.mark.fwbench(
+    sigmoid,
+    frameworks=("cards", "pool"),
+    devices="gpu",
+    executions=["inline"],
+    dtypes=("float64", "float16"),
+    directions="backward,forward",
+    sizes=(3, 5),
+)
+def test_it(case):
+    case.measure()
+"""
+
+
+def _flags(settings: dict[str, str]) -> list[str]:
+    return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+
+
+def _ini(settings: dict[str, str]) -> str:
+    return "\n".join(["[pytest]", *(f"{name} = {value}" for name, value in settings.items())])
+
+
+def _collected(result: pytest.RunResult) -> list[str]:
+    """The case ids that ``--collect-only -q`` printed."""
+    return [line.split("[")[1].removesuffix("]") for line in result.outlines if "::" in line]
+
+
+@pytest.fixture
+def cards(project: Project) -> Project:
+    """A project with the frameworks pool (which has a CPU) and cards (a CPU and a GPU)."""
+    project.install_pool()
+    project.install("cards", "cards_framework:Cards", _CARDS)
+    project.write("test_it.py", _SIGMOID)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("flags", "ini", "source"),
+    [
+        (_SELECTED, {}, _SIGMOID),
+        ({}, _SELECTED, _SIGMOID),
+        ({}, {}, _MARKER),
+        (_SELECTED, _OTHERWISE, _SIGMOID),
+        ({}, _OTHERWISE, _MARKER),
+        (_SELECTED, _OTHERWISE, _MARKER.replace("3, 5", "9,").replace('"gpu"', '"cpu"')),
+    ],
+    ids=[
+        "command line",
+        "ini",
+        "marker",
+        "command line over ini",
+        "marker over ini",
+        "command line over marker",
+    ],
+)
+def test_selection(cards: Project, flags: dict[str, str], ini: dict[str, str], source: str) -> None:
+    """Command line, ini file and marker choose the same cells, the first of them that speaks."""
+    cards.write("test_it.py", source)
+    cards.write("pytest.ini", _ini(ini))
+    result = cards.run("--collect-only", "-q", *_flags(flags), fw=None)
+    assert _collected(result) == [
+        f"sigmoid-{framework}-gpu:0-inline-{direction}-{dtype}-{size}"
+        for size, dtype, direction, framework in product(
+            (3, 5), ("float64", "float16"), ("backward", "forward"), ("cards", "pool")
+        )
+    ]
+
+
+def test_selection_by_default(cards: Project) -> None:
+    """Without a word all devices, one dtype, the quick sizes, and what runs without being asked."""
+    result = cards.run("--collect-only", "-q", fw="pool,cards")
+    assert _collected(result) == [
+        f"sigmoid-{place}-eager-forward-float32-{size}"
+        for size in (100, 10_000, 1_000_000)
+        for place in ("pool-cpu", "cards-cpu", "cards-gpu:0")
+    ]
+
+
+@pytest.mark.parametrize(("preset", "first", "count"), [("paper", 500, 20), ("full", 10, 8)])
+def test_presets(cards: Project, preset: str, first: int, count: int) -> None:
+    """A preset stands for the sizes that each operation declares for it."""
+    ids = _collected(cards.run("--collect-only", "-q", f"--fw-size={preset}", fw="pool"))
+    assert ids[0].endswith(f"-{first}")
+    assert len(ids) == count
+
+
+@pytest.mark.parametrize("where", ["command line", "ini"])
+def test_settings(cases: Project, where: str) -> None:
+    """Threads, isolation, timeout and warm-up are taken from the command line and the ini file."""
+    settings = {"fw_threads": "1", "fw_isolation": "none", "fw_warmup": "0.01", "fw_timeout": "60"}
+    in_ini = where == "ini"
+    cases.write("pytest.ini", _ini({"fw": "numpy", **settings} if in_ini else {}))
+    # --pdb is at home where the frameworks are.
+    arguments = [*QUICKLY[:-1], "--pdb", "-p", "parent_facts", "--benchmark-json=out.json"]
+    result = cases.run_exactly(*arguments, *([] if in_ini else ["--fw=numpy", *_flags(settings)]))
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["fwbench: 1 thread; all frameworks in this process*"])
+    for entry in cases.records("out.json").values():
+        facts = entry["extra_info"]["fwbench"]
+        assert facts["threads"] == 1
+        assert facts["warmup_calls"] > 0
+        assert facts["warmup_s"] > 0
+        assert facts["steady"] in (True, False)
+
+
+def test_a_session(cards: Project) -> None:
+    """One session shows it all: -k, ids, params, groups, header, summary."""
+    result, records = cards.measure(
+        "-k", "sigmoid and (pool or cards) and not float16", "--fw-size=3,5", fw="numpy,pool,cards"
+    )
+    result.assert_outcomes(passed=6, deselected=2)
+    assert list(records) == [
+        f"sigmoid-{place}-eager-forward-float32-{size}"
+        for size, place in product((3, 5), ("pool-cpu", "cards-cpu", "cards-gpu:0"))
+    ]
+    entry = records["sigmoid-cards-gpu:0-eager-forward-float32-5"]
+    assert entry["name"] == "test_it[sigmoid-cards-gpu:0-eager-forward-float32-5]"
+    assert entry["group"] == "sigmoid gpu:0 forward float32 5"
+    assert entry["params"] == {
+        "workload": "sigmoid",
+        "framework": "cards",
+        "device": "gpu:0",
+        "execution": "eager",
+        "direction": "forward",
+        "dtype": "float32",
+        "size": 5,
+    }
+    threads = len(os.sched_getaffinity(0))
+    result.stdout.fnmatch_lines(
+        [
+            "fwbench: * thread*; each framework in a process of its own",
+            "  numpy *: cpu (*); threads: *",
+            "  pool 1.0: cpu (*); threads: unknown",
+            "  cards 1.0: cpu (*), gpu:0 (an accelerator); threads: unknown",
+            "* benchmark 'sigmoid cpu forward float32 3': 2 tests *",
+            "* benchmark 'sigmoid gpu:0 forward float32 3': 1 tests *",
+            "*- fwbench -*",
+            "geometric mean of the median times against the fastest of each group:",
+            "  cards eager * (2 cases)",  # on the GPU it is alone
+        ]
+    )
+    assert int(str(result.stdout).partition("fwbench: ")[2].split()[0]) <= threads
+
+
+def test_header_names_the_absent(cases: Project) -> None:
+    """What is not installed, does not import or dies of it is absent with the reason."""
+    missing = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    cases.write("packages/torch.py", missing)
+    cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")
+    cases.write("packages/mxnet.py", "import os; os.write(2, b'bad CPU'); os._exit(7)")
+    result = cases.run(fw=None)
+    result.assert_outcomes(passed=5)
+    output = str(result.stdout)
+    assert "torch: absent: not installed (No module named 'torch')" in output
+    assert "pip install 'fwbench[torch]'" in output
+    assert "tensorflow: absent: does not import (OSError: libcuda.so.1: no such file)" in output
+    assert "mxnet: absent: does not import: the worker of mxnet ended with exit status 7" in output
+    assert "bad CPU" in output
+
+
+def test_group_by_parameter(cards: Project) -> None:
+    """pytest-benchmark's own grouping finds the parts of a case id."""
+    result = cards.run("--benchmark-group-by=param:framework", "--fw-size=3,5", fw="pool,cards")
+    result.stdout.fnmatch_lines(
+        ["* benchmark 'framework=cards': 4 tests *", "* benchmark 'framework=pool': 2 tests *"]
+    )
+
+
+def test_verify_only(cards: Project) -> None:
+    """--benchmark-disable verifies the smallest size in both directions and times nothing."""
+    cards.write("test_it.py", _SIGMOID.replace("sigmoid", "sigmoid, gemm", 1))
+    cards.write("test_it.py", (cards.path / "test_it.py").read_text() + _WRONG_GRADIENT)
+    result = cards.run("--benchmark-disable", "--junitxml=junit.xml", fw="pool")
+    outcomes = cards.outcomes()
+    assert {name: outcome.kind for name, outcome in outcomes.items()} == {
+        "test_it[sigmoid-pool-cpu-eager-forward-float32-100]": "passed",
+        "test_it[sigmoid-pool-cpu-eager-backward-float32-100]": "passed",
+        "test_wrong[cubed-pool-cpu-eager-forward-float32-4]": "passed",
+        "test_wrong[cubed-pool-cpu-eager-backward-float32-4]": "failure",
+    }
+    wrong = outcomes["test_wrong[cubed-pool-cpu-eager-backward-float32-4]"]
+    assert "the gradient of input 0 is wrong" in wrong.text
+    assert "benchmark '" not in str(result.stdout)
+
+
+_WRONG_GRADIENT = """
+import numpy as np
+from fwbench import Operation
+
+cubed = Operation("cubed", lambda n, rng: (rng.standard_normal(n),), lambda x: x**3, sizes=(8, 4))
+
+@cubed.implement("pool")
+def _(np):
+    return lambda x: x.real**3 + 1j * x.imag  # the slope of x is not that of its cube
+
+@pytest.mark.fwbench(cubed)
+def test_wrong(case):
+    case.measure()
+"""
+
+
+def test_markers_of_the_benchmark(cases: Project) -> None:
+    """What a user asks of pytest-benchmark by its own marker and fixture holds for cases too."""
+    cases.write(
+        "test_it.py",
+        """
+        import time
+        import pytest
+        from declared import double
+
+        @pytest.mark.benchmark(group="mine", min_rounds=7, timer=time.process_time)
+        @pytest.mark.parametrize("extra", [1, pytest.param(lambda: 0, id="function")])
+        @pytest.mark.fwbench(double, sizes=(4,))
+        def test_it(benchmark, extra, case):
+            benchmark.extra_info["noted"] = extra
+            case.measure()
+        """,
+    )
+    result, _ = cases.measure()
+    result.assert_outcomes(passed=2)
+    stored = cases.entries("measured.json")
+    assert [entry["group"] for entry in stored] == ["mine"] * 2
+    assert all(entry["stats"]["rounds"] >= 7 for entry in stored)
+    assert all(entry["options"]["timer"] == "process_time" for entry in stored)
+    assert [entry["params"]["extra"] for entry in stored if "function" not in entry["name"]] == [1]
+
+
+def test_case_without_marker(cases: Project) -> None:
+    """The fixture in a test without the marker is an error that says what is missing."""
+    cases.write("test_it.py", "def test_it(case):\n    case.measure()\n")
+    result = cases.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["the fixture 'case' was asked for by a test without @pytest.mark.fwbench(operation)"]
+    )
+
+
+#: Arguments, and what the refusal must say.
+_REFUSED = {
+    "framework": (["--fw=nunpy"], ["'nunpy'", "known: ", "torch", "Did you mean 'numpy'?"]),
+    "framework empty": (["--fw="], ["'' has an empty name"]),
+    "device": (["--fw-device=cpi"], ["'cpi'", "gpu:N", "Did you mean 'cpu'?"]),
+    "device not there": (["--fw-device=gpu"], ["'gpu:0' is not there", "numpy: cpu"]),
+    "execution": (["--fw-execution=eagr"], ["'eagr'", "known: eager", "Did you mean 'eager'?"]),
+    "dtype": (["--fw-dtype=float31"], ["'float31'", "float16", "Did you mean 'float32'?"]),
+    "preset": (["--fw-size=qick"], ["'qick'", "paper, full", "Did you mean 'quick'?"]),
+    "presets": (["--fw-size=quick,8"], ["'quick' is not a positive whole number"]),
+    "size zero": (["--fw-size=8,0"], ["'0'", "positive whole number"]),
+    "size negative": (["--fw-size=-8"], ["'-8'", "positive whole number"]),
+    "direction": (["--fw-direction=forwards"], ["'forwards'", "Did you mean 'forward'?"]),
+    "isolation": (["--fw-isolation=proces"], ["'proces'", "Did you mean 'process'?"]),
+    "threads": (["--fw-threads=0"], ["'0'", "positive whole number"]),
+    "timeout": (["--fw-timeout=0"], ["timeout '0'", "above 0"]),
+    "warm-up": (["--fw-warmup=-1"], ["'-1'", "from 0"]),
+    "debugger": (["--pdb"], ["--pdb", "--fw-isolation=none"]),
+    "trace": (["--trace"], ["--trace", "--fw-isolation=none"]),
+    "xdist": (["-n2"], ["pytest-xdist", "-n0"]),
+}
+
+_REFUSED_INI = {
+    "framework": ({"fw": "nunpy"}, ["'nunpy'", "Did you mean 'numpy'?"]),
+    "direction": ({"fw_direction": "forwards"}, ["fw_direction", "Did you mean 'forward'?"]),
+    "size": ({"fw_size": "qick"}, ["fw_size", "Did you mean 'quick'?"]),
+    "threads": ({"fw_threads": "many"}, ["fw_threads", "'many'", "positive whole number"]),
+    "isolation": ({"fw_isolation": "proces"}, ["fw_isolation", "Did you mean 'process'?"]),
+    "timeout": ({"fw_timeout": "inf"}, ["fw_timeout", "'inf'"]),
+}
+
+_REFUSED_MARKERS = {
+    "no operation": ("", ["was given nothing", "@pytest.mark.fwbench(gemm, dot)"]),
+    "no operations": ("'gemm'", ["'gemm'", "@pytest.mark.fwbench(gemm, dot)"]),
+    "operation twice": ("double, double", ["twice", "double, double"]),
+    "keyword": ("double, size=4", ["'size'", "Did you mean 'sizes'?"]),
+    "dtype": ("double, dtypes='float31'", ["'float31'", "Did you mean 'float32'?"]),
+    "framework": ("double, frameworks='nunpy'", ["'nunpy'", "Did you mean 'numpy'?"]),
+}
+
+_LEAVES_A_TRACE = """
+from pathlib import Path
+
+def test_first():
+    Path("ran").touch()
+"""
+
+
+def _assert_refused(project: Project, result: pytest.RunResult, fragments: list[str]) -> None:
+    """Usage error, the message says what it must, nothing has run."""
+    output = str(result.stderr) + str(result.stdout)
+    assert [part for part in fragments if part not in output] == []
+    assert "Traceback" not in output
+    assert "INTERNALERROR" not in output
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert not (project.path / "ran").exists()
+    assert not (project.path / ".fwbench").exists()
+
+
+@pytest.mark.parametrize(("arguments", "fragments"), _REFUSED.values(), ids=_REFUSED)
+def test_refused(cases: Project, arguments: list[str], fragments: list[str]) -> None:
+    """What the command line asks for and is not there is refused before anything runs."""
+    cases.write("test_first.py", _LEAVES_A_TRACE)
+    _assert_refused(cases, cases.run(*arguments), fragments)
+
+
+@pytest.mark.parametrize(("settings", "fragments"), _REFUSED_INI.values(), ids=_REFUSED_INI)
+def test_refused_ini(cases: Project, settings: dict[str, str], fragments: list[str]) -> None:
+    """So is what the ini file asks for."""
+    cases.write("test_first.py", _LEAVES_A_TRACE)
+    cases.write("pytest.ini", _ini({"fw": "numpy", **settings}))
+    _assert_refused(cases, cases.run(fw=None), fragments)
+
+
+@pytest.mark.parametrize(("marker", "fragments"), _REFUSED_MARKERS.values(), ids=_REFUSED_MARKERS)
+def test_refused_marker(project: Project, marker: str, fragments: list[str]) -> None:
+    """So is a marker that cannot be meant."""
+    project.write("test_first.py", _LEAVES_A_TRACE)
+    project.write(
+        "test_it.py",
+        f"""
+        import pytest
+        from declared import double
+
+        @pytest.mark.fwbench({marker})
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    fw = None if "frameworks" in marker else "numpy"
+    _assert_refused(project, project.run(fw=fw), fragments)
+
+
+@pytest.mark.parametrize(
+    ("source", "fragments"),
+    [
+        ("import nothing_of_that_name", ["not installed", "nothing_of_that_name", "absentee"]),
+        ("raise ValueError('wrong release')", ["does not import", "ValueError: wrong release"]),
+        ("import os; os.write(2, b'last words'); os.abort()", ["SIGABRT", "last words"]),
+    ],
+    ids=["not installed", "does not import", "dies of it"],
+)
+def test_refused_framework(cases: Project, source: str, fragments: list[str]) -> None:
+    """A framework asked for by name that cannot be used is refused with the reason and a remedy."""
+    cases.write("test_first.py", _LEAVES_A_TRACE)
+    cases.install("absent", "absentee:Absent", source)
+    _assert_refused(cases, cases.run(fw="numpy,absent"), ["'absent'", *fragments])
+
+
+@pytest.mark.parametrize("arguments", [["test_first.py"], ["-m", "not fwbench"]])
+def test_xdist_without_cases(cases: Project, arguments: list[str]) -> None:
+    """xdist may run whatever is no case."""
+    cases.write("test_first.py", _LEAVES_A_TRACE)
+    result = cases.run("-n2", *arguments)
+    assert result.ret == pytest.ExitCode.OK
+    assert (cases.path / "ran").exists()
+
+
+_FRAMEWORKS = {"mxnet", "tensorflow", "torch"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [(["test_first.py"], 1), (["test_first.py", "test_plain.py", "--benchmark-json=out.json"], 2)],
+    ids=["plain", "pytest-benchmark alone"],
+)
+def test_inert(cases: Project, arguments: list[str], passed: int) -> None:
+    """A session without cases shows, starts, imports and leaves nothing of fwbench's."""
+    cases.write("test_first.py", _LEAVES_A_TRACE)
+    cases.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(int)\n")
+    result = cases.run("-p", "parent_facts", *arguments, fw=None)
+    result.assert_outcomes(passed=passed)
+    parent = cases.parent()
+    assert "fwbench" not in str(result.stdout).partition("collected")[2]
+    assert parent["workers"] == []
+    assert not {*parent["modules"]} & {
+        *_FRAMEWORKS,
+        "numpy",
+        "fwbench.plugin.cases",
+        "fwbench.cases.case",
+    }
+    assert not (cases.path / ".fwbench").exists()

@@ -1,0 +1,215 @@
+"""Where records are kept: refused early where they cannot be, else written whole or not at all."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.projects import Project
+
+_RAN = """
+from pathlib import Path
+
+def test_first():
+    Path("ran").touch()
+"""
+
+#: A large file does not fit any more; a line of a journal still does.
+_FULL_DISK = """
+import errno, os
+
+def full(descriptor):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+os.fsync = full
+"""
+
+
+#: Of every file in a folder only the beginning fits.
+_FULL_FOLDER = """
+import errno, os
+from pathlib import Path
+
+class Full:
+    def __init__(self, file):
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def write(self, data):
+        self.file.write(data[:100])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+real_open = Path.open
+
+def open(self, mode="r", *arguments, **keywords):
+    file = real_open(self, mode, *arguments, **keywords)
+    fits = mode in ("r", "rb") or self.name == ".gitignore" or "{folder}" not in self.parts
+    return file if fits else Full(file)
+
+Path.open = open
+"""
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _link_to_nowhere(path: Path) -> Path:
+    path.symlink_to(path.parent / "missing" / "out.json")
+    return path
+
+
+#: What stands at the path, and what the refusal says of it.
+_UNWRITABLE = {
+    "a folder": (_folder, "a directory"),
+    "in a missing folder": (lambda path: path / "out.json", "No such file"),
+    "in a file": (lambda path: path.with_name("test_it.py") / "out.json", "Not a directory"),
+    "a link to a missing folder": (_link_to_nowhere, "No such file"),
+    "read-only": (lambda _: Path("/proc/fwbench.json"), "/proc/fwbench.json: "),
+}
+
+
+@pytest.mark.parametrize(("place", "said"), _UNWRITABLE.values(), ids=_UNWRITABLE)
+def test_unwritable_json_is_refused(
+    cases: Project, place: Callable[[Path], Path], said: str
+) -> None:
+    """A file that cannot be written is refused before anything is measured."""
+    cases.write("test_first.py", _RAN)
+    path = place(cases.path / "out.json")
+    result = cases.run(f"--benchmark-json={path}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --benchmark-json: cannot write *"])
+    assert said in str(result.stderr)
+    assert not (cases.path / "ran").exists()
+    assert not (cases.path / ".fwbench").exists()
+
+
+def test_writable_json_is_left_alone_until_the_end(cases: Project) -> None:
+    """A session that is refused, or only collects, leaves an earlier file and no other."""
+    earlier = cases.write("out.json", "earlier")
+    assert cases.run("--benchmark-json=out.json", "--pdb").ret == pytest.ExitCode.USAGE_ERROR
+    cases.run("--benchmark-json=out.json", "--collect-only")
+    assert earlier.read_text() == "earlier"
+    assert _named_like(earlier) == [earlier]
+
+
+def _named_like(path: Path) -> list[Path]:
+    """The files beside a file that have its name in theirs."""
+    return [other for other in path.parent.iterdir() if path.name in other.name]
+
+
+def test_json_keeps_links_and_devices(cases: Project) -> None:
+    """A link stays a link to the file that is written, and a device stays a device."""
+    target = cases.path / "target.json"
+    link = cases.path / "link.json"
+    link.symlink_to(target)
+    cases.run(f"--benchmark-json={link}", "-k", "double").assert_outcomes(passed=2, deselected=3)
+    assert link.is_symlink()
+    assert len(cases.entries("target.json")) == 2
+    pipe = cases.path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        result = cases.run(f"--benchmark-json={pipe}", "-k", "double and 8]")
+        piped = json.loads(os.read(reader, 2**16))
+    finally:
+        os.close(reader)
+    assert result.ret == pytest.ExitCode.OK
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [entry["param"] for entry in piped["benchmarks"]] == [
+        "double-numpy-cpu-eager-forward-float32-8"
+    ]
+
+
+@pytest.fixture
+def full_device(tmp_path: Path) -> Path:
+    """A device of our own that is always full: /dev/full must not be risked."""
+    path = tmp_path / "full"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        path.open("rb").close()
+    except OSError as error:
+        pytest.skip(f"no device can be made here: {error}")
+    return path
+
+
+def test_full_device(cases: Project, full_device: Path) -> None:
+    """A device that is full is said to be, and stays the device that it was."""
+    result = cases.run(f"--benchmark-json={full_device}")
+    assert stat.S_ISCHR(full_device.stat().st_mode)
+    _assert_said(result, f"--benchmark-json: cannot write {full_device}: No space left on device")
+
+
+def _assert_said(result: pytest.RunResult, *said: str) -> None:
+    """The problem is told once, the tables are there, and the session has not ended well."""
+    told = [line for line in result.outlines if line.startswith("fwbench: --benchmark-")]
+    assert len(told) == 1
+    assert [part for part in said if part not in told[0]] == []
+    output = str(result.stdout)
+    assert "benchmark 'double cpu forward float32 4': 1 tests" in output
+    assert "Legend:" in output
+    assert "Traceback" not in output + str(result.stderr)
+    result.assert_outcomes(passed=5)
+    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+
+
+def test_disk_full_at_the_end(cases: Project) -> None:
+    """Where JSON no longer fits the earlier file stays, and the journal has the records."""
+    earlier = cases.write("out.json", "earlier")
+    cases.write("conftest.py", _FULL_DISK)
+    result = cases.run("--benchmark-json=out.json")
+    _assert_said(result, "--benchmark-json", "out.json: No space left", "fwbench recover")
+    assert earlier.read_text() == "earlier"
+    assert _named_like(earlier) == [earlier]
+
+
+def test_disk_full_while_saving(cases: Project) -> None:
+    """--benchmark-save leaves no part of a file, so that the next comparison finds whole ones."""
+    earlier = cases.write(".benchmarks/0001_first.json", "earlier")
+    cases.write("conftest.py", _FULL_FOLDER.format(folder=".benchmarks"))
+    result = cases.run("--benchmark-save=second")
+    _assert_said(result, "--benchmark-save: cannot write under ", "No space left on device")
+    assert [*(cases.path / ".benchmarks").rglob("*.json")] == [earlier]
+    assert earlier.read_text() == "earlier"
+
+
+@pytest.mark.parametrize("problem", ["in the way", "full"])
+def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
+    """Without a journal the session goes on, says so once, and still writes its JSON."""
+    if problem == "in the way":
+        cases.write(".fwbench", "a file")
+        said = "Not a directory"
+    else:
+        cases.write("conftest.py", _FULL_FOLDER.format(folder=".fwbench"))
+        said = "No space left on device"
+    result, records = cases.measure()
+    result.assert_outcomes(passed=5)
+    assert len(records) == 4
+    told = [line for line in result.outlines if line.startswith("fwbench: cannot write")]
+    assert len(told) == 1
+    assert said in told[0]
+    assert "records are lost from here on" in told[0]
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_journals_are_few(cases: Project) -> None:
+    """Old journals give way to new ones, and none of them gets into version control."""
+    for number in range(12):
+        cases.write(f".fwbench/journal/20200101T0000{number:02}-1.jsonl", "{}\n")
+    cases.run("-k", "double").assert_outcomes(passed=2, deselected=3)
+    journals = sorted(path.name for path in (cases.path / ".fwbench" / "journal").iterdir())
+    assert len(journals) == 10
+    assert journals[0] == "20200101T000003-1.jsonl"
+    assert (cases.path / ".fwbench" / ".gitignore").read_text() == "*\n"

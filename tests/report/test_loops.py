@@ -1,0 +1,137 @@
+"""What is said of training loops when a session ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.report import loops
+
+
+def loop(
+    framework: str = "torch",
+    execution: str = "eager",
+    losses: tuple[float, ...] = (2.0, 1.0),
+    step_s: float = 0.25,
+    compile_s: float = 0.0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A record of a training loop, as much as the report reads."""
+    facts: dict[str, Any] = {
+        "workload": "lenet",
+        "framework": framework,
+        "device": "cpu",
+        "execution": execution,
+        "dtype": "float32",
+        "size": 200,
+        "toggles": {"workers": "0", "decay": "off"},
+        "threads": 2,
+        "data": {"name": "mnist", "source": "real", "digest": "d"},
+        "steps_per_epoch": 4,
+        "warmup_epochs": 1,
+        "epochs": [
+            {"repetition": repetition, "epoch": number, "train_loss": loss / repetition}
+            for repetition in (1, 2)
+            for number, loss in enumerate(losses, 1)
+        ],
+        "epoch_s": 4 * step_s,
+        "step_s": step_s,
+        "compile_s": compile_s,
+        "first_epoch_excess": 1.52,
+        "images_per_s": 3200.0,
+        "test_accuracy": [{"repetition": 1, "epoch": 2, "accuracy": 0.9712}],
+        "cpu_utilization": 0.5,
+        "peak_host_memory_bytes": 2**30,
+        **changes,
+    }
+    return {"param": "p", "extra_info": {"fwbench": facts}}
+
+
+def test_a_loop_is_told_in_a_line() -> None:
+    """Time, first epoch, rate, accuracy, processors, memory; and what it learned from."""
+    heading, line = loops.section([loop()])
+    assert heading == (
+        "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 beside the "
+        "statistics"
+    )
+    assert line == (
+        "  torch eager  1 s an epoch (first +152 %), 3,200 images/s, accuracy 97.12 %, "
+        "50 % of 2 CPUs, peak 1.00 GiB"
+    )
+
+
+def test_operations_are_no_loops() -> None:
+    """And records of tests that are none of fwbench's are passed over."""
+    assert loops.section([{"extra_info": {}}, {"extra_info": {"fwbench": {}}}]) == []
+
+
+def test_the_largest_deviation_of_loss_curves_is_found() -> None:
+    """Over all pairs and epochs of the first repetition, with who and when."""
+    records = [
+        loop("torch"),
+        loop("mxnet", losses=(2.0, 1.25)),
+        loop("tensorflow", losses=(2.125, 1.0)),
+    ]
+    assert loops.loss_curves(records) == [
+        {
+            "group": "lenet cpu float32 200",
+            "max_deviation": 0.25,
+            "epoch": 2,
+            "between": ["torch eager", "mxnet eager"],
+        }
+    ]
+    assert "at most 0.25 nats apart (torch eager and mxnet eager, epoch 2)" in "\n".join(
+        loops.section(records)
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"name": "mnist", "source": "synthetic", "digest": "e"}},
+        {"size": 100},
+        {"dtype": "bfloat16"},
+        {"steps_per_epoch": 5},
+        {"toggles": {"workers": "0", "decay": "on"}},
+    ],
+)
+def test_curves_of_other_work_are_not_compared(changes: dict[str, Any]) -> None:
+    """Other data, batches, dtype, length or learning rate."""
+    assert loops.loss_curves([loop(), loop("mxnet", losses=(9.0, 9.0), **changes)]) == []
+
+
+def test_compiling_pays_after_some_steps_or_never() -> None:
+    """The whole steps in which the gain is as large as the cost."""
+    records = [
+        loop(step_s=0.25),
+        loop(execution="compile", step_s=0.125, compile_s=1.0625),
+        loop("mxnet", "hybridize", step_s=0.125, compile_s=1.0),
+        loop("tensorflow", "eager", step_s=0.25),
+        loop("tensorflow", "xla", step_s=0.25, compile_s=1.0),
+    ]
+    assert loops.break_even(records) == [
+        {
+            "group": "lenet cpu float32 200",
+            "name": "torch compile",
+            "compile_s": 1.0625,
+            "steps": 9,
+        },
+        {
+            "group": "lenet cpu float32 200",
+            "name": "tensorflow xla",
+            "compile_s": 1.0,
+            "steps": None,
+        },
+    ]
+    text = "\n".join(loops.section(records))
+    assert "torch compile: compiling (1.06 s) has paid after 9 steps" in text
+    assert "tensorflow xla: compiling (1 s) does not pay: no faster than eager" in text
+
+
+def test_loops_are_compared_with_those_of_the_same_toggles() -> None:
+    """A loop with four workers does not pay for what one without has gained."""
+    toggles = {"workers": "4", "decay": "off"}
+    records = [loop(), loop(execution="compile", toggles=toggles, workers="4")]
+    assert loops.break_even(records) == []
+    assert any("torch compile workers=4" in line for line in loops.section(records))

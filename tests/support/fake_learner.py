@@ -1,0 +1,206 @@
+"""A fake framework that trains: no model learns, but losses, answers and times are as told.
+
+Its clock is the hand-driven one of fakes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.workloads.data import DataSet, Found, Split
+from fwbench.workloads.models import trajectories
+from fwbench.workloads.training import Batch
+from support.fakes import Fake
+
+
+def right_losses(job: Job) -> Sequence[float]:
+    """The losses of the check, as everyone must have them."""
+    return trajectories.of(job.training, job.batch, lazy=False)
+
+
+def undecided(examples: NDArray[Any]) -> NDArray[Any]:
+    """The same logit for each of two classes."""
+    return np.zeros((len(examples), 2))
+
+
+def told(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """The logits that are given here, by the first pixel of an example of :func:`data_set`."""
+    table = np.array(rows)
+    return lambda examples: table[
+        np.rint(examples.reshape(len(examples), -1)[:, 0] * 255).astype(int)
+    ]
+
+
+@dataclass
+class Trainer(Fake):
+    """The fake framework, with learners.
+
+    Attributes:
+        step_s: what a step enqueues, by how many there were since the last reset.
+        reset_s: what going back to the initial weights enqueues.
+        load_s: what the next batch of a loader costs.
+        logits_s: what answering for a batch costs.
+        check_losses: of the check.
+        loss_of: of training, by how many steps there were since the last reset.
+        answers: the logits for examples.
+        too_many: how many parameters there are beside those of the description.
+        noted: how its training differs from others'.
+        loads: what a loader makes of a batch.
+        learners: all that were asked for.
+    """
+
+    step_s: Callable[[int], float] = lambda _: 2.0**-4
+    reset_s: float = 0.0
+    load_s: float = 0.0
+    logits_s: float = 0.0
+    check_losses: Callable[[Job], Sequence[float]] = right_losses
+    loss_of: Callable[[int], float] = lambda _: 1.0
+    answers: Callable[[NDArray[Any]], NDArray[Any]] = undecided
+    too_many: int = 0
+    noted: dict[str, Any] = field(default_factory=dict)
+    loads: Callable[[Batch], Batch] = lambda batch: batch
+    learners: list[FakeLearner] = field(default_factory=list)
+
+    def learner(self, job: Job) -> FakeLearner:
+        """A new one."""
+        self.learners.append(FakeLearner(job, self))
+        return self.learners[-1]
+
+
+class FakeLoader(Loader):
+    """Batches by index."""
+
+    def __init__(self, learner: FakeLearner, batch: Batch) -> None:
+        self.learner = learner
+        self.batch = batch
+        self.order: NDArray[Any] = np.arange(0)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        """Keep it, and what was visited before."""
+        self.order = order
+        self.learner.events.append(("order", *order.tolist()))
+
+    def __iter__(self) -> Iterator[Placed]:
+        """Batches as the framework has them, each at a cost."""
+        by = self.learner.by
+        examples, labels = self.batch
+        for chosen in np.split(self.order, len(self.order) // self.learner.job.batch):
+            by.clock.spend(by.load_s)
+            yield self.learner.place(by.loads((examples[chosen], labels[chosen])))
+
+
+class FakeLearner(Learner):
+    """Does as its framework tells it, and keeps what it was asked for.
+
+    Attributes:
+        by: the framework.
+        events: resets, learning rates, orders, epochs and evaluations, one after the other.
+        steps: how many since the last reset.
+    """
+
+    def __init__(self, job: Job, by: Trainer) -> None:
+        super().__init__(job)
+        self.by = by
+        self.events: list[tuple[Any, ...]] = []
+        self.steps = 0
+        self._exact = False
+        self._first = [by.first_s]
+
+    def of(self, kind: str) -> list[tuple[Any, ...]]:
+        """What is known of the events of one kind."""
+        return [facts for name, *facts in map(tuple, self.events) if name == kind]
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """Enqueue work, beside what the first step costs."""
+        by = self.by
+        by.called.append(by.entered)
+        by.clock.spend(self._first.pop() if self._first else 0.0)
+        by.clock.spend(by.dispatch_s)
+        by.clock.enqueue(by.step_s(self.steps))
+        if not by.asynchronous:
+            by.clock.wait()
+        self.steps += 1
+        before = self.steps - 1
+        return by.check_losses(self.job)[before] if self._exact else by.loss_of(before)
+
+    def reset(self, *, exact: bool) -> None:
+        """Enqueue the initial weights."""
+        self.events.append(("reset", exact))
+        self.by.clock.enqueue(self.by.reset_s)
+        self._exact = exact
+        self.steps = 0
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Keep it."""
+        self.events.append(("rate", learning_rate))
+
+    def parameters(self) -> int:
+        """As many as there should be, but for what the framework says."""
+        return self.job.training.parameters + self.by.too_many
+
+    def place(self, batch: Batch) -> Placed:
+        """As it is."""
+        return batch
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """One whose batches have a cost."""
+        return FakeLoader(self, batch)
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        """Tell when it begins."""
+        self.events.append(("epoch",))
+        return super().epoch(batches)
+
+    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+        """Wait for them."""
+        self.by.clock.wait()
+        return np.asarray(found, dtype=np.float64)
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """The framework's answers."""
+        self.events.append(("logits", len(examples)))
+        self.by.clock.spend(self.by.logits_s)
+        return self.by.answers(examples)
+
+    def notes(self) -> dict[str, Any]:
+        """What the framework says."""
+        return self.by.noted
+
+
+def split(labels: Sequence[int]) -> Split:
+    """Images of one pixel, whose value is their place; and these labels."""
+    pixels = np.arange(len(labels), dtype=np.uint8).reshape(-1, 1, 1, 1)
+    return Split(pixels, np.array(labels, dtype=np.int32))
+
+
+def data_set(
+    train: int = 16, test: Sequence[int] = (0, 1), validation: Sequence[int] | None = None
+) -> DataSet:
+    """A data set of a few images.
+
+    Args:
+        train: how many to train on.
+        test: the labels of those to test with.
+        validation: the labels of those to validate with; None for none of its own.
+    """
+    tested = split(test)
+    return DataSet(
+        name="mnist",
+        source="real",
+        origin="mnist.npz",
+        train=split([i % 2 for i in range(train)]),
+        validation=tested if validation is None else split(validation),
+        test=tested,
+        validation_is_test=validation is None,
+        digest="0123456789abcdef",
+    )
+
+
+#: As the data set of :func:`data_set` was found.
+FOUND = Found("mnist", "real", "mnist.npz", (), 16)

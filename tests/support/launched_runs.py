@@ -1,0 +1,138 @@
+"""Stored runs with launches, made up: what ``--fw-launches`` would have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fwbench.gate.samples import FACTS, Run, Sample
+
+#: Launches of a case that differ by less than anything a gate cares for.
+QUIET = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 1.007)
+
+
+def times(
+    center: float = 1.0, launches: int = 5, spread: float = 0.0, seed: int = 0
+) -> tuple[float, ...]:
+    """Launches around a time; without a spread they differ just enough not to tie."""
+    if not spread:
+        return tuple(center * (1 + 1e-4 * i) for i in range(launches))
+    random = np.random.default_rng(seed)
+    return tuple(map(float, center * np.exp(spread * random.standard_normal(launches))))
+
+
+def case_id(workload: str = "gemm", framework: str = "numpy", device: str = "cpu") -> str:
+    """The id of a case in its size 4."""
+    return f"{workload}-{framework}-{device}-eager-forward-float32-4"
+
+
+def entry(
+    workload: str = "gemm",
+    values_s: Sequence[float] = QUIET,
+    framework: str = "numpy",
+    test: str = "test_it.py::test_it",
+    **facts: Any,
+) -> dict[str, Any]:
+    """The entry of a case that was launched.
+
+    Args:
+        workload: of the case.
+        values_s: seconds, one a launch.
+        framework: of the case.
+        test: its test.
+        facts: what else fwbench says of it, and what it says otherwise.
+    """
+    own = {
+        "framework": framework,
+        "framework_version": "1.26.4",
+        "device": "cpu",
+        "device_name": "Fake CPU",
+        "threads": 2,
+        "toggles": {"blas": "openblas"},
+        "statistic": "min",
+        "contended": False,
+        "threshold": None,
+        "launches": [{"launch": i, "value_s": value} for i, value in enumerate(values_s)],
+        **facts,
+    }
+    param = case_id(workload, framework, own["device"])
+    return {
+        "name": f"{test.rpartition('::')[2]}[{param}]",
+        "fullname": f"{test}[{param}]",
+        "param": param,
+        "params": {},
+        "group": workload,
+        "extra_info": {"fwbench": own},
+        "stats": {"data": list(values_s), "min": min(values_s)},
+    }
+
+
+def plain(name: str = "test_plain", min_s: float = 1.0) -> dict[str, Any]:
+    """The entry of a benchmark that is none of fwbench's."""
+    return {
+        "name": name,
+        "fullname": f"test_it.py::{name}",
+        "param": None,
+        "params": None,
+        "group": None,
+        "extra_info": {},
+        "stats": {"data": [min_s, 2 * min_s], "min": min_s},
+    }
+
+
+def output(entries: Iterable[Mapping[str, Any]], **session: Any) -> dict[str, Any]:
+    """The whole JSON of a session that ended well.
+
+    Args:
+        entries: its benchmarks.
+        session: what fwbench says of it otherwise.
+    """
+    own = {
+        "version": "0.1.0",
+        "schema": 1,
+        "machine": {"cpu": "Fake CPU", "gpu_driver": "550.1"},
+        "missing": [],
+        "outcome": {"failed": 0, "interrupted": False},
+        "gate": None,
+        **session,
+    }
+    return {
+        "machine_info": {"cpu": {"brand_raw": "Fake CPU"}},
+        "commit_info": {},
+        "benchmarks": list(entries),
+        "version": "5.3.1",
+        "fwbench": own,
+    }
+
+
+def write(path: Path, *entries: Mapping[str, Any], **session: Any) -> Path:
+    """Write the JSON of a session; see :func:`output`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(output(entries, **session)), encoding="utf-8")
+    return path
+
+
+def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) -> Sample:
+    """The launches of a case of NumPy."""
+    facts: dict[str, Any] = {
+        "key": key,
+        "nodeid": f"test_it.py::test_it[{key}]",
+        "name": key,
+        "framework": "numpy",
+        "values_s": tuple(values_s),
+        "launched": True,
+        "contended": False,
+        "threshold": None,
+        "facts": dict.fromkeys(FACTS),
+        "work": key,
+    }
+    return Sample(**{**facts, **changes})
+
+
+def run(*samples: Sample, name: str = "run.json", **changes: Any) -> Run:
+    """A run of these cases."""
+    return Run(name, {one.key: one for one in samples}, **changes)

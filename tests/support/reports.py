@@ -1,0 +1,333 @@
+"""Records and runs as a report reads them, and a report's page as a tree."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from fwbench.report import charts, sections, summary
+from fwbench.report.model import Run, read
+from fwbench.report.sections import Cell, Part
+from fwbench.report.writers import html
+from support.launched_runs import QUIET, entry, output, plain, write
+
+_USAGE_ERROR = 2
+
+
+def case(
+    workload: str = "gemm",
+    framework: str = "numpy",
+    values_s: Sequence[float] = QUIET,
+    execution: str = "eager",
+    size: int = 100,
+    **facts: Any,
+) -> dict[str, Any]:
+    """The entry of an operation that was launched.
+
+    Args:
+        workload: of the case.
+        framework: of the case.
+        values_s: seconds, one a launch.
+        execution: of the case.
+        size: of the case.
+        facts: what else fwbench says of it; ``toggles_asked`` become parameters of the case.
+    """
+    asked = facts.pop("toggles_asked", {})
+    what = {"device": "cpu", "direction": "forward", "dtype": "float32", **facts}
+    made = entry(
+        workload,
+        values_s,
+        framework,
+        **{
+            **dict.fromkeys(("dispatch_s", "completion_s"), values_s[0]),
+            "first_call_s": 10 * values_s[0],
+            "execution": execution,
+            "size": size,
+            **what,
+        },
+    )
+    made["extra_info"]["fwbench"]["workload"] = workload
+    about = (what["device"], what["direction"], what["dtype"], size)
+    made["param"] = "-".join(map(str, (workload, framework, execution, *about)))
+    made["group"] = " ".join(map(str, (workload, *about)))
+    made["params"] = {"workload": workload, "framework": framework, **asked}
+    return made
+
+
+def rounds_of(made: dict[str, Any]) -> dict[str, Any]:
+    """The same case measured in one process: its values are rounds."""
+    del made["extra_info"]["fwbench"]["launches"]
+    return made
+
+
+#: Seconds of the epochs of two repetitions, the first of each a warm-up.
+_EPOCHS_S = ((4.0, 2.0, 2.5), (9.0, 3.0, 3.5))
+
+
+def training(
+    framework: str = "torch",
+    execution: str = "eager",
+    losses: Sequence[Sequence[float]] = ((2.0, 1.0, 0.5), (9.0, 8.0, 7.0)),
+    accuracies: Sequence[float] = (0.9, 0.8),
+    **facts: Any,
+) -> dict[str, Any]:
+    """The entry of a training loop of two repetitions in one process."""
+    epochs = [
+        {"repetition": repetition, "epoch": number, "seconds": seconds, "train_loss": loss}
+        for repetition, (times_s, of_one) in enumerate(zip(_EPOCHS_S, losses, strict=True), 1)
+        for number, (seconds, loss) in enumerate(zip(times_s, of_one, strict=True), 1)
+    ]
+    tested = [
+        {"repetition": repetition, "epoch": epoch, "accuracy": accuracy / (4 - epoch)}
+        for repetition, accuracy in enumerate(accuracies, 1)
+        for epoch in (1, 3)
+    ]
+    what = {
+        "epochs": epochs,
+        "test_accuracy": tested,
+        "direction": "train",
+        "size": 200,
+        "first_epoch_excess": 0.78,
+        "images_per_s": 3200.0,
+        "cpu_utilization": 0.5,
+        "peak_host_memory_bytes": 2**30,
+        "compile_s": 0.0,
+        "data": {"name": "mnist", "source": "real", "origin": "its authors", "digest": "d"},
+        **facts,
+    }
+    values_s = [seconds for of_one in _EPOCHS_S for seconds in of_one[1:]]
+    return rounds_of(case("lenet", framework, values_s, execution, **what))
+
+
+def stored(folder: Path, name: str, *entries: Mapping[str, Any], **session: Any) -> Run:
+    """A run, written and read."""
+    return read(write(folder / name, *entries, **session))
+
+
+def runs_of(folder: Path, **entries: Sequence[Mapping[str, Any]]) -> list[Run]:
+    """Several runs by the names of their files."""
+    return [
+        read(write(folder / f"{name}.json", *of_one), number)
+        for number, (name, of_one) in enumerate(entries.items())
+    ]
+
+
+def foreign_run(path: Path, brand: str = "Fake CPU") -> Path:
+    """A file that pytest-benchmark wrote without fwbench: no ``extra_info`` at all."""
+    made = output([plain("test_a", 0.5), plain("test_b")])
+    del made["fwbench"]
+    for one in made["benchmarks"]:
+        del one["extra_info"]
+    made["machine_info"]["cpu"]["brand_raw"] = brand
+    path.write_text(json.dumps(made), encoding="utf-8")
+    return path
+
+
+@dataclass(eq=False)
+class Node:
+    """An element of a page."""
+
+    tag: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    parent: Node | None = None
+    children: list[Node | str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Node]:
+        """All elements in it, in their order."""
+        for child in self.children:
+            if isinstance(child, Node):
+                yield child
+                yield from child
+
+    def all(self, *tags: str, **attributes: str) -> list[Node]:
+        """The elements in it of these tags that have these attributes."""
+        return [
+            node
+            for node in self
+            if (not tags or node.tag in tags)
+            and all(node.attributes.get(name) == value for name, value in attributes.items())
+        ]
+
+    def of_class(self, name: str) -> list[Node]:
+        """The elements in it of a class."""
+        return [node for node in self if name in node.attributes.get("class", "").split()]
+
+    def within(self, tag: str) -> Node | None:
+        """The nearest element around it."""
+        around = self.parent
+        while around is not None and around.tag != tag:
+            around = around.parent
+        return around
+
+    @property
+    def text(self) -> str:
+        """All text in it, its white space made one."""
+        found = (child if isinstance(child, str) else child.text for child in self.children)
+        return " ".join(" ".join(found).split())
+
+    @property
+    def ids(self) -> list[str]:
+        """Of all elements in it."""
+        return [node.attributes["id"] for node in self if "id" in node.attributes]
+
+
+class _Parser(HTMLParser):
+    _EMPTY = frozenset({"meta", "link", "input", "img", "br", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = self._open = Node("")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in self._EMPTY:
+            self._open = [node for node in self._open.children if isinstance(node, Node)][-1]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        self._open.children.append(Node(tag, attributes, self._open))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.tag == tag, f"</{tag}> ends <{self._open.tag}>"
+        assert self._open.parent is not None
+        self._open = self._open.parent
+
+    def handle_data(self, data: str) -> None:
+        self._open.children.append(data)
+
+
+def parsed(markup: str) -> Node:
+    """A page as a tree; each element is ended in its own place."""
+    parser = _Parser()
+    parser.feed(markup)
+    parser.close()
+    assert parser._open is parser.root, f"<{parser._open.tag}> is not ended"
+    return parser.root
+
+
+def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
+    """The page of runs."""
+    return parsed(html.html(runs, problems))
+
+
+def part(runs: Sequence[Run], title: str) -> Part:
+    """The part of that title."""
+    (found,) = [
+        one
+        for one in (*summary.parts(runs), *sections.details(runs))
+        if one.title.startswith(title)
+    ]
+    return found
+
+
+def column(of: Part, name: str) -> dict[str, Cell]:
+    """A column of a table, by what stands first in its rows."""
+    at = list(of.columns).index(name)
+    return {row.cells[0].text: row.cells[at] for row in of.rows}
+
+
+def chart_of(of: Part, title: str) -> charts.Chart:
+    """The chart with that in its title."""
+    (found,) = [chart for chart in of.charts if title in chart.title]
+    return found
+
+
+def markdown_cells(line: str) -> int:
+    """How many cells a row of a table has where Markdown is shown."""
+    return len(re.findall(r"(?:\\.|[^\\|])*\|", line.strip().removeprefix("|")))
+
+
+def _cut(path: Path) -> None:
+    made = json.dumps(output([case()]))
+    path.write_text(made[: len(made) // 2], encoding="utf-8")
+
+
+def _text(content: str) -> Callable[[Path], Any]:
+    return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def _with(**facts: Any) -> Callable[[Path], Any]:
+    """A run of which one case was changed by hand; None takes a fact away."""
+
+    def make(path: Path) -> None:
+        made = case()
+        own = made["extra_info"]["fwbench"]
+        own.update(facts)
+        for name in [name for name, value in facts.items() if value is None]:
+            del own[name]
+        write(path, made)
+
+    return make
+
+
+#: What is made where a run should be, and what must be said of it.
+UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "missing": (lambda _: None, "No such file"),
+    "a folder": (lambda path: path.mkdir(), "cannot read"),
+    "empty": (_text(""), "is empty"),
+    "truncated": (_cut, "is no JSON, or cut off"),
+    "no JSON": (_text("ratio,1.0\n"), "is no JSON, or cut off"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
+    "of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
+    "a newer schema": (
+        lambda path: write(path, case(), schema=2, version="7.8"),
+        "newer fwbench (7.8)",
+    ),
+    # By hand, or by another program that goes by the same names.
+    "no size": (_with(size=None), "is no run"),
+    "a size of 0": (_with(size=0), "is no run"),
+    "a size that is text": (_with(size="big"), "is no run"),
+    "a launch of 0 s": (_with(launches=[{"launch": 0, "value_s": 0.0}]), "is no run"),
+    "a launch that is text": (_with(launches=[{"launch": 0, "value_s": "1.0"}]), "is no run"),
+    "epochs that are a number": (_with(epochs=3), "is no run"),
+    "a machine that is text": (lambda path: write(path, case(), machine="fast"), "is no run"),
+    "missing cases that are none": (lambda path: write(path, case(), missing=[1]), "is no run"),
+}
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=1>',
+    "' onload='alert(1)",
+    "</script></style></svg></title><i>x</i>",
+    "]]><!-- {{ 7 * 7 }} --><i>x</i>",
+)
+
+
+def named(folder: Path, name: str) -> tuple[list[Run], list[str]]:
+    """Runs in which all that has a name is called so, and a problem."""
+    file = name.replace("/", "|") + ".json"
+    everywhere = {
+        "device": name,
+        "direction": name,
+        "dtype": name,
+        "toggles": {name: name},
+        "toggles_asked": {name: name},
+        "dispatch_s": 0.1,
+        "completion_s": 1.0,
+    }
+    data = {"name": name, "source": name, "origin": name}
+    foreign = {**plain(name), "group": name}
+    session = {
+        "missing": [{"nodeid": name, "framework": name, "why": name}],
+        "absent": {name: name},
+        "arguments": [name],
+        "threads": name,
+        "version": name,
+        "frameworks": {name: {"version": name, "build": {name: name}}},
+        "machine": {"cpu": name, "os": name, "python": name, "usable_cpus": name},
+    }
+    entries = [
+        case(name, name, execution=name, **everywhere),
+        case(name, "numpy", (2.0, 3.0), execution=name, **everywhere),
+        training(name, name, data=data),
+        foreign,
+    ]
+    # The same file twice: its name is shown only beside another's.
+    runs = [read(write(folder / file, *entries, **session), number) for number in (0, 1)]
+    return runs, [f"{name}.json is empty"]

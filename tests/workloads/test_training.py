@@ -1,0 +1,210 @@
+"""Layers, models and their data: the same numbers for every framework, in every process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.presets import PRESETS
+from fwbench.workloads.models import layers, networks
+from fwbench.workloads.models.layers import (
+    LSTM,
+    AveragePool,
+    Conv,
+    Dense,
+    Dropout,
+    Embedding,
+    Flatten,
+    Layer,
+    MaxPool,
+)
+from fwbench.workloads.training import CHECKED_STEPS, TRAJECTORY_STEPS, Training, check_rows, order
+
+_TRAININGS = [found for found in vars(networks).values() if isinstance(found, Training)]
+
+each_training = pytest.mark.parametrize(
+    "training", _TRAININGS, ids=lambda training: str(training.name)
+)
+
+
+@pytest.mark.parametrize(
+    ("training", "parameters"),
+    [
+        (networks.lenet, 60_170),
+        (networks.cifar_cnn, 1_250_858),
+        (networks.mlp, 109_386),
+        # The table, both kernels of the LSTM and its one bias, the dense layer.
+        (networks.sentiment_lstm, 5_000 * 100 + 2 * 100 * 400 + 400 + 100 * 2 + 2),
+    ],
+    ids=lambda of: getattr(of, "name", None),
+)
+def test_models_have_as_many_parameters_as_published(training: Training, parameters: int) -> None:
+    """How many numbers are trained tells apart most variants of a model."""
+    assert training.parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("layer", "before", "after"),
+    [
+        (Conv(6, 5), (28, 28, 1), (24, 24, 6)),
+        (Conv(32, 3, same=True), (32, 30, 3), (32, 30, 32)),
+        (AveragePool(), (11, 10, 16), (5, 5, 16)),
+        (MaxPool(3), (10, 9, 2), (3, 3, 2)),
+        (Flatten(), (5, 5, 16), (400,)),
+        (Dense(120), (400,), (120,)),
+        (Dropout(0.25), (15, 15, 32), (15, 15, 32)),
+        (Embedding(5_000, 100), (500,), (500, 100)),
+        (LSTM(20), (500, 100), (20,)),
+    ],
+    ids=str,
+)
+def test_layers_know_the_shape_of_their_results(
+    layer: Layer, before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    """From the shape of an input without its batch."""
+    assert layer.output(before) == after
+    assert len(layer.initial(before, np.random.default_rng(0))) == layer.parameters
+
+
+@each_training
+def test_models_end_in_a_logit_for_each_class(training: Training) -> None:
+    """Whatever goes through, the last layer has them, and without a ReLU."""
+    *_, (last, before) = layers.shapes(training.layers, training.shape)
+    assert last.output(before) == (training.classes,)
+    assert isinstance(last, Dense)
+    assert not last.relu
+
+
+@each_training
+def test_every_schedule_has_epochs_that_count(training: Training) -> None:
+    """An epoch is left after those of the warm-up, in presets that there are."""
+    assert {*training.schedules} <= {*PRESETS}
+    for schedule in training.schedules.values():
+        assert schedule.epochs > schedule.warmup_epochs > 0
+        assert schedule.repetitions > 0
+
+
+@each_training
+def test_initial_weights_are_the_same_each_time_and_in_float32(training: Training) -> None:
+    """A framework that trains in float32 begins with exactly these numbers."""
+    first, second = training.initial(), training.initial()
+    for layer, one, other in zip(training.layers, first, second, strict=True):
+        assert len(one) == len(other) == layer.parameters
+        for a, b in zip(one, other, strict=True):
+            assert a.dtype == np.float64
+            assert a is not b
+            assert (a == b).all()
+            assert (a == a.astype(np.float32)).all()
+
+
+def test_kernels_are_within_the_limit_of_glorot_and_biases_zero() -> None:
+    """Of a convolution's kernel, each place counts for both fans."""
+    kernel, bias = Conv(16, 3).initial((12, 12, 6), np.random.default_rng(0))
+    limit = np.sqrt(6 / (9 * (6 + 16)))
+    assert 0.9 * limit < np.abs(kernel).max() <= limit
+    assert not bias.any()
+
+
+def test_an_lstm_begins_by_remembering() -> None:
+    """The bias of its forget gates, the second of four, is 1."""
+    *_, bias = LSTM(3).initial((4, 2), np.random.default_rng(0))
+    assert bias.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_channels_first_moves_the_rows_after_a_flatten_alone() -> None:
+    """The dense layer gives the same for an image whose channels come first."""
+    shape = (3, 2, 4)
+    model = (Dropout(0.5), Flatten(), Dropout(0.5), Dense(5), Dense(2))
+    parameters = layers.initial(model, shape, seed=1)
+    kernel, bias, *others = layers.channels_first(model, shape, parameters)
+    x = np.random.default_rng(2).random((6, *shape))
+    last, first = x.reshape(6, -1), x.transpose(0, 3, 1, 2).reshape(6, -1)
+    np.testing.assert_allclose(first @ kernel.T, last @ parameters[3][0], rtol=1e-12)
+    assert bias is parameters[3][1]
+    np.testing.assert_array_equal(others[0], parameters[4][0].T)
+    assert others[1] is parameters[4][1]
+
+
+def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
+    """Kernels of convolutions and LSTMs, as PyTorch and MXNet lay them out."""
+    parameters = layers.initial((Conv(3, 2),), (5, 5, 4), seed=1)
+    kernel, _ = layers.channels_first((Conv(3, 2),), (5, 5, 4), parameters)
+    assert kernel.shape == (3, 4, 2, 2)
+    assert kernel[2, 3, 0, 1] == parameters[0][0][0, 1, 3, 2]
+    parameters = layers.initial((LSTM(3),), (7, 2), seed=1)
+    inputs, recurrent, bias, second = layers.channels_first((LSTM(3),), (7, 2), parameters)
+    assert (inputs.shape, recurrent.shape, bias.shape) == ((12, 2), (12, 3), (12,))
+    assert second.tolist() == [0.0] * 12
+
+
+def test_what_an_example_counts_for() -> None:
+    """A text as many times as it has tokens."""
+    assert (networks.lenet.vocabulary, networks.lenet.unit) == (None, "images")
+    assert networks.lenet.units_per_example == 1
+    assert (networks.sentiment_lstm.vocabulary, networks.sentiment_lstm.unit) == (5_000, "tokens")
+    assert networks.sentiment_lstm.units_per_example == 500
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows"),
+    [(1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (12, 4), (32, 8), (64, 8), (100, 4), (200, 8)],
+)
+def test_as_many_different_examples_as_divide_the_batch(batch: int, rows: int) -> None:
+    """At most 8, so that few trajectories serve all batch sizes."""
+    assert check_rows(batch) == rows
+
+
+@each_training
+@pytest.mark.parametrize("batch", [1, 6, 24])
+def test_a_batch_of_the_check_repeats_its_examples(training: Training, batch: int) -> None:
+    """The same examples and labels as in the smallest batch that has as many different ones."""
+    rows = check_rows(batch)
+    batches = training.check_batches(batch)
+    assert len(batches) == TRAJECTORY_STEPS >= CHECKED_STEPS
+    for (x, y), (few, labels) in zip(batches, training.check_batches(rows), strict=True):
+        assert (x.shape, y.shape) == ((batch, *training.shape), (batch,))
+        for k in range(0, batch, rows):
+            assert (x[k : k + rows] == few).all()
+            assert (y[k : k + rows] == labels).all()
+        assert len(np.unique(few, axis=0)) == rows
+
+
+@each_training
+def test_batches_of_the_check_are_data_that_could_be(training: Training) -> None:
+    """Types and ranges of the data sets, and no batch twice."""
+    batches = training.check_batches(8)
+    assert len({x.tobytes() for x, _ in batches}) == TRAJECTORY_STEPS
+    for x, y in batches:
+        _assert_examples(training, x)
+        assert y.dtype == np.int32
+        assert 0 <= y.min() <= y.max() < training.classes
+
+
+def _assert_examples(training: Training, x: Any) -> None:
+    if training.vocabulary is None:
+        assert x.dtype == np.float32
+        assert 0 <= x.min() <= x.max() < 1
+    else:
+        assert x.dtype == np.int32
+        assert 1 <= x.min() <= x.max() < training.vocabulary
+
+
+def test_the_order_is_a_permutation_that_changes_with_epoch_and_repetition() -> None:
+    """The same each time it is asked for."""
+    orders = {
+        (repetition, epoch): order(100, repetition, epoch).tolist()
+        for repetition in range(2)
+        for epoch in range(2)
+    }
+    for (repetition, epoch), found in orders.items():
+        assert sorted(found) == [*range(100)]
+        assert order(100, repetition, epoch).tolist() == found
+    assert len({*map(tuple, orders.values())}) == len(orders)
+
+
+def test_the_order_is_the_same_in_every_process() -> None:
+    """Each framework draws it in its own; so these are numbers, not a second drawing."""
+    assert order(8, 0, 0).tolist() == [5, 0, 4, 1, 6, 3, 7, 2]
+    assert order(8, 1, 2).tolist() == [4, 7, 3, 5, 2, 1, 0, 6]

@@ -1,0 +1,314 @@
+"""Every operation computes what its name says, on the sizes it should, at a sane cost."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench import workloads
+from fwbench.errors import DeclarationError
+from fwbench.presets import PRESETS, Sizes
+from fwbench.workloads import (
+    OPERATIONS,
+    Operation,
+    dot,
+    flatten,
+    from_list,
+    from_numpy,
+    gemm,
+    l2_normalize,
+    noop,
+    relu,
+    sigmoid,
+    softplus,
+    softsign,
+    tanh,
+)
+from fwbench.workloads.workload import Cost
+
+every_operation = pytest.mark.parametrize("of", OPERATIONS, ids=lambda of: str(of.name))
+
+#: The dimensions of each operation in the published results of Benchmark A.
+PUBLISHED = {
+    from_numpy: [*range(20_000, 100_000, 5_000)],
+    from_list: [*range(5_000, 60_000, 5_000)],
+    sigmoid: [*range(500, 60_000, 3_000)],
+    relu: [*range(500, 60_000, 3_000)],
+    tanh: [*range(500, 60_000, 3_000)],
+    softplus: [*range(500, 20_000, 1_000)],
+    softsign: [*range(500, 60_000, 3_000)],
+    dot: [*range(1_000, 100_000, 10_000)],
+    gemm: [*range(50, 600, 50)],
+    flatten: [*range(50, 600, 50)],
+    l2_normalize: [50, 150, 250, 350, 450],
+}
+
+
+def test_all_operations_are_listed() -> None:
+    """Every operation of the package is in its list, once, under the name it is imported by."""
+    named = {name: v for name, v in vars(workloads).items() if isinstance(v, Operation)}
+    assert {of.name: of for of in OPERATIONS} == named
+    assert len(OPERATIONS) == len(named)
+    assert {*named} <= {*workloads.__all__}
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("of", PUBLISHED, ids=lambda of: str(of.name))
+def test_the_preset_paper_has_the_published_sizes(of: Operation) -> None:
+    """The preset `paper` measures exactly the dimensions that the report measured."""
+    assert [*of.by_preset.preset("paper")] == PUBLISHED[of]
+
+
+def test_everything_but_noop_was_published() -> None:
+    """Only noop, which the report has not, has no sizes of its own in the preset `paper`."""
+    assert {*OPERATIONS} - {*PUBLISHED} == {noop}
+    assert noop.by_preset.preset("paper") == noop.by_preset.quick
+
+
+@every_operation
+@pytest.mark.parametrize("preset", PRESETS)
+def test_sizes_are_positive_and_grow(of: Operation, preset: str) -> None:
+    """Every preset of every operation has positive sizes, each larger than the one before."""
+    sizes = of.by_preset.preset(preset)
+    assert sizes[0] > 0
+    assert all(smaller < larger for smaller, larger in itertools.pairwise(sizes))
+
+
+@every_operation
+def test_the_quick_preset_is_quick(of: Operation) -> None:
+    """A first look has three sizes, the largest of them worth a thread pool."""
+    assert len(of.by_preset.quick) == 3
+    largest = of.operands(max(of.by_preset.quick))
+    assert sum(x.size for x in largest) >= 50_000
+
+
+def test_an_empty_preset_is_the_quick_one() -> None:
+    """An operation that declares nothing for a preset is measured at its quick sizes."""
+    sizes = Sizes(quick=(1, 2), full=(3,))
+    assert [sizes.preset(name) for name in PRESETS] == [(1, 2), (1, 2), (3,)]
+
+
+# References
+
+
+def rows(x: NDArray[Any]) -> list[list[float]]:
+    """A matrix as lists of numbers."""
+    return [[float(value) for value in row] for row in x]
+
+
+FORMULAS: dict[Operation, Callable[..., Any]] = {
+    from_numpy: lambda x: [*x],
+    from_list: lambda x: [*x],
+    sigmoid: lambda x: [math.exp(v) / (math.exp(v) + 1) for v in x],
+    relu: lambda x: [(v + abs(v)) / 2 for v in x],
+    tanh: lambda x: [(math.exp(2 * v) - 1) / (math.exp(2 * v) + 1) for v in x],
+    softplus: lambda x: [math.log(1 + math.exp(v)) for v in x],
+    softsign: lambda x: [v / (1 + v) if v > 0 else v / (1 - v) for v in x],
+    dot: lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)),
+    gemm: lambda x, y: [
+        [sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*y, strict=True)]
+        for row in x
+    ],
+    flatten: lambda x: [value for row in rows(x) for value in row],
+    l2_normalize: lambda x: [[value / math.hypot(*row) for value in row] for row in rows(x)],
+    noop: lambda x: [*x],
+}
+
+
+@every_operation
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_references_compute_what_their_name_says(of: Operation, size: int) -> None:
+    """Every reference agrees with the textbook's formula, written without NumPy."""
+    operands = of.operands(size)
+    found, expected = of.reference(*operands), np.array(FORMULAS[of](*operands))
+    assert np.shape(found) == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("of", [sigmoid, tanh, softplus, softsign], ids=lambda of: str(of.name))
+def test_references_are_finite_where_arguments_are_large(of: Operation) -> None:
+    """References do not overflow to infinity or NaN where the function itself does not."""
+    with np.errstate(over="ignore"):
+        found = of.reference(np.array([-800.0, 800.0]))
+    limits = {sigmoid: (0, 1), tanh: (-1, 1), softplus: (0, 800), softsign: (-800 / 801, 800 / 801)}
+    np.testing.assert_allclose(found, limits[of], atol=1e-12)
+
+
+# Operands
+
+
+@every_operation
+def test_operands_are_the_same_every_time(of: Operation) -> None:
+    """The same size has the same numbers whenever and wherever it is asked for."""
+    for first, second in zip(of.operands(8), of.operands(8), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@every_operation
+def test_operands_are_what_the_reference_takes(of: Operation) -> None:
+    """Operands are float64, finite, of `size` elements or `size` x `size`."""
+    for operand in of.operands(8):
+        assert operand.dtype == np.float64
+        assert operand.shape in ((8,), (8, 8))
+        assert np.all(np.isfinite(operand))
+
+
+def test_operands_differ_between_operations_and_sizes() -> None:
+    """No two operations, sizes or operands of one operation begin with the same numbers."""
+    firsts = [
+        float(operand.flat[0])
+        for of in OPERATIONS
+        for size in (8, 9)
+        for operand in of.operands(size)
+    ]
+    assert len({*firsts}) == len(firsts) == 2 * (len(OPERATIONS) + 2)
+
+
+def test_relu_has_a_gradient_at_its_operands() -> None:
+    """No operand of an activation is near zero, where relu has no slope."""
+    (x,) = relu.operands(10_000)
+    assert np.min(np.abs(x)) >= 0.1
+    assert 0.4 < np.mean(x > 0) < 0.6
+
+
+@pytest.mark.parametrize("size", [n for n in dot.by_preset.full if n <= 1_000_000])
+def test_a_dot_product_is_neither_near_zero_nor_too_large(size: int) -> None:
+    """It is some four times the root of its length, with terms of both signs.
+
+    Neither cancelling nor a sum that outgrows its terms makes rounding look like an error.
+    """
+    x, y = dot.operands(size)
+    assert 2 < np.dot(x, y) / np.sqrt(size) < 8
+    assert np.min(x * y) < 0 < np.max(x * y)
+    assert np.dot(x, y) < np.finfo(np.float16).max / 2
+
+
+@pytest.mark.parametrize("operands", [[np.ones(3)], (1.0,), (np.ones(3), [1.0]), np.ones(3)])
+def test_operands_of_another_kind_are_refused(operands: Any) -> None:
+    """An operation whose inputs are not a tuple of arrays is told so by name."""
+    of = Operation("odd", lambda size, rng: operands, np.asarray, (8,))
+    with pytest.raises(DeclarationError, match=r"inputs? of odd .*NumPy arrays"):
+        of.operands(8)
+
+
+# Costs, all at size 10
+
+COSTS = {
+    from_numpy: (Cost(0, 20), None),
+    from_list: (Cost(0, 10, 320), None),
+    sigmoid: (Cost(40, 20), Cost(70, 50)),
+    relu: (Cost(10, 20), Cost(20, 50)),
+    tanh: (Cost(10, 20), Cost(40, 50)),
+    softplus: (Cost(30, 20), Cost(80, 50)),
+    softsign: (Cost(30, 20), Cost(80, 50)),
+    dot: (Cost(20, 21), Cost(40, 62)),
+    gemm: (Cost(2_000, 300), Cost(6_000, 900)),
+    flatten: (Cost(0, 200), Cost(0, 400)),
+    l2_normalize: (Cost(320, 200), Cost(840, 500)),
+    noop: (Cost(0, 0), None),
+}
+
+
+@every_operation
+def test_costs(of: Operation) -> None:
+    """Forward and backward cost what they must: 2 n^3 for a product of matrices, and so on."""
+    assert (of.cost_of("forward", 10), of.cost_of("backward", 10)) == COSTS[of]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [of for of in OPERATIONS if of is not noop and not of.creates],
+    ids=lambda of: str(of.name),
+)
+@pytest.mark.parametrize("size", [1, 6, 50])
+def test_forward_reads_every_operand_and_writes_the_result(of: Operation, size: int) -> None:
+    """The elements that an operation moves are those that its operands and its result have."""
+    operands = of.operands(size)
+    moved = sum(x.size for x in operands) + np.size(of.reference(*operands))
+    cost = of.cost_of("forward", size)
+    assert cost is not None
+    assert cost.elements == moved
+
+
+@every_operation
+@pytest.mark.parametrize("preset", PRESETS)
+def test_costs_are_sane_at_every_size(of: Operation, preset: str) -> None:
+    """No cost is negative, and the gradient costs more than forward wherever there is one."""
+    for size in of.by_preset.preset(preset):
+        forward, backward = of.cost_of("forward", size), of.cost_of("backward", size)
+        assert forward is not None
+        assert min(forward.flops, forward.elements, forward.other_bytes) >= 0
+        assert (backward is not None) == of.differentiable
+        if backward is not None:
+            assert backward.flops >= forward.flops
+            assert backward.elements > forward.elements
+
+
+def test_bytes_follow_the_dtype() -> None:
+    """Elements count in the dtype of the case, what is no array does not."""
+    cost = Cost(flops=1.0, elements=10.0, other_bytes=7.0)
+    assert [cost.bytes_moved(size) for size in (2, 4, 8)] == [27.0, 47.0, 87.0]
+
+
+def test_an_undeclared_cost_is_unknown() -> None:
+    """An operation without costs has none in either direction, rather than zero."""
+    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    assert (of.cost_of("forward", 8), of.cost_of("backward", 8)) == (None, None)
+
+
+@pytest.mark.parametrize(("of", "terms"), [(dot, 99), (gemm, 99), (l2_normalize, 99), (tanh, 1)])
+def test_terms_are_what_an_element_adds_up(of: Operation, terms: int) -> None:
+    """Sums of `size` terms say so, so that their rounding is allowed for."""
+    assert of.terms(99) == terms
+
+
+# Declarations
+
+
+@pytest.mark.parametrize("name", ["", "1st", "two words", "a-b", "a/b", "_x", "x\n"])
+def test_names_that_would_break_ids_are_refused(name: str) -> None:
+    """A name becomes part of case ids, so it is letters, digits and underscores."""
+    with pytest.raises(DeclarationError, match="letters, digits and underscores"):
+        Operation(name, lambda size, rng: (), np.asarray, (8,))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(), (0,), (8, -1), (1.5,), (True,), ("8",), Sizes(()), Sizes((8,), full=(0,))],
+    ids=str,
+)
+def test_sizes_that_cannot_be_are_refused(sizes: Any) -> None:
+    """An operation has at least one size, and all of them are positive whole numbers."""
+    with pytest.raises(DeclarationError, match="operation 'odd' has the sizes"):
+        Operation("odd", lambda size, rng: (), np.asarray, sizes)
+
+
+def test_a_tuple_of_sizes_is_every_preset() -> None:
+    """An operation that only names sizes is measured at them whatever the preset."""
+    of = Operation("odd", lambda size, rng: (), np.asarray, (8, 16))
+    assert {of.by_preset.preset(name) for name in PRESETS} == {(8, 16)}
+
+
+def test_implementing_returns_the_implementation() -> None:
+    """Declaring an implementation keeps it under the framework's name and hands it back."""
+    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    mine = of.implement("torch")(lambda torch: torch.neg)
+    assert of.implementations == {"torch": mine}
+    assert Operation("even", lambda size, rng: (), np.asarray, (8,)).implementations == {}
+
+
+def test_implementing_twice_is_refused() -> None:
+    """A second implementation for the same framework is an error, and the first one stays."""
+    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    first = of.implement("torch")(lambda torch: torch.neg)
+    with pytest.raises(DeclarationError, match="odd is implemented twice for torch"):
+        of.implement("torch")(lambda torch: torch.abs)
+    assert of.implementations["torch"] is first
