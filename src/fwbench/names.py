@@ -1,4 +1,4 @@
-"""TODO."""
+"""Names that frameworks have: ``torch``, or ``torch@nightly`` in a named environment."""
 
 from __future__ import annotations
 

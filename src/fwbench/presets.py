@@ -1,4 +1,7 @@
-"""Sizes by preset. A module of its own, because options need it and nothing else of workloads."""
+"""Presets: how large work is and how long it trains, by ``--fw-size quick``, ``paper``, ``full``.
+
+On the ground floor, because options need it in sessions that use nothing else of workloads.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ PRESETS = tuple(field.name for field in fields(Sizes))
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to train.
+    """How many epochs, repetitions and steps a training loop has.
 
     Attributes:
         epochs: of one repetition, warm-up epochs included.

@@ -1,4 +1,4 @@
-"""The folder ``.fwbench`` of a project: what is of this machine, and of no version control."""
+"""A project: where its root is, and its folder ``.fwbench``, which version control leaves out."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 
 def own_folder(root: Path, name: str) -> Path:
-    """Where one kind of things lies.
+    """The folder in which fwbench keeps one kind of files of a project.
 
     Args:
         root: of the project.
-        name: of the kind.
+        name: of the kind: ``journal``, ``baseline``, ``envs``, ...
     """
     return root / ".fwbench" / name
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make such a folder; it may be there.
+    """Create such a folder, unless it exists, and keep it out of version control.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder.parent / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -1,303 +1,285 @@
-"""A second interpreter is measured beside this one, and what is wrong with one stops no other."""
+"""Named environments: what they are called, where they lie, and which one a framework is in."""
 
 from __future__ import annotations
 
 import json
-import platform
-import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
-from fwbench.environments.named import Environment, complete
-from fwbench.version import __version__
-from support.projects import Project
-from support.venvs import change_fwbench, make, name_framework
-
-_BROKEN = "raise OSError('libbroken.so: cannot open shared object file')"
+from fwbench.environments.named import Environment, Environments, check_name, complete
+from fwbench.errors import StorageError, UsageError
+from fwbench.names import framework_of
+from fwbench.project import project_root
 
 
-def _environment(folder: Path, name: str, change: Callable[[Path], object]) -> None:
-    """A complete environment; ``change`` is given the folder of its packages."""
-    change(make(folder / name))
-    held = {"numpy": np.__version__}
-    requirements = ("numpy",)
-    complete(
-        Environment(name, folder / name, requirements, platform.python_version(), "link", held)
-    )
+def environment(folder: Path, name: str = "second", **changes: Any) -> Environment:
+    """An environment that has NumPy alone, with some of it changed."""
+    facts: dict[str, Any] = {
+        "requirements": ("numpy",),
+        "python": "3.99.1",
+        "installer": "uv",
+        "frameworks": {"numpy": "1.26.4"},
+    }
+    return Environment(name, folder / name, **{**facts, **changes})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where environments are: one that works, and others that have aged."""
-    made = tmp_path_factory.mktemp("envs")
-    _environment(made, "second", lambda packages: None)
-    _environment(made, "aged", lambda packages: change_fwbench(packages, "0.0.1"))
-    _environment(made, "third", lambda packages: name_framework(packages, "frail", _BROKEN))
-    return made
+def made(environments: Environments, name: str = "second", **changes: Any) -> Environment:
+    """A complete environment in its place."""
+    one = environment(environments.folder, name, **changes)
+    one.folder.mkdir(parents=True)
+    complete(one)
+    return one
 
 
 @pytest.fixture
-def beside(cases: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with a few cases, and the environments."""
-    monkeypatch.setenv("FWBENCH_ENVS", str(folder))
-    return cases
+def environments(tmp_path: Path) -> Environments:
+    """Those of a project that has none."""
+    return Environments(tmp_path)
 
 
-_CASES_OF = ("double", "twice")
-_SIZES = (4, 8)
+# Names
 
 
-def _ids(framework: str) -> list[str]:
-    """The case ids of one framework."""
-    return [
-        f"{name}-{framework}-cpu-eager-forward-float32-{size}"
-        for name in _CASES_OF
-        for size in _SIZES
-    ]
+@pytest.mark.parametrize(
+    "name", ["a", "9", "nightly", "tensorflow@2.20", "torch@2.9.0+cu126", "X_1"]
+)
+def test_what_can_be_a_name(name: str) -> None:
+    """Letters, digits and the signs of versions are fine."""
+    check_name(name)
 
 
-# Side by side
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "default",
+        "with-dash",
+        "two words",
+        ".hidden",
+        "..",
+        "@2",
+        "_x",
+        "a/b",
+        "a,b",
+        "é",
+        "a\n",
+    ],
+)
+def test_what_cannot_be_a_name(name: str) -> None:
+    """What cannot be told from the parts of a case id, of --fw or of a path is refused, by name."""
+    with pytest.raises(UsageError) as caught:
+        check_name(name)
+    assert str(caught.value).startswith(f"environment {name!r}: give a name of letters, digits and")
 
 
-def test_two_environments_are_measured_side_by_side(beside: Project) -> None:
-    """One session, one table for each case: ids, records and report tell the two apart.
+@pytest.mark.parametrize(
+    ("reference", "framework"),
+    [("torch", "torch"), ("torch@nightly", "torch"), ("torch@2.9.0+cu126", "torch")],
+)
+def test_the_framework_of_a_reference(reference: str, framework: str) -> None:
+    """The part before the sign is the framework, wherever it is installed."""
+    assert framework_of(reference) == framework
 
-    What is implemented for NumPy is for NumPy wherever it is installed.
+
+@pytest.mark.parametrize(
+    ("name", "frameworks", "references"),
+    [
+        ("jax", ["jax", "numpy"], ["jax"]),
+        ("torch@nightly", ["numpy", "torch"], ["torch@nightly"]),
+        ("nightly", ["jax", "numpy", "torch"], ["jax@nightly", "torch@nightly"]),
+        ("second", ["numpy"], ["numpy@second"]),
+        ("numpy@2", ["jax", "numpy"], ["numpy@2"]),
+        ("numpy", ["numpy"], ["numpy"]),
+        ("jax", ["numpy", "torch"], ["torch@jax"]),
+    ],
+)
+def test_what_its_frameworks_are_called(
+    name: str, frameworks: list[str], references: list[str], tmp_path: Path
+) -> None:
+    """An environment named after a framework gives it its own name; any other is its label.
+
+    NumPy, which every environment has, is listed where it is what the environment is about.
     """
-    result, records = beside.measure("--junitxml=junit.xml", fw="numpy,numpy@second")
-    assert result.ret == pytest.ExitCode.OK, str(result.stderr)
-    result.assert_outcomes(passed=2 * 4 + 1)
-    assert sorted(records) == sorted(_ids("numpy") + _ids("numpy@second"))
-    for framework in ("numpy", "numpy@second"):
-        for name in _ids(framework):
-            entry = records[name]
-            assert f"test_it[{name}]" in beside.outcomes()
-            assert entry["params"]["framework"] == framework
-            assert entry["extra_info"]["fwbench"]["framework"] == framework
-            assert entry["extra_info"]["fwbench"]["framework_version"] == np.__version__
-            assert entry["group"] == records[name.replace(framework, "numpy")]["group"]
-    assert len({entry["group"] for entry in records.values()}) == 4
-    output = str(result.stdout)
-    assert output.count(": 2 tests ") == 4, output
-    result.stdout.fnmatch_lines(
-        [f"  numpy {np.__version__}: cpu (*", f"  numpy@second {np.__version__}: cpu (*"]
-    )
-    assert "numpy@second" in output[output.index("geometric mean") :]
+    one = environment(tmp_path, name, frameworks=dict.fromkeys(frameworks, "1"))
+    assert one.references == references
 
 
-def test_groups_of_a_users_own(beside: Project) -> None:
-    """The parameter, by which pytest-benchmark groups and pytest chooses, is the whole name."""
-    result = beside.run(
-        "--benchmark-group-by=param:framework", "-k", "double", fw="numpy,numpy@second"
-    )
-    result.stdout.fnmatch_lines(["*framework=numpy'*: 2 tests*", "*framework=numpy@second'*"])
-    beside.run("-k", "second", fw="numpy,numpy@second").assert_outcomes(passed=4, deselected=5)
+def test_any_framework_of_an_environment_can_be_referred_to(tmp_path: Path) -> None:
+    """NumPy of an environment for JAX is not listed, and has a name all the same."""
+    one = environment(tmp_path, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert one.reference("numpy") == "numpy@jax"
 
 
-_NOTING = """
-import sys
-import pytest
-from helper import note
-from declared import double
-
-@pytest.mark.fwbench(double, sizes=(4,))
-def test_it(case):
-    note(case.cell.framework, sys.prefix, *sys.path)
-    case.measure()
-
-def test_ordinary():
-    note("none", sys.prefix)
-"""
+# Where they are
 
 
-def test_each_is_measured_by_its_own_interpreter(beside: Project, folder: Path) -> None:
-    """Neither has packages of the other, and both have the modules of the project."""
-    beside.write("pytest.ini", "[pytest]\npythonpath = lib\n")
-    beside.write(
-        "lib/helper.py",
-        """
-        import json
-
-        def note(*words):
-            with open("notes", "a") as notes:
-                print(json.dumps(words), file=notes)
-        """,
-    )
-    beside.write("test_it.py", _NOTING)
-    result = beside.run("--junitxml=junit.xml", fw="numpy,numpy@second")
-    result.assert_outcomes(passed=3)
-    words = [json.loads(line) for line in beside.lines("notes")]
-    found = {name: (prefix, path) for name, prefix, *path in words}
-    second = str(folder / "second")
-    assert found["none"][0] == found["numpy"][0] == sys.prefix
-    assert found["numpy@second"][0] == second
-    assert [entry for entry in found["numpy@second"][1] if entry.startswith(sys.prefix)] == []
-    assert [entry for entry in found["numpy"][1] if entry.startswith(second)] == []
-    assert any(entry.startswith(second) for entry in found["numpy@second"][1])
+@pytest.mark.parametrize(
+    "file", ["pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"]
+)
+def test_the_project_is_around_its_folders(tmp_path: Path, file: str) -> None:
+    """From a folder deep in a project its root is found, by the files that pytest knows it by."""
+    (tmp_path / file).write_text("[tool:pytest]\n[pytest]\n", encoding="utf-8")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert project_root(inner) == tmp_path
+    assert project_root(tmp_path) == tmp_path
 
 
-def test_an_environment_may_be_named_after_its_framework(
-    beside: Project, monkeypatch: pytest.MonkeyPatch
+def test_the_nearest_project_is_the_one(tmp_path: Path) -> None:
+    """A project within another one is meant by its own folders; a folder is no such file.
+
+    Nor is the configuration of another tool that does not speak of pytest.
+    """
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    inner = tmp_path / "inner"
+    (inner / "deep" / "setup.cfg").mkdir(parents=True)
+    (inner / "tox.ini").write_text("[pytest]\n", encoding="utf-8")
+    (inner / "deep" / "tox.ini").write_text("[tox]\n", encoding="utf-8")
+    assert project_root(inner / "deep") == inner
+
+
+def test_a_folder_outside_any_project_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the framework's plain name is the one in the environment, in every process."""
-    own = beside.path / "envs"
-    _environment(own, "pool", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
-    beside.install_pool()
-    beside.write(
-        "test_it.py",
-        """
-        import sys
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(8,))
-        def test_it(case):
-            with open("notes", "a") as notes:
-                print(case.cell.framework, sys.prefix, file=notes)
-            case.measure()
-        """,
-    )
-    result, records = beside.measure(fw="pool,numpy@pool")
-    result.assert_outcomes(passed=2)
-    assert {*records} == {
-        f"tanh-{name}-cpu-eager-forward-float32-8" for name in ("pool", "numpy@pool")
-    }
-    prefix = own / "pool"
-    assert sorted(beside.lines("notes")) == [f"numpy@pool {prefix}", f"pool {prefix}"]
+    """Where no folder above has such a file, environments lie where one stands."""
+    monkeypatch.setattr(Path, "is_file", lambda _: False)
+    assert project_root(tmp_path) == tmp_path
+    monkeypatch.chdir(tmp_path)
+    assert project_root(Path()) == tmp_path
 
 
-def test_environments_of_the_project_are_found_without_a_variable(
-    cases: Project, folder: Path
+def test_environments_lie_in_the_project(environments: Environments, tmp_path: Path) -> None:
+    """Each in a folder of its name."""
+    assert environments.folder_of("jax") == tmp_path / ".fwbench" / "envs" / "jax"
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_environments_can_lie_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
 ) -> None:
-    """They lie under the project's root, wherever in it pytest is started."""
-    envs = cases.path / ".fwbench" / "envs"
-    envs.mkdir(parents=True)
-    (envs / "second").symlink_to(folder / "second")
-    cases.write("pytest.ini", "[pytest]\n")
-    (cases.path / "inner").mkdir()
-    result = cases.run("--rootdir=.", "test_it.py", fw="numpy@second")
-    result.assert_outcomes(passed=5)
+    """FWBENCH_ENVS names the folder, absolute or from where one stands, for every project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FWBENCH_ENVS", "shared" if relative else str(tmp_path / "shared"))
+    here, there = (Environments(tmp_path / project) for project in ("one", "two"))
+    monkeypatch.chdir("/")
+    assert here.folder == there.folder == tmp_path / "shared"
+    made(here)
+    assert [*there.all()] == ["second"]
 
 
-# What is wrong
+def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is set to nothing does not name the current folder."""
+    monkeypatch.setenv("FWBENCH_ENVS", "")
+    assert Environments(tmp_path).folder == tmp_path / ".fwbench" / "envs"
 
 
-#: Frameworks of environments that cannot be used, and what must be said of each.
-_UNUSABLE = {
-    "numpy@aged": ["its environment has fwbench 0.0.1", f"this is {__version__}", "make it anew"],
-    "frail@third": ["does not import (OSError: libbroken.so"],
-    "torch@second": ["not installed (No module named 'torch')"],
-    "nothing@second": ["nothing"],
+# Which one is meant
+
+
+def test_a_project_without_environments(environments: Environments) -> None:
+    """Everything is in the environment that runs pytest."""
+    assert environments.all() == {}
+    assert environments.references() == []
+    assert environments.of("torch") is None
+    assert environments.of("torch@nightly") is None
+
+
+def test_what_is_complete_is_found_as_it_was_made(environments: Environments) -> None:
+    """Every fact comes back, the paths beside."""
+    one = made(environments)
+    assert environments.all() == {"second": one}
+    assert environments.of("numpy@second") == one
+    assert environments.references() == ["numpy@second"]
+    assert one.interpreter == str(one.folder / "bin" / "python")
+
+
+def test_what_is_not_complete_is_not_there(environments: Environments) -> None:
+    """A folder that is being filled is no environment yet."""
+    (environments.folder_of("second") / "bin").mkdir(parents=True)
+    assert environments.all() == {}
+    assert environments.of("numpy@second") is None
+
+
+def test_a_name_comes_before_a_label(environments: Environments) -> None:
+    """``torch@nightly`` is the environment of that very name; else the one that its label names."""
+    label = made(environments, "nightly", frameworks={"torch": "1", "jax": "1"})
+    assert environments.of("torch@nightly") == label
+    exact = made(environments, "torch@nightly", frameworks={"torch": "2"})
+    assert environments.of("torch@nightly") == exact
+    assert environments.of("jax@nightly") == label
+
+
+def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
+    environments: Environments,
+) -> None:
+    """``jax`` is in the environment ``jax`` where there is one, ``numpy@jax`` beside it."""
+    one = made(environments, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert environments.of("jax") == environments.of("numpy@jax") == one
+    assert environments.of("numpy") is None
+    assert environments.of("jax@other") is None
+
+
+def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
+    """The folders of packages are found whatever its Python's version is, and no others."""
+    one = made(environments)
+    packages = [one.folder / lib / "python3.99" / "site-packages" for lib in ("lib", "lib64")]
+    for folder in (*packages, one.folder / "lib" / "python3.99" / "other", one.folder / "share"):
+        folder.mkdir(parents=True)
+    assert one.path == [*map(str, packages)]
+
+
+# What cannot be read
+
+
+_FACTS = "fwbench-environment.json"
+
+UNREADABLE = {
+    "no JSON": "{",
+    "no object": "[]",
+    "nothing": "{}",
+    "missing": '{"requirements": []}',
+    "too much": json.dumps(
+        {
+            "requirements": [],
+            "python": "3",
+            "installer": "uv",
+            "frameworks": {},
+            "of a later fwbench": 1,
+        }
+    ),
 }
 
 
-@pytest.mark.parametrize(("framework", "said"), _UNUSABLE.items(), ids=_UNUSABLE)
-def test_what_cannot_be_used_is_skipped_with_the_reason(
-    beside: Project, framework: str, said: list[str]
-) -> None:
-    """The others run, the session succeeds, and the header and the skips say what is wrong."""
-    result, records = beside.measure("--junitxml=junit.xml", fw=f"numpy,{framework}")
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    result.assert_outcomes(passed=5, skipped=4)
-    assert sorted(records) == sorted(_ids("numpy"))
-    skipped = [each.text for each in beside.outcomes().values() if each.kind == "skipped"]
-    assert len(skipped) == 4
-    (line,) = [line for line in result.outlines if line.startswith(f"  {framework}")]
-    for text in (*skipped, line):
-        assert framework in text
-        assert [part for part in said if part not in text] == [], text
-        assert "Traceback" not in text
-
-
-@pytest.mark.parametrize(("framework", "said"), _UNUSABLE.items(), ids=_UNUSABLE)
-def test_nothing_that_can_be_used_is_a_usage_error(
-    beside: Project, framework: str, said: list[str]
-) -> None:
-    """Where only such frameworks are asked for nothing runs, and the reason is said."""
-    result = beside.run(fw=framework)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = str(result.stderr)
-    assert [part for part in (framework, *said) if part not in message] == [], message
-    assert "Traceback" not in message
-
-
-@pytest.mark.parametrize("flag", ["--cache-clear", "-v"], ids=["not cached", "cached"])
-def test_an_interpreter_that_has_gone(
-    beside: Project, monkeypatch: pytest.MonkeyPatch, flag: str
-) -> None:
-    """An environment whose Python is no more is named, whether or not its answer is cached."""
-    own = beside.path / "envs"
-    _environment(own, "second", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
-    beside.run(fw="numpy,numpy@second").assert_outcomes(passed=9)
-    (own / "second" / "bin" / "python").unlink()
-    result = beside.run(flag, "--junitxml=junit.xml", fw="numpy,numpy@second")
-    output = str(result.stdout) + str(result.stderr)
-    assert result.ret == pytest.ExitCode.OK, output
-    result.assert_outcomes(passed=5, skipped=4)
-    texts = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
-    assert all("its interpreter does not run" in text for text in texts), texts
-    assert all("bin/python" in text for text in texts)
-
-
-def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the cache knows of an environment that has gone is not believed."""
-    own = beside.path / "envs"
-    _environment(own, "second", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
-    beside.run(fw="numpy,numpy@second").assert_outcomes(passed=9)
-    shutil.rmtree(own / "second")
-    result = beside.run(fw="numpy,numpy@second")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "unknown framework 'numpy@second'" in str(result.stderr)
-
-
-def test_facts_that_cannot_be_read_are_a_usage_error(
-    beside: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which file, and what to do: an environment that is asked for is not passed over."""
-    own = beside.path / "envs" / "second"
-    own.mkdir(parents=True)
-    (own / "fwbench-environment.json").write_text("{", encoding="utf-8")
-    monkeypatch.setenv("FWBENCH_ENVS", str(own.parent))
-    result = beside.run(fw="numpy,numpy@second")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = str(result.stderr)
-    assert "fwbench-environment.json" in message
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_facts_that_cannot_be_read(environments: Environments, text: str) -> None:
+    """A damaged or foreign file is named, and what to do: it is no reason to guess."""
+    one = made(environments)
+    (one.folder / _FACTS).write_text(text, encoding="utf-8")
+    with pytest.raises(StorageError) as caught:
+        environments.of("numpy@second")
+    message = str(caught.value)
+    assert message.startswith(f"cannot read {one.folder / _FACTS} (")
     assert "fwbench env remove second, then fwbench env add" in message
-    assert "Traceback" not in message + str(result.stdout)
-    beside.run(fw="numpy").assert_outcomes(passed=5)
+    assert environments.names() == ["second"]
+    assert environments.all() == {}
 
 
-def test_named_environments_need_processes(beside: Project) -> None:
-    """Without isolation there is one interpreter: what is in others is skipped, with the reason.
-
-    It is refused if there is nothing else.
-    """
-    result = beside.run("--fw-isolation=none", "--junitxml=junit.xml", fw="numpy,numpy@second")
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    result.assert_outcomes(passed=5, skipped=4)
-    reasons = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
-    assert all("it needs --fw-isolation=process" in text for text in reasons)
-    result = beside.run("--fw-isolation=none", fw="numpy@second")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "it needs --fw-isolation=process" in str(result.stderr)
+def test_other_environments_can_be_used(environments: Environments) -> None:
+    """What is wrong with one environment does not keep from using another."""
+    made(environments, "good")
+    (made(environments, "bad").folder / _FACTS).write_text("{", encoding="utf-8")
+    assert environments.of("numpy@good") is not None
 
 
-@pytest.mark.parametrize("name", ["numpy@nowhere", "numpy@secnd", "second", "nowhere"])
-def test_an_environment_that_is_not_there(beside: Project, name: str) -> None:
-    """A name that leads nowhere is refused, and those that are there are named.
+def test_an_environment_is_complete_or_not(environments: Environments) -> None:
+    """Its file appears as a whole: nothing else is left in the folder."""
+    one = made(environments)
+    assert [path.name for path in one.folder.iterdir()] == [_FACTS]
 
-    The name of an environment alone is none of a framework.
-    """
-    result = beside.run(fw=f"numpy,{name}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
-    message = str(result.stderr)
-    assert f"unknown framework {name!r}" in message
-    assert "numpy@second" in message
-    assert "torch" in message
+
+def test_facts_that_cannot_be_written(environments: Environments) -> None:
+    """Where the folder has gone meanwhile, the file is named with the reason."""
+    with pytest.raises(StorageError, match=r"cannot write .*json: No such file or directory"):
+        complete(environment(environments.folder))

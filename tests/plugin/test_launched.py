@@ -21,199 +21,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fwbench.plugin.progress import Progress
-from fwbench.records import launches
 from fwbench.records.launches import Plan
 from support.projects import QUICKLY, Project
-
-# The order
-
-_CASES = [f"case-{i}" for i in range(20)]
-
-
-def test_an_order_has_every_case_once() -> None:
-    """A launch measures each case, and none twice."""
-    for launch in range(5):
-        assert sorted(Plan(5, 1).order(launch, _CASES)) == sorted(_CASES)
-
-
-def test_an_order_is_repeatable() -> None:
-    """Seed and launch decide the order, whatever was asked for before."""
-    first = [Plan(3, 7).order(launch, _CASES) for launch in range(3)]
-    again = [Plan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
-    assert first == again[::-1]
-
-
-def test_orders_differ() -> None:
-    """Each launch has another order, and each seed has others."""
-    orders = [Plan(5, seed).order(launch, _CASES) for seed in range(4) for launch in range(5)]
-    assert len({*map(tuple, orders)}) == len(orders)
-    assert _CASES not in orders
-
-
-def test_an_order_leaves_its_cases_alone() -> None:
-    """What is shuffled is a copy."""
-    given = list(_CASES)
-    Plan(1, 1).order(0, given)
-    assert given == _CASES
-
-
-# Merging
-
-
-def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
-    """What a launch brings of a case."""
-    own = {
-        "statistic": "min",
-        "framework": "fake",
-        "dispatch_s": 1.0,
-        "completion_s": 2.0,
-        "first_call_s": 3.0,
-        "warmup_s": 0.5,
-        "warmup_calls": 4,
-        "steady": True,
-        "cpu_s": 1.5,
-        "wall_s": 1.0,
-        "preempted": 0.0,
-        "others_cpus": 0.0,
-        "load": 0.1,
-        **facts,
-    }
-    entry = {
-        "name": "test_it[a]",
-        "fullname": "test_it.py::test_it[a]",
-        "group": "a group",
-        "param": "a",
-        "params": {"size": 4},
-        "options": {"min_rounds": 1},
-        "extra_info": {"fwbench": own, "of the test": 5},
-        "stats": {"data": rounds_s, "iterations": 8 + launch, "min": min(rounds_s)},
-    }
-    return launches.mark(entry, launch)
-
-
-def test_a_mark_says_which_launch() -> None:
-    """The entry itself is marked and given back."""
-    entry: dict[str, Any] = {"extra_info": {"fwbench": {}}}
-    assert launches.mark(entry, 2) is entry
-    assert entry == {"extra_info": {"fwbench": {"launch": 2}}}
-
-
-def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
-    """What fwbench says of merged launches."""
-    facts: dict[str, Any] = launches.merge(entries)["extra_info"]["fwbench"]
-    return facts
-
-
-@pytest.mark.parametrize(
-    ("statistic", "values"), [("min", [1.0, 2.0, 4.0]), ("median", [2.0, 3.0, 8.0])]
-)
-def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> None:
-    """The smallest round of an operation, the median epoch of a training loop."""
-    rounds_s = [[4.0, 1.0, 2.0], [3.0, 2.0, 5.0], [8.0, 9.0, 4.0]]
-    entries = [_entry(i, each, statistic=statistic) for i, each in enumerate(rounds_s)]
-    merged = launches.merge(entries)
-    kept = merged["extra_info"]["fwbench"]["launches"]
-    assert merged["stats"]["data"] == values
-    assert [one["value_s"] for one in kept] == values
-    assert [one["rounds_s"] for one in kept] == rounds_s
-    assert [one["iterations"] for one in kept] == [8, 9, 10]
-    assert [one["launch"] for one in kept] == [0, 1, 2]
-
-
-def test_a_merged_entry_is_otherwise_the_first() -> None:
-    """What does not differ between launches stands where it stands in any entry."""
-    entries = [_entry(0, [1.0]), _entry(1, [2.0], framework="of the second")]
-    merged = launches.merge(entries)
-    for name in ("name", "fullname", "group", "param", "params", "options"):
-        assert merged[name] == entries[0][name]
-    assert merged["extra_info"]["of the test"] == 5
-    assert merged["extra_info"]["fwbench"]["framework"] == "fake"
-    assert merged["stats"]["iterations"] == 8
-    assert "launch" not in merged["extra_info"]["fwbench"]
-    assert entries[0]["extra_info"]["fwbench"]["launch"] == 0, "the launch's own entry is as it was"
-    assert entries[0]["stats"]["data"] == [1.0]
-
-
-@pytest.mark.parametrize(
-    "name", ["dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted"]
-)
-def test_medians_stand_for_all_launches(name: str) -> None:
-    """Of what each launch has its own of, the record has the median, and each launch its own."""
-    values = [0.25, 0.0, 0.125]
-    merged = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
-    assert merged[name] == 0.125
-    assert [one[name] for one in merged["launches"]] == values
-
-
-def test_what_no_launch_has_is_not_made_up() -> None:
-    """An operation has no compilation time."""
-    merged = _merged(_entry(0, [1.0]), _entry(1, [1.0]))
-    assert "compile_s" not in merged
-    assert all("compile_s" not in one for one in merged["launches"])
-
-
-@pytest.mark.parametrize(
-    ("found", "steady"),
-    [
-        ([True, True], True),
-        ([True, False], False),
-        ([None, True], True),
-        ([None, False], False),
-        ([None, None], None),
-    ],
-)
-def test_steady_if_every_launch_was(found: list[bool | None], steady: bool | None) -> None:
-    """One launch that was not is enough; launches that were not warmed up say nothing."""
-    merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(found)))
-    assert merged["steady"] is steady
-
-
-@pytest.mark.parametrize(
-    ("preempted", "others_cpus", "contended"),
-    [
-        (0.26, 0.26, True),
-        (0.26, None, True),
-        (0.26, 0.25, False),
-        (0.25, 2.0, False),
-        (0.25, None, False),
-        (1.0, 0.0, False),
-        (0.0, 2.0, False),
-    ],
-)
-def test_contended_if_preempted_and_not_alone(
-    preempted: float, others_cpus: float | None, contended: bool
-) -> None:
-    """A launch had to share its processors if it was preempted, and perhaps by others."""
-    launch = _entry(1, [1.0], preempted=preempted, others_cpus=others_cpus)
-    assert launches.is_contended(launch["extra_info"]["fwbench"]) is contended
-    merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
-    assert merged["contended"] is contended
-
-
-# Gathering
-
-
-def test_launches_of_a_journal_are_merged() -> None:
-    """In the order in which cases came first; whatever else is there stays as it is."""
-    plain = {"fullname": "test_it.py::test_plain", "extra_info": {}, "stats": {"data": [3.0]}}
-    single = _entry(0, [5.0])
-    single["fullname"] = "test_it.py::test_single"
-    del single["extra_info"]["fwbench"]["launch"]
-    other = {**_entry(1, [4.0]), "fullname": "test_it.py::test_it[b]"}
-    gathered = launches.gather(
-        [plain, other, _entry(0, [1.0, 2.0]), single, _entry(1, [2.0, 3.0]), _entry(2, [4.0])]
-    )
-    assert [entry["fullname"].partition("::")[2] for entry in gathered] == [
-        "test_plain",
-        "test_it[b]",
-        "test_it[a]",
-        "test_single",
-    ]
-    assert gathered[0] is plain
-    assert gathered[3] is single
-    assert gathered[1]["stats"]["data"] == [4.0]
-    assert gathered[2]["stats"]["data"] == [1.0, 2.0, 4.0]
-
 
 # On the terminal
 
@@ -255,6 +64,7 @@ def test_a_terminal_gets_a_bar_that_goes_again() -> None:
 
 # A session
 
+
 #: Two operations in two sizes, each of which says who measured it; ``trouble`` may do more.
 _TOLD = """
 import os, signal, time
@@ -275,6 +85,7 @@ def test_it(case):
     trouble(case.cell.id)
     case.measure()
 """
+
 
 _IDS = [
     f"{operation}-numpy-cpu-eager-forward-float32-{size}"
@@ -584,13 +395,14 @@ def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
 
 # An interrupt
 
+
 _PYTEST = (
     "import signal, sys, pytest; "
     "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
 )
 
-_PATIENCE_S = 60.0
 
+_PATIENCE_S = 60.0
 _STUCK = """def trouble(name):
     if len(Path("order").read_text().splitlines()) == 6:
         Path("stuck").touch()

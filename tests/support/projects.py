@@ -93,8 +93,6 @@ class Project:
         self.packages.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(self.packages))
         monkeypatch.setenv("COLUMNS", "250")
-        for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):
-            monkeypatch.delenv(name, raising=False)
         self.write("packages/declared.py", _DECLARED)
         self.write("packages/parent_facts.py", _PARENT_FACTS)
 

@@ -16,7 +16,7 @@ from fwbench.report.sections import Cell, Part
 from fwbench.report.writers import html
 from support.launched_runs import QUIET, entry, output, plain, write
 
-_USAGE_ERROR = 2
+USAGE_ERROR = 2
 
 
 def case(
@@ -242,12 +242,12 @@ def markdown_cells(line: str) -> int:
     return len(re.findall(r"(?:\\.|[^\\|])*\|", line.strip().removeprefix("|")))
 
 
-def _cut(path: Path) -> None:
+def cut_short(path: Path) -> None:
     made = json.dumps(output([case()]))
     path.write_text(made[: len(made) // 2], encoding="utf-8")
 
 
-def _text(content: str) -> Callable[[Path], Any]:
+def holding(content: str) -> Callable[[Path], Any]:
     return lambda path: path.write_text(content, encoding="utf-8")
 
 
@@ -269,11 +269,11 @@ def _with(**facts: Any) -> Callable[[Path], Any]:
 UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (lambda _: None, "No such file"),
     "a folder": (lambda path: path.mkdir(), "cannot read"),
-    "empty": (_text(""), "is empty"),
-    "truncated": (_cut, "is no JSON, or cut off"),
-    "no JSON": (_text("ratio,1.0\n"), "is no JSON, or cut off"),
+    "empty": (holding(""), "is empty"),
+    "truncated": (cut_short, "is no JSON, or cut off"),
+    "no JSON": (holding("ratio,1.0\n"), "is no JSON, or cut off"),
     "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
-    "of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
+    "of something else": (holding('{"tests": [1, 2]}'), "not of pytest-benchmark"),
     "a newer schema": (
         lambda path: write(path, case(), schema=2, version="7.8"),
         "newer fwbench (7.8)",

@@ -172,6 +172,11 @@ def gradient(
 def placed(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> None:
     """Check that an input arrived on the device as it was sent, up to the rounding of its dtype.
 
+    Args:
+        found: what was read back.
+        wanted: what was sent.
+        dtype: of the array on the device.
+
     Raises:
         WrongResult: it did not.
     """
@@ -183,6 +188,10 @@ def placed(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> None:
 
 def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
     """Check that an array stayed as it was when its source was changed.
+
+    Args:
+        before: its values before the change.
+        after: its values after it.
 
     Raises:
         NotACopy: it changed.
@@ -197,8 +206,12 @@ def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
 def parameters(found: int, wanted: int) -> None:
     """Check that a model has as many parameters as it should have.
 
+    Args:
+        found: how many the framework trains.
+        wanted: how many its description has.
+
     Raises:
-        WrongTraining: it has not.
+        WrongTraining: the numbers differ.
     """
     if found != wanted:
         raise WrongTraining(

@@ -19,7 +19,10 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command of ``fwbench``.
+
+    Args:
+        arguments: without the program's name; None for those of the process.
 
     Returns:
         The exit status: the command's own, 0 if it has none; 2 for a usage error, 3 when

@@ -28,7 +28,7 @@ MARGIN = 0.01
 
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add ``fwbench ab`` to the commands."""
     ab = commands.add_parser(
         "ab",
         allow_abbrev=False,

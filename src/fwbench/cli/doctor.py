@@ -30,7 +30,7 @@ _PACKAGES = (
 
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add ``fwbench doctor`` to the commands."""
     doctor = commands.add_parser(
         "doctor", help="say what this machine has: frameworks, devices, what is missing"
     )

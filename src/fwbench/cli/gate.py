@@ -20,7 +20,7 @@ from fwbench.report import verdicts
 
 
 def add_to(commands: Any) -> None:
-    """Add the commands."""
+    """Add ``fwbench gate`` and ``fwbench baseline`` to the commands."""
     gate = commands.add_parser(
         "gate",
         help="compare two stored runs, and fail if the second is slower",
@@ -117,7 +117,12 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]:
-    """A type for argparse, which shows the messages of its own errors only."""
+    """A type for argparse, which shows the messages of its own errors only.
+
+    Args:
+        parse: turns the text and the name of what it is into a value; may raise UsageError.
+        what: the name of what is parsed, for its messages.
+    """
 
     def of(text: str) -> Any:
         try:
@@ -140,7 +145,15 @@ def check_writable(arguments: argparse.Namespace) -> None:
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Print and write a comparison; gives the exit status."""
+    """Print a comparison, and write it to the files that were asked for.
+
+    Args:
+        comparison: base and contender, judged.
+        arguments: of the command: ``markdown``, ``json`` and ``fail_on``.
+
+    Returns:
+        The exit status.
+    """
     print("\n".join(verdicts.table(comparison)))
     if arguments.markdown is not None:
         files.write_atomically(arguments.markdown, verdicts.markdown(comparison))

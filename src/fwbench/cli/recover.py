@@ -15,7 +15,7 @@ from fwbench.records.journal import journal_folder, recover
 
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add ``fwbench recover`` to the commands."""
     parser = commands.add_parser(
         "recover", help="write the JSON of a session that was interrupted or crashed"
     )

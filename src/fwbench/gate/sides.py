@@ -34,17 +34,17 @@ class Side(ABC):
 
     @property
     def arguments(self) -> list[str]:
-        """Of pytest."""
+        """The arguments of pytest that select this side."""
         return []
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Of the environment."""
+        """The environment variables of its sessions, beyond this process's."""
         return {}
 
     @property
     def folder(self) -> Path:
-        """Where pytest is started."""
+        """The directory in which pytest is started."""
         return Path.cwd()
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Side(ABC):
 
 
 class Installed(Side):
-    """Frameworks of an environment.
+    """A side that is installed: frameworks of an environment.
 
     Args:
         name: as it was given.
@@ -73,11 +73,11 @@ class Installed(Side):
 
     @property
     def arguments(self) -> list[str]:
-        """Its frameworks."""
+        """``--fw`` with its frameworks."""
         return ["--fw", ",".join(self.references)]
 
     def facts(self) -> dict[str, Any]:
-        """Its frameworks."""
+        """Its name and its frameworks."""
         return {"name": self.name, "frameworks": list(self.references)}
 
 
@@ -252,6 +252,11 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def environment_of(side: Side, environments: Environments) -> dict[str, str]:
-    """The environment variables of a side's launches."""
+    """The environment variables of a side's launches.
+
+    Args:
+        side: base or contender.
+        environments: of the project.
+    """
     # In a checkout the project's environments would not be found.
     return {**os.environ, VARIABLE: str(environments.folder), **side.variables}

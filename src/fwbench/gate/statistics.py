@@ -74,7 +74,12 @@ def _arrangements(n: int, m: int) -> tuple[int, ...]:
 
 
 def smallest_p(n: int, m: int) -> float:
-    """The smallest probability that the test can give with so many launches on each side."""
+    """The smallest probability that the test can give with so many launches on each side.
+
+    Args:
+        n: launches of the base.
+        m: launches of the contender.
+    """
     return 1 / comb(n + m, n)
 
 
@@ -87,7 +92,12 @@ def launches_needed(level: float) -> int:
 
 
 def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
-    """Of the contender's median time to the base's."""
+    """The contender's median time over the base's.
+
+    Args:
+        base: seconds, one for each launch.
+        contender: the same of the other side.
+    """
     return statistics.median(contender) / statistics.median(base)
 
 

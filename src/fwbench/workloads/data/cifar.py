@@ -53,7 +53,7 @@ def _files(folder: Path) -> tuple[tuple[Path], ...]:
 
 
 def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
-    """Read CIFAR-10.
+    """Read CIFAR-10 from its six files or its archive.
 
     Args:
         paths: the six files, the test batch last, or the archive.

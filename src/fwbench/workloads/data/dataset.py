@@ -116,7 +116,7 @@ class Kind(Protocol):
         """The ways in which the data set may lie in ``folder``, the preferred one first."""
 
     def read(self, paths: Sequence[Path], cache: Path | None, /) -> Splits:
-        """Read the data set.
+        """The splits of the data set, checked.
 
         Args:
             paths: the parts of one of the layouts.
@@ -128,7 +128,12 @@ class Kind(Protocol):
 
 
 def data_set(found: Found, splits: Splits) -> DataSet:
-    """What was found, with its contents."""
+    """A data set with its contents and their digest.
+
+    Args:
+        found: where it was found, or that it is generated.
+        splits: training, validation (None where there is none) and test part.
+    """
     train, validation, test = splits
     return DataSet(
         name=found.name,

@@ -84,7 +84,7 @@ def layouts(folder: Path) -> Iterator[Layout]:
 
 
 def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
-    """Read MNIST.
+    """Read MNIST from its IDX files or ``mnist.npz``.
 
     Args:
         paths: the four IDX files in the order of :data:`PARTS`, or ``mnist.npz``.

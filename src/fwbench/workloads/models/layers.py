@@ -28,7 +28,7 @@ Arrays = list[NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer.
+    """A layer of a model: what it computes, and the parameters that it begins with.
 
     Attributes:
         parameters: how many arrays of parameters it has.
@@ -41,7 +41,12 @@ class Layer:
         return shape
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """Initial parameters for an input of ``shape``."""
+        """Draw the initial parameters.
+
+        Args:
+            shape: of an input, without the batch.
+            rng: draws the weights; advanced by each draw.
+        """
         return []
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
@@ -59,13 +64,13 @@ class Conv(Layer):
     parameters: ClassVar[int] = 2
 
     def output(self, shape: Shape) -> Shape:
-        """(height, width, filters)."""
+        """(height, width, filters): two dimensions smaller by ``kernel - 1`` without ``same``."""
         height, width, _ = shape
         lost = 0 if self.same else self.kernel - 1
         return height - lost, width - lost, self.filters
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """Kernel and bias."""
+        """Kernel (height, width, channels in, filters) and bias (filters,)."""
         kernel = (self.kernel, self.kernel, shape[-1], self.filters)
         return [_glorot(kernel, rng), np.zeros(self.filters)]
 
@@ -100,7 +105,7 @@ class Flatten(Layer):
     """All elements in a row, channels last."""
 
     def output(self, shape: Shape) -> Shape:
-        """One dimension."""
+        """One dimension: the product of all others."""
         return (math.prod(shape),)
 
 
@@ -113,15 +118,15 @@ class Dense(Layer):
     parameters: ClassVar[int] = 2
 
     def output(self, shape: Shape) -> Shape:
-        """The units."""
+        """One dimension: as many elements as units."""
         return (self.units,)
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """Kernel and bias."""
+        """Kernel (elements in, units) and bias (units,)."""
         return [_glorot((*shape, self.units), rng), np.zeros(self.units)]
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
-        """Kernel (units, in)."""
+        """Kernel (units, elements in) and bias (units,)."""
         kernel, bias = parameters
         return [kernel.T, bias]
 
@@ -142,11 +147,11 @@ class Embedding(Layer):
     parameters: ClassVar[int] = 1
 
     def output(self, shape: Shape) -> Shape:
-        """(length, units)."""
+        """(length, units): a vector for each token."""
         return (*shape, self.units)
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """The table."""
+        """The table (vocabulary, units), uniform between -0.05 and 0.05."""
         return [rng.uniform(-0.05, 0.05, (self.vocabulary, self.units))]
 
 
@@ -162,7 +167,7 @@ class LSTM(Layer):
     parameters: ClassVar[int] = 3
 
     def output(self, shape: Shape) -> Shape:
-        """The units."""
+        """One dimension: the last output, as many elements as units."""
         return (self.units,)
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
@@ -191,7 +196,13 @@ def shapes(layers: Sequence[Layer], shape: Shape) -> Iterator[tuple[Layer, Shape
 
 
 def initial(layers: Sequence[Layer], shape: Shape, seed: int) -> list[Arrays]:
-    """The initial parameters of each layer, the same in every process; float64."""
+    """The initial parameters of each layer, the same in every process; float64.
+
+    Args:
+        layers: of the model, in order.
+        shape: of the model's input, without the batch.
+        seed: of the draws.
+    """
     rng = np.random.default_rng(seed)
     # In float32's precision, so that every framework begins with exactly the same numbers.
     return [

@@ -16,12 +16,25 @@ Floats = NDArray[np.float32]
 
 
 def labels(examples: int, classes: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Labels (examples,), as many of each class as of any other, in any order."""
+    """Labels (examples,), as many of each class as of any other, in any order.
+
+    Args:
+        examples: how many labels.
+        classes: how many different ones, from 0.
+        rng: draws the order.
+    """
     return rng.permutation(np.arange(examples, dtype=np.int32) % classes)
 
 
 def uniform(rng: np.random.Generator, low: float, high: float, *shape: int) -> Floats:
-    """Numbers from ``low`` to ``high``."""
+    """Uniform float32 numbers of the given shape.
+
+    Args:
+        rng: draws them.
+        low: the smallest one.
+        high: the bound that none reaches.
+        *shape: of the array.
+    """
     return rng.random(shape, dtype=np.float32) * (high - low) + low
 
 

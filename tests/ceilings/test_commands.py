@@ -1,0 +1,206 @@
+"""``fwbench doctor`` says what a machine can do at most; ``fwbench recover`` tells records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli, machine
+from fwbench.ceilings import ceilings
+from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.cli import doctor
+from fwbench.errors import SuiteError
+from fwbench.frameworks import registry
+from fwbench.records.journal import Journal, journal_folder
+from support.fakes import entry as entry_of_journal
+from support.fakes import manifest
+from support.peaks import (
+    BY,
+    FOUND,
+    MACHINE,
+    NONSENSE,
+    attainable_of,
+    product_entry,
+    stored_ceilings,
+)
+
+# Fwbench doctor
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A project's folder on a machine of known facts, and a folder in it, which is the current."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "pytest.ini").write_text("", encoding="utf-8")
+    monkeypatch.chdir(inner)
+    monkeypatch.setattr(registry, "registered", lambda: {"fake": None})
+    monkeypatch.setattr(doctor, "describe", lambda *_: {"fake": manifest()})
+    monkeypatch.setattr(machine, "cpu_model", lambda: "Fake CPU")
+    monkeypatch.setattr(machine, "machine", lambda cpu: {**MACHINE, "cpu": cpu})
+    monkeypatch.setattr(machine, "usable_cpus", lambda: 2)
+    return tmp_path
+
+
+def _peaks(
+    monkeypatch: pytest.MonkeyPatch, *lines: str, error: Exception | None = None
+) -> list[int]:
+    """Let the ceilings be measured at once; gives the threads with which they were."""
+    asked: list[int] = []
+
+    def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
+        asked.append(threads)
+        for line in lines:
+            say(line)
+        if error is not None:
+            raise error
+        return FOUND
+
+    monkeypatch.setattr(ceilings, "measure", measure)
+    return asked
+
+
+def _lines(said: str) -> list[str]:
+    """What a report says of ceilings."""
+    lines = said.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("fake 1.2"))
+    return lines[start:end]
+
+
+def test_doctor_says_that_nothing_was_measured(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without ceilings it says how to get them, and does not measure; programs get none."""
+    assert cli.main(["doctor"]) == 0
+    hint = "  not measured; fwbench doctor --peaks measures them"
+    assert _lines(capsys.readouterr().out) == ["ceilings", hint]
+    assert cli.main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ceilings"] == {}
+    assert not (here / ".fwbench").exists()
+
+
+_SAID = [
+    "ceilings of Fake CPU",
+    "  float32   1.074 GFLOP/s (fake 1.2)",
+    "  float16   4.295 GFLOP/s (fake 1.2)",
+    "  copy      0.001049 GB/s (other 0.1)",
+    "ceilings of Fake 9000",
+    "  float64   2e-09 GFLOP/s (fake 1.2)",
+]
+
+
+def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rates of each device with their units, and whose they are; the same for programs."""
+    stored_ceilings(here)
+    assert cli.main(["doctor"]) == 0
+    assert _lines(capsys.readouterr().out) == _SAID
+    assert cli.main(["doctor", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["ceilings"] == ceilings.to_json(FOUND)
+    assert ceilings.from_json(facts["ceilings"]) == FOUND
+
+
+def test_doctor_says_the_rates_of_a_gpu_in_full(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody reads 7.123e+05 GFLOP/s as easily as other rates."""
+    stored_ceilings(here, {"Fake 9000": Ceiling({"float32": 712_345.6e9}, 4_321e9, BY)})
+    assert cli.main(["doctor"]) == 0
+    assert "e+" not in "".join(_lines(capsys.readouterr().out))
+
+
+def test_doctor_bears_rates_that_are_nobodys(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Doctor is what one asks when something is wrong: it does not fail of that."""
+    stored_ceilings(here, {"Fake CPU": Ceiling({"float32": 2.0**30}, 2.0**20)})
+    assert cli.main(["doctor"]) == 0
+    assert "1.074 GFLOP/s" in capsys.readouterr().out
+
+
+def test_doctor_measures_when_asked(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--peaks measures, says meanwhile what, and keeps it for the project and its threads."""
+    lines = ["= test session =", "test_suite.py::a PASSED", "test_suite.py::b SKIPPED (no)", ""]
+    asked = _peaks(monkeypatch, *lines)
+    assert cli.main(["doctor", "--peaks"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "test_suite.py::a PASSED\n"
+    assert _lines(captured.out) == _SAID
+    assert Ceilings(here, MACHINE, 2).load() == FOUND
+    assert cli.main(["doctor"]) == 0
+    assert _lines(capsys.readouterr().out) == _SAID
+    assert cli.main(["doctor", "--threads=5"]) == 0
+    assert _lines(capsys.readouterr().out)[0] == "ceilings"
+    assert asked == [2]
+
+
+def test_doctor_measures_for_programs_and_threads(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --json standard output is JSON alone, while it is measured, too."""
+    asked = _peaks(monkeypatch, "test_suite.py::a PASSED")
+    assert cli.main(["doctor", "--peaks", "--json", "--threads=5"]) == 0
+    assert json.loads(capsys.readouterr().out)["ceilings"] == ceilings.to_json(FOUND)
+    assert asked == [5]
+    assert Ceilings(here, MACHINE, 5).load() == FOUND
+    assert Ceilings(here, MACHINE, 2).load() == {}
+
+
+def test_doctor_says_why_it_could_not_measure(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured before stays when measuring fails."""
+    stored = stored_ceilings(here)
+    _peaks(monkeypatch, error=SuiteError("all went wrong"))
+    assert cli.main(["doctor", "--peaks"]) == 3
+    assert capsys.readouterr() == ("", "fwbench: error: all went wrong\n")
+    assert stored.load() == FOUND
+
+
+def test_doctor_says_why_it_could_not_keep_them(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that cannot be written exits with 3, and says which."""
+    _peaks(monkeypatch)
+    (here / ".fwbench").write_text("in the way", encoding="utf-8")
+    assert cli.main(["doctor", "--peaks"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith(f"fwbench: error: cannot write under {here / '.fwbench' / 'ceilings'}: ")
+
+
+# Fwbench recover
+
+
+def _recovered(root: Path, found: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is recovered of a session that was stored with these ceilings."""
+    journal = Journal(journal_folder(root), "now.jsonl")
+    journal.append({"fwbench_journal": 1, "version": "5", "fwbench": {"ceilings": found}})
+    for one in entries:
+        journal.append(one)
+    journal.close()
+    run = root / "run.json"
+    assert cli.main(["recover", str(journal.path), "-o", str(run)]) == 0
+    benchmarks: list[dict[str, Any]] = json.loads(run.read_text(encoding="utf-8"))["benchmarks"]
+    return benchmarks
+
+
+def test_recover_says_what_was_attainable(tmp_path: Path) -> None:
+    """By the ceilings of the session, not those of the machine that recovers it."""
+    whole = {**product_entry(), "fullname": "test_fake.py::whole"}
+    foreign = entry_of_journal("foreign")
+    recovered = _recovered(tmp_path, ceilings.to_json(FOUND), whole, foreign)
+    assert [attainable_of(recovered[0]), recovered[1]] == [(2.0, 1.0), foreign]
+
+
+@pytest.mark.parametrize("text", ["{}", *NONSENSE])
+def test_recover_bears_nonsense(tmp_path: Path, text: str) -> None:
+    """A session without ceilings, or with none to be understood, is recovered without shares."""
+    whole = {**product_entry(), "fullname": "test_fake.py::whole"}
+    assert _recovered(tmp_path, json.loads(text), whole) == [whole]

@@ -1,0 +1,147 @@
+"""What a machine can do at most is measured, and sessions tell records of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fwbench import cli, machine
+from fwbench.ceilings import ceilings
+from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.processes import session as suites
+from support.peaks import BY, QUICKLY
+from support.projects import Project
+
+# Sessions
+
+
+_SIZED = """
+import pytest
+from declared import double
+from fwbench.workloads import flatten, gemm, noop
+
+@pytest.mark.fwbench(gemm, flatten, noop, double)
+def test_it(case):
+    case.measure()
+
+def test_plain(benchmark):
+    benchmark(int)
+"""
+
+
+_SESSION = ("--fw-threads=1", "--fw-size=64", "--fw-dtype=float32,float64")
+_GEMM = "gemm-numpy-cpu-eager-forward-float32-64"
+
+#: As many FLOP as a product of that size has take half of what its bytes take, 3/64 seconds.
+_SLOW = Ceiling({"float32": 2.0**19 * 128 / 3}, 2.0**20, BY)
+
+
+@pytest.fixture
+def sized(project: Project) -> Project:
+    """A project whose cases have a cost, are views, do nothing, or do not say what they do."""
+    project.write("test_it.py", _SIZED)
+    return project
+
+
+def _of_here(project: Project) -> Ceilings:
+    """Of this machine and one thread, in a project."""
+    return Ceilings(project.path, machine.machine(machine.cpu_model()), 1)
+
+
+def _saved(project: Project) -> dict[str, Any]:
+    """All that a session has stored."""
+    stored: dict[str, Any] = json.loads((project.path / "measured.json").read_text("utf-8"))
+    return stored
+
+
+def _shares(stored: Mapping[str, Any]) -> dict[str, tuple[float, bool]]:
+    """What was attainable, by case id, and whether its share is of the median."""
+    told = {}
+    for one in stored["benchmarks"]:
+        facts = one["extra_info"].get("fwbench", {})
+        if "attainable_s" in facts or "attainable_share" in facts:
+            seconds = facts["attainable_s"]
+            of_median = facts["attainable_share"] == seconds / one["stats"]["median"]
+            told[one["param"]] = seconds, of_median
+    return told
+
+
+@pytest.mark.parametrize("arguments", [(), ("--fw-launches=2",)], ids=["once", "launches"])
+def test_a_session_says_what_was_attainable(sized: Project, arguments: tuple[str, ...]) -> None:
+    """The JSON has the ceilings, and shares where both are known; so has what is recovered."""
+    found = {machine.cpu_model(): _SLOW}
+    _of_here(sized).store(found)
+    result, records = sized.measure(*_SESSION, *arguments)
+    assert result.ret == 0
+    assert len(records) == 9
+    stored = _saved(sized)
+    assert stored["fwbench"]["ceilings"] == ceilings.to_json(found)
+    assert _shares(stored) == {_GEMM: (3 / 64, True)}
+    assert cli.main(["recover", "-o", "recovered.json"]) == 0
+    recovered = json.loads((sized.path / "recovered.json").read_text(encoding="utf-8"))
+    assert recovered["fwbench"]["ceilings"] == ceilings.to_json(found)
+    assert _shares(recovered) == {_GEMM: (3 / 64, True)}
+
+
+def test_a_session_without_ceilings_says_nothing(sized: Project) -> None:
+    """Those of more threads, and a damaged file, are no ceilings of this session."""
+    mine = _of_here(sized)
+    facts = machine.machine(machine.cpu_model())
+    Ceilings(sized.path, facts, 2).store({machine.cpu_model(): _SLOW})
+    for text in (None, '{"cut off'):
+        if text is not None:
+            mine.path.write_text(text, encoding="utf-8")
+        result, records = sized.measure(*_SESSION)
+        assert result.ret == 0
+        assert _GEMM in records
+        assert _saved(sized)["fwbench"]["ceilings"] == {}
+        assert _shares(_saved(sized)) == {}
+
+
+def test_a_session_bears_nonsense(sized: Project) -> None:
+    """Hours of measuring are not lost for a file that says how fast the machine could be."""
+    mine = _of_here(sized)
+    mine.store({})
+    nonsense = {machine.cpu_model(): {"flops_per_s": 3}}
+    mine.path.write_text(json.dumps(nonsense), encoding="utf-8")
+    result = sized.run("--benchmark-json=measured.json", *_SESSION, "-k", "float32")
+    assert result.ret == 0
+    assert (sized.path / "measured.json").exists()
+
+
+# The suite of ceilings
+
+
+def test_the_ceilings_of_numpy() -> None:
+    """A real product and a real copy: each a rate, and both together a ceiling."""
+    said: list[str] = []
+    arguments = ["--fw=numpy", "-k", "copy or float32-1024", "--fw-threads=1", *QUICKLY]
+    found = suites.measure("fwbench.ceilings.suite", arguments, said.append)
+    facts = {one["extra_info"]["fwbench"]["workload"]: one for one in found["benchmarks"]}
+    assert {*facts} == {"gemm", "copy"}
+    assert len(found["benchmarks"]) == 2
+    ceiling = Ceiling()
+    for one in found["benchmarks"]:
+        ceiling = ceiling.with_result(one["extra_info"]["fwbench"], one["stats"]["min"])
+    product, copy = facts["gemm"]["stats"]["min"], facts["copy"]["stats"]["min"]
+    assert ceiling.flops_per_s == {"float32": 2 * 1_024**3 / product}
+    # Larger than any cache; read, and written.
+    assert ceiling.bytes_per_s == 2 * 2**28 / copy
+    assert {*ceiling.by} == {"float32", "copy"}
+    assert facts["copy"]["extra_info"]["fwbench"]["result_is_view"] is False
+    assert sum("PASSED" in line for line in said) == 2
+
+
+def test_every_framework_copies() -> None:
+    """What each calls a copy has the values of its source and none of its memory."""
+    names = ("numpy", "tensorflow", "mxnet", "torch", "jax")
+    installed = [name for name in names if importlib.util.find_spec(name)]
+    arguments = [f"--fw={','.join(installed)}", "-k", "copy and cpu", "--fw-size=4096"]
+    found = suites.measure("fwbench.ceilings.suite", [*arguments, *QUICKLY], lambda _: None)
+    facts = [one["extra_info"]["fwbench"] for one in found["benchmarks"]]
+    assert sorted(one["framework"] for one in facts) == sorted(installed)
+    assert not any(one["result_is_view"] for one in facts)

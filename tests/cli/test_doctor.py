@@ -1,0 +1,204 @@
+"""``fwbench doctor`` says what is here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import machine as machine_facts
+from fwbench.cli import doctor
+from fwbench.environments.named import Environment, complete
+from fwbench.errors import DeclarationError, UsageError
+from fwbench.frameworks import registry
+from fwbench.manifest import Absent, Manifest
+from fwbench.version import __version__
+from support.fakes import manifest
+from support.machines import out
+
+
+class Machine:
+    """A machine whose frameworks answer what they are told to."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {"fake": manifest(build={"compiler": "cc 1.0"})}
+        self.asked: list[tuple[list[str], int]] = []
+        self.error: Exception | None = None
+
+    def registry(self) -> dict[str, Any]:
+        """The frameworks by name."""
+        if self.error is not None:
+            raise self.error
+        return self.answers
+
+    def describe(
+        self, names: list[str], threads: int, interpreter_of: Callable[[str], str] | None = None
+    ) -> dict[str, Any]:
+        """What frameworks say; those that doctor asks are in the environment that runs it."""
+        assert interpreter_of is not None
+        self.asked.append((names, threads))
+        return {name: self.answers[name] for name in names}
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """A machine with one framework, two CPUs and a clear name; in the folder of a project."""
+    made = Machine()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("", encoding="utf-8")
+    facts = {
+        "cpu": "Fake CPU",
+        "cpus": 8,
+        "physical_cores": 4,
+        "usable_cpus": 2,
+        "memory_bytes": 3 * 2**29,
+        "os": "Fake OS",
+        "python": "3.99",
+    }
+    monkeypatch.setattr(doctor, "describe", made.describe)
+    monkeypatch.setattr(registry, "registered", made.registry)
+    monkeypatch.setattr(machine_facts, "machine", lambda _: facts)
+    monkeypatch.setattr(machine_facts, "usable_cpus", lambda: 2)
+    return made
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report has the machine's facts with their units, and the packages' versions."""
+    lines = out(capsys, "doctor").splitlines()
+    assert lines[:7] == [
+        "machine",
+        "  cpu       Fake CPU",
+        "  cpus      8; physical cores: 4",
+        "  usable    2 cpus by this process",
+        "  threads   2 for every framework",
+        "  memory    1.5 GiB",
+        "  system    Fake OS",
+    ]
+    assert "packages" in lines
+    assert f"  {'fwbench':<16} {__version__}" in lines
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_says_where_data_sets_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found, to be generated, or not usable with the reason: it does not fail of that."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("FWBENCH_DATA", raising=False)
+    assert "  mnist     synthetic: generated" in out(capsys, "doctor")
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"")
+    monkeypatch.setenv("FWBENCH_DATA", str(tmp_path))
+    unusable = json.loads(out(capsys, "doctor", "--json"))["data"]["mnist"]
+    assert unusable["source"] == "unusable"
+    assert "train-images-idx3-ubyte" in unusable["origin"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each framework is reported with all that can be chosen of it, and how it was built."""
+    report = out(capsys, "doctor")
+    assert report[report.index("fake 1.2") :].splitlines() == [
+        "fake 1.2",
+        "  device      cpu: Fake CPU",
+        "  device      gpu:0: Fake 9000",
+        "  executions  eager, graph, compile (on request)",
+        "  dtypes      float32, float64, float16, bfloat16",
+        "  directions  forward, backward",
+        "  training    eager, graph, fit; float32, float64",
+        "  threads     2",
+        "  compiler    cc 1.0",
+    ]
+
+
+def test_doctor_says_what_a_framework_has_not(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gradients and training that are not offered, and unknown threads, are not made up."""
+    lacks: dict[str, Any] = {"differentiable": False, "threads": None, "training_executions": ()}
+    machine.answers = {"plain": manifest(name="plain", **lacks)}
+    report = out(capsys, "doctor")
+    assert "  directions  forward\n" in report
+    assert "  training " not in report
+    assert "  threads     cannot be told\n" in f"{report}\n"
+
+
+@pytest.mark.parametrize("remedy", ["install it", ""])
+def test_doctor_says_what_is_missing_and_what_to_do(
+    machine: Machine, capsys: pytest.CaptureFixture[str], remedy: str
+) -> None:
+    """A framework that cannot be used is reported with the reason, and a remedy if there is one."""
+    machine.answers["torch"] = Absent("torch", "not installed", remedy)
+    report = out(capsys, "doctor")
+    expected = ["torch: cannot be used here", "  found       not installed"]
+    expected += [f"  do          {remedy}"] if remedy else []
+    assert report[report.index("torch:") :].splitlines() == expected
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_names_packages_that_are_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package without a version is said to be missing."""
+    monkeypatch.setattr(doctor, "_PACKAGES", ("no-such-package",))
+    assert "  no-such-package  missing" in out(capsys, "doctor").splitlines()
+
+
+def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json the same facts are JSON, the manifests as they are stored in runs."""
+    machine.answers["torch"] = Absent("torch", "not installed", "install it")
+    facts = json.loads(out(capsys, "doctor", "--json"))
+    assert {*facts} == {
+        *("machine", "packages", "threads", "data", "environments", "frameworks", "absent"),
+        "ceilings",
+    }
+    assert facts["machine"]["memory_bytes"] == 3 * 2**29
+    assert facts["packages"]["fwbench"] == __version__
+    assert facts["threads"] == 2
+    assert Manifest.from_json(facts["frameworks"]["fake"]) == machine.answers["fake"]
+    assert facts["absent"] == {"torch": {"reason": "not installed", "remedy": "install it"}}
+    assert facts["environments"] == {}
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_names_the_environments_of_the_project(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those beside this one are told with what they hold; where there is none, nothing is."""
+    assert "environments" not in out(capsys, "doctor")
+    folder = tmp_path / ".fwbench" / "envs" / "fake@old"
+    folder.mkdir(parents=True)
+    held = {"fake": "1.1", "numpy": "1.26"}
+    complete(Environment("fake@old", folder, ("fake==1.1",), "3.10.1", "uv", held))
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    lines = out(capsys, "doctor").splitlines()
+    at = lines.index("environments beside this one (fwbench env show NAME says more)")
+    assert lines[at + 1] == "  fake@old         python 3.10.1: fake 1.1, numpy 1.26"
+    facts = json.loads(out(capsys, "doctor", "--json"))
+    assert facts["environments"] == {"fake@old": {"python": "3.10.1", "frameworks": held}}
+
+
+@pytest.mark.parametrize(("arguments", "threads"), [([], 2), (["--threads", "5"], 5)])
+def test_doctor_asks_for_the_threads_of_a_session(
+    machine: Machine, capsys: pytest.CaptureFixture[str], arguments: list[str], threads: int
+) -> None:
+    """Every registered framework is asked, with the usable CPUs or the threads that were given."""
+    machine.answers["other"] = manifest(name="other")
+    report = out(capsys, "doctor", *arguments)
+    assert machine.asked == [(["fake", "other"], threads)]
+    assert f"  threads   {threads} for every framework" in report
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(UsageError("asked wrongly"), 2), (DeclarationError("declared twice"), 3)]
+)
+def test_errors_are_one_line_and_a_status(
+    machine: Machine, capsys: pytest.CaptureFixture[str], error: Exception, status: int
+) -> None:
+    """What goes wrong is one line on standard error; a wrong question exits with 2."""
+    machine.error = error
+    assert out(capsys, "doctor", status=status) == f"fwbench: error: {error}\n"

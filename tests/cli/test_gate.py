@@ -1,0 +1,213 @@
+"""``fwbench gate`` judges stored runs, and ``fwbench baseline`` says which one is compared with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from support.launched_runs import QUIET, case_id, entry, plain, times, write
+
+# Fwbench gate
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a baseline, one run that is slower, and one that is not."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write(tmp_path / "base.json", entry(), entry("dot"))
+    write(tmp_path / "same.json", entry(), entry("dot"))
+    write(tmp_path / "slower.json", entry(values_s=times(2.0, 8)), entry("dot"))
+    nodeid = f"test_it.py::test_it[{case_id('dot')}]"
+    write(
+        tmp_path / "missing.json",
+        entry(),
+        missing=[{"nodeid": nodeid, "framework": "numpy", "why": "deselected"}],
+    )
+    write(tmp_path / "contended.json", entry(contended=True), entry("dot"))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("contender", "options", "status"),
+    [
+        ("same.json", [], 0),
+        ("slower.json", [], 1),
+        ("slower.json", ["--fail-on", "missing"], 0),
+        ("slower.json", ["--threshold", "150%"], 2),
+        ("slower.json", ["--threshold", "99%"], 1),
+        ("missing.json", [], 11),
+        ("missing.json", ["--fail-on", "regressed"], 0),
+        ("contended.json", [], 0),
+        ("contended.json", ["--fail-on", "regressed,missing,inconclusive"], 10),
+        ("same.json", ["--fail-on", "improved"], 2),
+        ("same.json", ["--margin", "0"], 2),
+        ("slower.json", ["--level", "0.0001"], 2),
+    ],
+)
+def test_gate_exits_with_its_verdict(
+    capsys: pytest.CaptureFixture[str], contender: str, options: list[str], status: int
+) -> None:
+    """Of what --fail-on names; options that make no sense are usage errors."""
+    try:
+        found = cli.main(["gate", "base.json", contender, *options])
+    except SystemExit as refused:  # by argparse
+        found = int(str(refused.code))
+    assert found == status
+    captured = capsys.readouterr()
+    assert (captured.out == "") == (status == _USAGE_ERROR)
+    assert (captured.err == "") == (status != _USAGE_ERROR)
+
+
+_USAGE_ERROR = 2
+
+
+def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table, Markdown and JSON of one comparison say the same, also when it fails."""
+    arguments = ["--markdown", "verdicts.md", "--json", "figures.json"]
+    assert cli.main(["gate", "base.json", "slower.json", *arguments]) == 1
+    table = capsys.readouterr().out
+    markdown = (folder / "verdicts.md").read_text(encoding="utf-8")
+    figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
+    headline = "slower.json against base.json: 1 regressed, 1 unchanged"
+    assert headline in table
+    assert headline in markdown
+    assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
+    assert (figures["base"], figures["contender"]) == ("base.json", "slower.json")
+    first = figures["judgements"][0]
+    assert first["name"] == case_id()
+    assert first["verdict"] == "regressed"
+    assert first["base_s"] == list(QUIET)
+    assert first["contender_s"] == list(times(2.0, 8))
+    assert first["low"] <= first["ratio"] <= first["high"]
+    assert figures["rules"]["margin"] == 0.03
+    assert figures["means"]["numpy"] == pytest.approx((first["ratio"]) ** 0.5, rel=1e-2)
+
+
+def test_gate_refuses_what_it_cannot_write(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is said, and nothing else is written."""
+    arguments = ["--json", "figures.json", "--markdown", "nowhere/verdicts.md"]
+    status = cli.main(["gate", "base.json", "slower.json", *arguments])
+    assert status not in (0, 1, 10, 11)
+    captured = capsys.readouterr()
+    assert "nowhere" in captured.err
+    assert captured.out == ""
+    assert not (folder / "figures.json").exists()
+
+
+def test_gate_takes_the_baseline_that_was_set(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A contender alone is compared with it; without one the command to set it is named."""
+    assert cli.main(["gate", "slower.json"]) == _USAGE_ERROR
+    assert "fwbench baseline set FILE" in capsys.readouterr().err
+    assert cli.main(["baseline", "set", "base.json"]) == 0
+    (folder / "base.json").unlink()
+    assert cli.main(["gate", "slower.json"]) == 1
+    assert cli.main(["gate", "same.json"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_gate_of_plain_benchmarks_says_what_it_needs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of a single process are no launches; refused with the number needed."""
+    write(folder / "plain.json", plain())
+    assert cli.main(["gate", "plain.json", "plain.json"]) == _USAGE_ERROR
+    assert "--fw-launches 5" in capsys.readouterr().err
+
+
+# Fwbench baseline
+
+
+_UNFIT: dict[str, dict[str, Any]] = {
+    "failed": {"outcome": {"failed": 1, "interrupted": False}},
+    "interrupted": {"outcome": {"failed": 0, "interrupted": True}},
+    "regressed": {"gate": {"verdicts": {"regressed": 1}}},
+    "does not say": {"outcome": None},
+}
+
+
+@pytest.mark.parametrize(("said", "session"), _UNFIT.items(), ids=_UNFIT)
+def test_a_run_that_failed_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str], said: str, session: dict[str, Any]
+) -> None:
+    """It is refused with the reason, alone or with others, and the earlier one stays."""
+    assert cli.main(["baseline", "set", "base.json"]) == 0
+    write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **session)
+    for files in (["unfit.json"], ["base.json", "unfit.json"]):
+        assert cli.main(["baseline", "set", *files]) == _USAGE_ERROR
+        error = capsys.readouterr().err
+        assert said in error
+        assert "unfit.json" in error
+    assert [path.name for path in (folder / ".fwbench" / "baseline").iterdir()] == ["base.json"]
+    assert cli.main(["gate", "slower.json"]) == 1
+
+
+def test_plain_pytest_benchmark_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows whether its session ended well."""
+    foreign = {"benchmarks": [plain()], "machine_info": {}}
+    (folder / "foreign.json").write_text(json.dumps(foreign), encoding="utf-8")
+    assert cli.main(["baseline", "set", "foreign.json"]) == _USAGE_ERROR
+    assert "fwbench did not write it" in capsys.readouterr().err
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_an_empty_run_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against it nothing could ever regress."""
+    write(folder / "empty.json")
+    assert cli.main(["baseline", "set", "empty.json"]) == _USAGE_ERROR
+    assert "no benchmark" in capsys.readouterr().err
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are kept side by side, take the place of the earlier one, and are shown."""
+    write(folder / "other.json", entry(values_s=times(1.1, 8)), entry("dot"))
+    assert cli.main(["baseline", "set", "slower.json"]) == 0
+    assert cli.main(["baseline", "set", "base.json", "other.json"]) == 0
+    kept = sorted(path.name for path in (folder / ".fwbench" / "baseline").iterdir())
+    assert kept == ["base.json", "other.json"]
+    capsys.readouterr()
+    assert cli.main(["baseline", "show"]) == 0
+    told = capsys.readouterr().out
+    assert f"{case_id()}: 16 launches" in told
+    assert "2 cases" in told
+
+
+def test_two_sessions_of_one_name_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of them would be lost."""
+    write(folder / "else" / "base.json", entry())
+    assert cli.main(["baseline", "set", "base.json", "else/base.json"]) == _USAGE_ERROR
+    assert "one name" in capsys.readouterr().err
+    write(folder / "else" / "base.txt", entry())
+    assert cli.main(["baseline", "set", "base.json", "else/base.txt"]) == _USAGE_ERROR
+    assert not (folder / ".fwbench" / "baseline").exists()
+
+
+def test_a_folder_of_sessions_becomes_the_baseline(folder: Path) -> None:
+    """What can be compared with can be set, too."""
+    write(folder / "runs" / "1.json", entry())
+    write(folder / "runs" / "2.json", entry())
+    assert cli.main(["baseline", "set", "runs"]) == 0
+    assert cli.main(["gate", "same.json"]) == 0
+
+
+def test_no_baseline_is_shown_as_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """With the command that sets one."""
+    assert cli.main(["baseline", "show"]) == _USAGE_ERROR
+    assert "fwbench baseline set" in capsys.readouterr().err
+    assert not (folder / ".fwbench").exists()

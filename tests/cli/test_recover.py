@@ -1,0 +1,76 @@
+"""``fwbench recover`` writes what was measured of a session that was killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fwbench.records.journal import Journal, journal_folder
+from support.fakes import entry
+from support.machines import out
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def journal(project: Path, name: str, *entries: str) -> Path:
+    """A journal of a session in this project, with entries of these names."""
+    made = Journal(journal_folder(project), name)
+    for line in ({"fwbench_journal": 1, "version": "5"}, *map(entry, entries)):
+        made.append(line)
+    made.close()
+    return made.path
+
+
+def test_recover_writes_the_latest_journal(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a journal the newest one of the project is written out, and counted."""
+    journal(project, "20300101T000000-9.jsonl", "old")
+    journal(project, "20300102T000000-1.jsonl", "new", "newer")
+    said = out(capsys, "recover", "--output", "run.json")
+    latest = Path(".fwbench") / "journal" / "20300102T000000-1.jsonl"
+    assert said == f"2 records of {latest} written to run.json\n"
+    assert json.loads((project / "run.json").read_text(encoding="utf-8")) == {
+        "version": "5",
+        "benchmarks": [entry("new"), entry("newer")],
+    }
+
+
+def test_recover_writes_the_journal_that_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A journal that is named is the one that is written out, over an earlier file."""
+    old = journal(project, "20300101T000000-9.jsonl", "old")
+    journal(project, "20300102T000000-1.jsonl", "new")
+    (project / "run.json").write_text("earlier", encoding="utf-8")
+    out(capsys, "recover", str(old), "-o", "run.json")
+    found = json.loads((project / "run.json").read_text(encoding="utf-8"))
+    assert found["benchmarks"] == [entry("old")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "run.json"], "there is no journal under .fwbench/journal; name one, or go to its"),
+        (["nowhere.jsonl", "-o", "run.json"], "cannot read nowhere.jsonl: "),
+        (["foreign.json", "-o", "run.json"], "foreign.json is not a journal"),
+        (["good.jsonl", "-o", "no/folder/run.json"], "cannot write "),
+    ],
+)
+def test_what_cannot_be_recovered(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    """A journal that is missing or foreign, or a file that cannot be written, exits with 3."""
+    (project / "foreign.json").write_text('{"benchmarks": []}\n', encoding="utf-8")
+    good = f'{{"fwbench_journal": 1}}\n{json.dumps(entry("good"))}\n'
+    (project / "good.jsonl").write_text(good, encoding="utf-8")
+    said = out(capsys, "recover", *arguments, status=3)
+    assert said.startswith(f"fwbench: error: {message}")
+    assert not (project / "run.json").exists()

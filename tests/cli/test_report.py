@@ -1,0 +1,184 @@
+"""``fwbench report``: what it writes, of whose runs, and what it makes of bad input."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.report import sections, summary
+from fwbench.report.model import read
+from fwbench.report.writers import text
+from support.launched_runs import plain, write
+from support.reports import (
+    UNREADABLE,
+    USAGE_ERROR,
+    case,
+    column,
+    cut_short,
+    foreign_run,
+    holding,
+    parsed,
+    part,
+    shown,
+    stored,
+)
+
+_FAILED = 3
+_SOME_UNREADABLE = 1
+
+
+# The command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run, ``run.json``."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.json", case())
+    return tmp_path
+
+
+def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an output there is nothing to do: a usage error that names the options."""
+    assert cli.main(["report", "run.json"]) == USAGE_ERROR
+    captured = capsys.readouterr()
+    for option in ("-o", "--markdown", "--csv"):
+        assert option in captured.err
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+
+
+def test_all_outputs_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each where it was asked for, each named, with status 0 and no complaint."""
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", *arguments]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    for name in ("report.html", "report.md", "report.csv"):
+        assert f"written: {name}" in captured.out
+        assert "numpy" in (folder / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["-o", "--markdown", "--csv"])
+@pytest.mark.parametrize("output_path", ["taken", "nowhere/report"])
+@pytest.mark.usefixtures("folder")
+def test_unwritable_outputs_are_said_first(
+    capsys: pytest.CaptureFixture[str], option: str, output_path: str
+) -> None:
+    """A folder, or a file in none: said before a run is read, and no other output is written."""
+    Path("taken").mkdir()
+    arguments = ["report", "unread.json", "-o", "other.html", "--csv", "other.csv"]
+    assert cli.main([*arguments, option, output_path]) == _FAILED
+    captured = capsys.readouterr()
+    assert "cannot write" in captured.err
+    assert Path(output_path).name in captured.err
+    assert "unread.json" not in captured.err
+    assert captured.out == ""
+    assert sorted(path.name for path in Path().iterdir()) == ["run.json", "taken"]
+    assert not [*Path("taken").iterdir()]
+
+
+@pytest.mark.parametrize(("make", "said"), UNREADABLE.values(), ids=UNREADABLE)
+def test_the_others_are_rendered(
+    folder: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], said: str
+) -> None:
+    """A file that is no run is named with the reason, also in the report; status 1."""
+    make(folder / "bad.json")
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "bad.json", "run.json", *arguments]) == _SOME_UNREADABLE
+    problem = capsys.readouterr().err
+    assert problem.startswith("fwbench: ")
+    assert "bad.json" in problem
+    assert said in problem
+    shown_page = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    (section,) = shown_page.all("section", **{"aria-labelledby": "problems"})
+    assert "bad.json" in section.text
+    assert said in section.text
+    assert shown_page.all("section", id="part-gemm-cpu-forward-float32")
+    assert said in (folder / "report.md").read_text(encoding="utf-8")
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["run"] for row in csv.DictReader(file)] == ["run.json"]
+
+
+def test_without_a_run_nothing_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each bad file is named, and an earlier report stays as it was, byte for byte."""
+    holding("")(folder / "empty.json")
+    cut_short(folder / "cut.json")
+    earlier = b"earlier\r\n\xff"
+    (folder / "report.html").write_bytes(earlier)
+    arguments = ["-o", "report.html", "--csv", "report.csv"]
+    assert cli.main(["report", "empty.json", "cut.json", *arguments]) == USAGE_ERROR
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "empty.json is empty" in captured.err
+    assert "cut.json is no JSON, or cut off" in captured.err
+    assert (folder / "report.html").read_bytes() == earlier
+    assert not (folder / "report.csv").exists()
+
+
+def test_an_earlier_report_is_replaced(folder: Path) -> None:
+    """As a whole; nothing else is left beside it."""
+    (folder / "report.html").write_text("earlier " * 1_000_000, encoding="utf-8")
+    assert cli.main(["report", "run.json", "-o", "report.html"]) == 0
+    assert "earlier" not in (folder / "report.html").read_text(encoding="utf-8")
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json"]
+
+
+def test_several_runs_are_in_one_report(folder: Path) -> None:
+    """Counted, each with where it comes from, each case told by its run."""
+    write(folder / "other.json", case(), case("dot"))
+    assert cli.main(["report", "run.json", "other.json", "-o", "report.html"]) == 0
+    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert "3 cases of 2 runs" in found.text
+    (provenance,) = found.all("section", **{"aria-labelledby": "provenance"})
+    assert [one.text for one in provenance.all("h3")] == ["run.json", "other.json"]
+    (gemm,) = found.all("section", id="part-gemm-cpu-forward-float32")
+    names = [one.text for one in gemm.all("th", scope="row")]
+    assert names == ["numpy eager (run.json)", "numpy eager (other.json)"]
+
+
+def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
+    """Nothing was measured, and that is what it says."""
+    run = stored(tmp_path, "run.json", missing=[{"why": "skipped"}])
+    found = shown(run)
+    assert "0 cases of 1 run" in found.text
+    assert "skipped" in found.text
+    assert text.table([run]).count("\n") == 1
+
+
+# Runs that fwbench did not write
+
+
+def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
+    """Its benchmarks with their times; what is not recorded is said to be missing."""
+    run = read(foreign_run(tmp_path / "plain.json"))
+    found = shown(run)
+    (section,) = found.all("section", id="part-other-benchmarks")
+    assert [one.text for one in section.all("th", scope="row")] == ["test_a", "test_b"]
+    assert "750 ms" in section.text
+    assert "fwbench did not write these" in section.text
+    assert [one.title for one in summary.parts([run])] == []
+    (provenance,) = found.all("section", **{"aria-labelledby": "provenance"})
+    assert "pytest-benchmark" in provenance.text
+    assert "not recorded" in provenance.text
+    assert "Fake CPU" in provenance.text
+
+
+def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
+    """Who reads only the tables must know it, too."""
+    written = text.markdown([read(foreign_run(tmp_path / "plain.json"))])
+    assert "### other benchmarks" in written
+    assert "| test_a | 750 ms |" in written
+    assert "fwbench did not write these" in written
+
+
+def test_plain_and_own_records_are_apart(tmp_path: Path) -> None:
+    """A session has both: neither is taken for the other."""
+    run = stored(tmp_path, "run.json", case(), plain("test_c"))
+    titles = [one.title for one in sections.details([run])]
+    assert titles == ["gemm cpu forward float32", "other benchmarks"]
+    assert [*column(part([run], "other benchmarks"), "median")] == ["test_c"]

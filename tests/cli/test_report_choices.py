@@ -1,0 +1,132 @@
+"""``fwbench report`` of cases that are chosen, and to files that are not the runs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from fwbench import cli
+from support.launched_runs import plain, write
+from support.reports import case, parsed, training
+from support.section_parts import as_run, compared, keep
+
+_USAGE_ERROR = 2
+_SOME_UNREADABLE = 1
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run, ``run.json``."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.json", case(), case("dot", "torch"))
+    return tmp_path
+
+
+# Cases that are chosen
+
+
+def test_cases_are_chosen_by_their_names(folder: Path) -> None:
+    """In every output; what is left out is not counted either."""
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", "-k", "gemm", *arguments]) == 0
+    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert [one.attributes["id"] for one in found.of_class("detail")] == [
+        "part-gemm-cpu-forward-float32"
+    ]
+    assert "1 case of 1 run" in found.text
+    written = (folder / "report.md").read_text(encoding="utf-8")
+    assert "gemm" in written
+    assert "dot" not in written
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["workload"] for row in csv.DictReader(file)] == ["gemm"]
+
+
+@pytest.mark.parametrize("name", ["torch", "dot-torch-eager", "float32-100"])
+def test_any_part_of_a_name_chooses(folder: Path, name: str) -> None:
+    """Framework, size, or all of it."""
+    assert cli.main(["report", "run.json", "-k", name, "--csv", "report.csv"]) == 0
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        assert {row["framework"] for row in csv.DictReader(file)} >= {"torch"}
+
+
+def test_trainings_and_plain_benchmarks_are_chosen(folder: Path) -> None:
+    """By their names as well."""
+    write(folder / "run.json", case(), training(), plain("test_lenet"), plain("test_other"))
+    assert cli.main(["report", "run.json", "-k", "lenet", "--csv", "report.csv"]) == 0
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        found = [row["case"] for row in csv.DictReader(file)]
+    assert found == ["lenet-torch-eager-cpu-train-float32-200", "test_lenet"]
+
+
+def test_a_name_that_nothing_has_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each run in which there is none; the others are rendered, and the status is 1."""
+    write(folder / "other.json", case("relu"))
+    arguments = ["report", "run.json", "other.json", "-k", "relu", "-o", "report.html"]
+    assert cli.main(arguments) == _SOME_UNREADABLE
+    said = capsys.readouterr().err
+    assert "run.json: no case has 'relu' in its name" in said
+    assert "other.json" not in said
+    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert found.all("section", id="part-relu-cpu-forward-float32")
+    assert "no case has 'relu'" in found.text
+
+
+def test_verdicts_are_chosen_by_the_names_of_cases(folder: Path) -> None:
+    """Only cases with this in their names: those that were judged, too."""
+    keep(folder / "run.json", as_run(compared().to_json()))
+    keep(folder / "verdicts.json", compared().to_json())
+    for name in ("run.json", "verdicts.json"):
+        cli.main(["report", name, "-k", "slow", "--markdown", "report.md"])
+        written = (folder / "report.md").read_text(encoding="utf-8")
+        assert "| regressed | slow |" in written
+        assert "| improved | fast |" not in written
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "x", "--csv", "x"],
+        ["-o", "x", "--markdown", "./x"],
+        ["--markdown", "x", "--csv", "taken/../x"],
+        ["--markdown", "x", "--csv", "link"],
+    ],
+)
+def test_two_outputs_are_not_one_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """However it is called; nothing is written."""
+    (folder / "taken").mkdir()
+    (folder / "link").symlink_to("x")
+    assert cli.main(["report", "run.json", *arguments]) == _USAGE_ERROR
+    captured = capsys.readouterr()
+    assert "two reports would be written to one file" in captured.err
+    assert captured.out == ""
+    assert not (folder / "x").exists()
+
+
+@pytest.mark.parametrize("option", ["-o", "--markdown", "--csv"])
+def test_a_report_does_not_replace_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """The run stays as it is, byte for byte."""
+    before = (folder / "run.json").read_bytes()
+    assert cli.main(["report", "run.json", option, "./run.json"]) == _USAGE_ERROR
+    assert "would replace a run" in capsys.readouterr().err
+    assert (folder / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["-o", "--markdown", "--csv", "--png"])
+def test_what_to_show_must_be_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """Neither runs nor a history: a usage error that names both, and nothing is made."""
+    assert cli.main(["report", option, "x"]) == _USAGE_ERROR
+    captured = capsys.readouterr()
+    assert "--benchmark-json" in captured.err
+    assert "--history" in captured.err
+    assert not (folder / "x").exists()

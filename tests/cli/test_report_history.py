@@ -1,0 +1,245 @@
+"""``fwbench report --history``: a page of cases over time."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.report import history
+from support.histories import change, day, kept, levels, nightly, statistics_of
+from support.reports import case, markdown_cells, parsed, rounds_of
+
+_USAGE_ERROR = 2
+_FAILED = 3
+_SOME_UNREADABLE = 1
+
+
+# The command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a history in ``.benchmarks`` of an upgrade that made a case slower."""
+    monkeypatch.chdir(tmp_path)
+    nightly(tmp_path / ".benchmarks", levels((12, 0.001), (12, 0.0012)), upgraded=12)
+    return tmp_path
+
+
+def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any RUN: shifts, then every case with its chart, as HTML and as Markdown."""
+    arguments = ["-o", "history.html", "--markdown", "history.md"]
+    assert cli.main(["report", "--history", ".benchmarks", *arguments]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out == "written: history.html\nwritten: history.md\n"
+    found = parsed((folder / "history.html").read_text(encoding="utf-8"))
+    sections = found.of_class("detail")
+    assert [one.attributes["id"] for one in sections] == [
+        "part-Lasting-shifts",
+        "part-history-of-gemm-Fake-CPU-2-threads",
+    ]
+    assert "numpy 1.0 -> 2.0" in sections[0].text
+    assert day(12) in sections[0].text
+    (picture,) = found.of_class("chart")
+    assert "upgrade 1.0 -> 2.0" in picture.attributes["aria-label"]
+    assert len(picture.all("circle")) == 24 + 1
+    assert [name for name, number in Counter(found.ids).items() if number > 1] == []
+    written = (folder / "history.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (.+)$", written, re.MULTILINE) == [
+        "Lasting shifts",
+        "history of gemm, Fake CPU, 2 threads",
+    ]
+    rows = [one for one in written.splitlines() if one.startswith("| gemm-numpy")]
+    assert len(rows) == 2
+    assert all("1.0 -> 2.0" in row for row in rows)
+
+
+def test_a_history_stands_before_runs(folder: Path) -> None:
+    """Of the runs that are named, all that there is without it."""
+    kept(folder / "run.json", case("dot"))
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", "--history", ".benchmarks", *arguments]) == 0
+    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert [one.attributes["id"] for one in found.of_class("detail")] == [
+        "part-Lasting-shifts",
+        "part-history-of-gemm-Fake-CPU-2-threads",
+        "part-dot-cpu-forward-float32",
+    ]
+    assert "1 case of 1 run" in found.text
+    written = (folder / "report.md").read_text(encoding="utf-8")
+    assert written.index("### history of gemm") < written.index("### dot cpu")
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["workload"] for row in csv.DictReader(file)] == ["dot"]
+
+
+def test_markdown_tables_of_a_history_are_whole(folder: Path) -> None:
+    """A row has as many cells as the header."""
+    assert cli.main(["report", "--history", ".benchmarks", "--markdown", "history.md"]) == 0
+    blocks = (folder / "history.md").read_text(encoding="utf-8").split("### ")[1:]
+    assert len(blocks) == 2
+    for block in blocks:
+        table = [one for one in block.splitlines() if one.startswith("|")]
+        assert len(table) == 3
+        assert len({markdown_cells(one) for one in table}) == 1
+
+
+def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``-k`` chooses them by name; of none nothing is written."""
+    kept(folder / ".benchmarks" / "more.json", case("dot"), case("conv"))
+    arguments = ["report", "--history", ".benchmarks", "--markdown", "history.md", "-k"]
+    assert cli.main([*arguments, "dot"]) == 0
+    written = (folder / "history.md").read_text(encoding="utf-8")
+    assert "history of dot" in written
+    assert "gemm" not in written
+    assert "conv" not in written
+    (folder / "history.md").unlink()
+    capsys.readouterr()
+    assert cli.main([*arguments, "none of them"]) == _USAGE_ERROR
+    assert "no run of 'none of them'" in capsys.readouterr().err
+    assert not (folder / "history.md").exists()
+
+
+def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the terminal, in the page and in Markdown, with status 1; the others are shown."""
+    (folder / ".benchmarks" / "cut.json").write_text('{"benchmarks": [', encoding="utf-8")
+    kept(folder / ".benchmarks" / "newer.json", case(), schema=2, version="7.8")
+    (folder / ".benchmarks" / "other.json").write_text('{"tests": []}', encoding="utf-8")
+    arguments = ["-o", "history.html", "--markdown", "history.md"]
+    assert cli.main(["report", "--history", ".benchmarks", *arguments]) == _SOME_UNREADABLE
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3
+    assert all(one.startswith("fwbench: ") for one in told)
+    found = parsed((folder / "history.html").read_text(encoding="utf-8"))
+    (section,) = found.all("section", **{"aria-labelledby": "problems"})
+    written = (folder / "history.md").read_text(encoding="utf-8")
+    for name, said in (
+        ("cut.json", "is no JSON, or cut off"),
+        ("newer.json", "newer fwbench (7.8)"),
+        ("other.json", "not of pytest-benchmark"),
+    ):
+        assert [one for one in told if name in one and said in one]
+        assert name in section.text
+        assert said in section.text
+        assert name in written
+    assert len(found.of_class("chart")) == 1
+    assert "history of gemm" in written
+
+
+def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A RUN that is none is named, too; where none of them is one, no page is made."""
+    (folder / "bad.json").write_text("", encoding="utf-8")
+    (folder / ".benchmarks" / "cut.json").write_text("{", encoding="utf-8")
+    kept(folder / "run.json", case("dot"))
+    arguments = ["report", "--history", ".benchmarks", "-o", "report.html", "bad.json"]
+    assert cli.main(arguments) == _USAGE_ERROR
+    assert "bad.json is empty" in capsys.readouterr().err
+    assert not (folder / "report.html").exists()
+    assert cli.main([*arguments, "run.json"]) == _SOME_UNREADABLE
+    told = capsys.readouterr().err
+    assert "bad.json is empty" in told
+    assert "cut.json is no JSON" in told
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["empty", "nowhere"])
+def test_a_history_of_nothing(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A usage error that names the folder, and an earlier page stays as it was."""
+    (folder / "empty").mkdir()
+    (folder / "history.html").write_text("earlier", encoding="utf-8")
+    assert cli.main(["report", "--history", name, "-o", "history.html"]) == _USAGE_ERROR
+    captured = capsys.readouterr()
+    assert f"no run under {name}" in captured.err
+    assert captured.out == ""
+    assert (folder / "history.html").read_text(encoding="utf-8") == "earlier"
+
+
+@pytest.mark.parametrize("option", ["-o", "--markdown"])
+@pytest.mark.parametrize("output_path", ["taken", "nowhere/history"])
+def test_unwritable_outputs_are_said_before_a_history_is_read(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    output_path: str,
+) -> None:
+    """A folder, or a file in none; thousands of files would be read for nothing."""
+    (folder / "taken").mkdir()
+    monkeypatch.setattr(history, "collect", lambda *_: pytest.fail("it was read"))
+    arguments = ["report", "--history", ".benchmarks"]
+    assert cli.main([*arguments, option, output_path]) == _FAILED
+    captured = capsys.readouterr()
+    assert "cannot write" in captured.err
+    assert captured.out == ""
+    assert sorted(path.name for path in folder.iterdir()) == [".benchmarks", "taken"]
+    assert [*(folder / "taken").iterdir()] == []
+
+
+def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A history alone says what to show, and not where."""
+    assert cli.main(["report", "--history", ".benchmarks"]) == _USAGE_ERROR
+    assert "say what to write" in capsys.readouterr().err
+    assert cli.main(["report", "-o", "report.html"]) == _USAGE_ERROR
+    assert "--history FOLDER" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == [".benchmarks"]
+
+
+# What was changed by hand, and other odd files
+
+
+def test_why_there_is_no_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files that cannot be read are named, with the reason."""
+    kept(folder / "all" / "a.json", case(), schema=2, version="7.8")
+    assert cli.main(["report", "--history", "all", "-o", "h.html"]) == _USAGE_ERROR
+    assert "newer fwbench (7.8)" in capsys.readouterr().err
+
+
+def test_a_stored_run_is_not_replaced(folder: Path) -> None:
+    """A report among the runs would be taken for one."""
+    path = next((folder / ".benchmarks").rglob("*.json"))
+    before = path.read_bytes()
+    assert cli.main(["report", "--history", ".benchmarks", "-o", str(path)]) == _USAGE_ERROR
+    assert path.read_bytes() == before
+
+
+_TOP: dict[str, dict[str, Any]] = {
+    "threads": {"fwbench": {"schema": 1, "threads": "many"}},
+    "cpu": {"machine_info": {"cpu": "x"}, "fwbench": {}},
+    "commit": {"commit_info": "abc"},
+}
+
+
+@pytest.mark.parametrize("facts", _TOP.values(), ids=_TOP)
+def test_changed_files_are_named(folder: Path, facts: dict[str, Any]) -> None:
+    """What was changed by hand is read or named, and costs nothing else."""
+    change(kept(folder / ".benchmarks" / "x.json", case()), **facts)
+    assert cli.main(["report", "--history", ".benchmarks", "-o", "h.html"]) in (0, _SOME_UNREADABLE)
+
+
+def test_a_case_without_a_framework(folder: Path) -> None:
+    """It is shown as far as it is known."""
+    made = case("dot")
+    del made["extra_info"]["fwbench"]["framework"]
+    kept(folder / ".benchmarks" / "x.json", made)
+    assert cli.main(["report", "--history", ".benchmarks", "-o", "h.html"]) in (0, _SOME_UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("q1", None), ("q1", "x"), ("q3", float("nan")), ("rounds", None), ("median", float("inf"))],
+)
+@pytest.mark.parametrize("option", ["run", "history"])
+def test_changed_statistics_are_named(folder: Path, name: str, value: Any, option: str) -> None:
+    """Times that are none make a file unreadable, as a run and in a history."""
+    made = statistics_of(rounds_of(case("dot")))
+    made["stats"][name] = value
+    for number in range(2):
+        kept(folder / ".benchmarks" / f"x{number}.json", made, at=number)
+    kept(folder / "run.json", case())
+    what = [".benchmarks/x0.json", "run.json"] if option == "run" else ["--history", ".benchmarks"]
+    assert cli.main(["report", *what, "-o", "h.html"]) == _SOME_UNREADABLE

@@ -1,0 +1,201 @@
+"""The sides of a comparison are environments or revisions, and nothing of them is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fwbench.environments.named import Environment, Environments, complete
+from fwbench.errors import ComparisonError, UsageError
+from fwbench.frameworks import registry
+from fwbench.gate import sides as sides_module
+from fwbench.gate.sides import Installed, Revision, Tree, sides
+from support.repositories import commit_all, count_worktrees, run_git
+
+# The sides are environments
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Environments:
+    """A project with an old PyTorch, an environment of two frameworks, and an older NumPy."""
+    found = Environments(tmp_path)
+    for name, held in (
+        ("torch@old", {"torch": "1.0", "numpy": "1.0"}),
+        ("both", {"torch": "2.0", "tensorflow": "2.0", "numpy": "1.0"}),
+        ("bare", {"numpy": "1.0"}),
+    ):
+        folder = found.folder_of(name)
+        folder.mkdir(parents=True)
+        complete(Environment(name, folder, (name,), "3.11", "link", held))
+    return found
+
+
+#: What is compared, and what ``--fw`` is for both.
+_INSTALLED = {
+    "a framework and an environment": ("torch", "torch@old", ["torch"], ["torch@old"]),
+    "default takes the other's": ("default", "torch@old", ["torch"], ["torch@old"]),
+    "default as contender": ("torch@both", "default", ["torch@both"], ["torch"]),
+    "an environment of several": (
+        "default",
+        "both",
+        ["torch", "tensorflow"],
+        ["torch@both", "tensorflow@both"],
+    ),
+    "two environments": ("torch@old", "torch@both", ["torch@old"], ["torch@both"]),
+    "the same twice": ("numpy", "numpy", ["numpy"], ["numpy"]),
+    "numpy of an environment": ("numpy", "numpy@bare", ["numpy"], ["numpy@bare"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("base", "contender", "ours", "theirs"), _INSTALLED.values(), ids=_INSTALLED
+)
+def test_sides_of_environments(
+    environments: Environments, base: str, contender: str, ours: list[str], theirs: list[str]
+) -> None:
+    """Frameworks of environments, or of the one that runs this."""
+    both = sides(base, contender, environments)
+    assert [side.name for side in both] == [base, contender]
+    assert [side.arguments for side in both] == [
+        ["--fw", ",".join(references)] for references in (ours, theirs)
+    ]
+    for side in both:
+        assert isinstance(side, Installed)
+        assert {*side.tested} == {"framework", "toggles"}
+        assert side.folder == Path.cwd()
+        assert side.variables == {}
+        assert side.facts()["frameworks"] in (ours, theirs)
+
+
+def test_default_twice_is_everything(environments: Environments) -> None:
+    """All that is known here, on both sides."""
+    ours, theirs = sides("default", "default", environments)
+    assert ours.arguments == theirs.arguments == ["--fw", ",".join(sorted(registry.registered()))]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_unknown_sides_are_refused(environments: Environments, place: int) -> None:
+    """With every name that would have been understood, and the near miss."""
+    names = ["torch", "torch"]
+    names[place] = "torch@odl"
+    with pytest.raises(UsageError) as refused:
+        sides(names[0], names[1], environments)
+    said = str(refused.value)
+    assert "unknown side 'torch@odl'" in said
+    assert "Did you mean 'torch@old'?" in said
+    for known in ("both", "bare", "tensorflow", "default", "git:REV"):
+        assert known in said
+
+
+@pytest.mark.parametrize("pair", [("git:HEAD", "torch"), ("default", ".")])
+def test_revisions_and_environments_are_not_compared(
+    environments: Environments, pair: tuple[str, str]
+) -> None:
+    """Two things would differ at once."""
+    with pytest.raises(UsageError, match="one is a revision and one an environment"):
+        sides(*pair, environments)
+
+
+def test_sides_need_a_common_framework(environments: Environments) -> None:
+    """Nothing of two different frameworks could be paired; both are told."""
+    with pytest.raises(UsageError, match="no framework in common") as refused:
+        sides("torch@old", "bare", environments)
+    assert "torch@old" in str(refused.value)
+    assert "numpy@bare" in str(refused.value)
+
+
+# The sides are revisions
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two commits, in whose folder ``inner`` we are."""
+    root = (tmp_path / "repository").resolve()
+    (root / "inner").mkdir(parents=True)
+    run_git(root, "init", "--quiet")
+    commit_all(root, a__py="first = 1\n")
+    (root / "inner" / "b.py").write_text("", encoding="utf-8")
+    commit_all(root, a__py="second = 2\n")
+    monkeypatch.chdir(root / "inner")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    return root
+
+
+def test_a_revision_is_checked_out_beside_the_tree(
+    repository: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is ready its files are there, and its modules come before the tree's."""
+    monkeypatch.setenv("PYTHONPATH", f"{repository / 'src'}{os.pathsep}/elsewhere")
+    monkeypatch.syspath_prepend(str(repository / "lib"))
+    base, contender = sides("git:HEAD~1", "git:HEAD", environments)
+    assert isinstance(base, Revision)
+    with base.ready(), contender.ready():
+        assert (base.checkout / "a.py").read_text(encoding="utf-8") == "first = 1\n"
+        assert base.folder == base.checkout / "inner"
+        assert (contender.folder / "b.py").is_file()
+        path = base.variables["PYTHONPATH"].split(os.pathsep)
+        checkout = [str(base.checkout / name) for name in (".", "src", "lib")]
+        assert {*checkout} <= {*path}
+        assert max(map(path.index, checkout)) < path.index(str(repository / "src"))
+        assert path[-1] == "/elsewhere"
+        assert count_worktrees(repository) == 3
+    assert count_worktrees(repository) == 1
+    assert [*(repository.parent / "temporary").iterdir()] == []
+
+
+def test_a_checkout_goes_when_something_goes_wrong(
+    repository: Path, environments: Environments
+) -> None:
+    """However its context is left."""
+    base, _ = sides("git:HEAD~1", ".", environments)
+    with pytest.raises(KeyboardInterrupt), base.ready():
+        raise KeyboardInterrupt
+    assert count_worktrees(repository) == 1
+    assert [*(repository.parent / "temporary").iterdir()] == []
+
+
+def test_revisions_are_recorded(repository: Path, environments: Environments) -> None:
+    """By their commits; of the tree also whether it has changes that are in none."""
+    base, contender = sides("git:HEAD~1", ".", environments)
+    assert isinstance(contender, Tree)
+    first, second = (run_git(repository, "rev-parse", name) for name in ("HEAD~1", "HEAD"))
+    assert base.facts() == {"name": "git:HEAD~1", "revision": first, "dirty": False}
+    assert contender.facts() == {"name": ".", "revision": second, "dirty": False}
+    (repository / "new.py").touch()
+    assert contender.facts()["dirty"] is True
+    assert sides_module.is_dirty(repository)
+    assert base.facts()["dirty"] is False
+    assert base.arguments == []
+    assert (contender.variables, contender.folder) == ({}, Path.cwd())
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("name", ["git:nowhere", "git:HEAD~9", "git:", "git:HEAD:a.py"])
+def test_a_revision_that_does_not_exist(environments: Environments, name: str) -> None:
+    """Refused by name, with what git says."""
+    with pytest.raises(UsageError, match="git knows no such revision") as refused:
+        sides(name, ".", environments)
+    assert str(refused.value).startswith(f"{name}: ")
+
+
+def test_a_folder_in_no_repository(
+    tmp_path: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused, with the folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(UsageError, match="in no git repository") as refused:
+        sides("git:HEAD", ".", environments)
+    assert tmp_path.name in str(refused.value)
+
+
+@pytest.mark.usefixtures("repository")
+def test_without_git(environments: Environments, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said that git cannot be run."""
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises((UsageError, ComparisonError), match="cannot run git"):
+        sides("git:HEAD", ".", environments)

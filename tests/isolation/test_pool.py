@@ -1,0 +1,319 @@
+"""Workers: what dies fails alone, and nothing outlives the session."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from support.projects import QUICKLY, Project
+
+# How cases die
+
+
+_DYING = """
+import ctypes, os, resource, signal, sys, time
+from pathlib import Path
+import numpy as np
+from declared import doubling
+
+
+def says(name, act):
+    def function(x):
+        print(f"last words: {name}", file=sys.stderr)
+        act()
+        return 2.0 * x
+    return doubling(name, function, sizes=(4,))
+
+
+def within_a_gibibyte(act):
+    def limited():
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))
+        act()
+    return limited
+
+
+def aborts_without_memory():
+    try:
+        np.ones(2**32)
+    except MemoryError:
+        os.abort()
+
+
+def holds_the_lock():
+    while True:
+        ctypes.PyDLL(None).sleep(60)
+
+
+OPERATIONS = [
+    says("segfaults", lambda: ctypes.string_at(0)),
+    says("killed", lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    says("exits", lambda: os._exit(3)),
+    says("hangs", lambda: time.sleep(60)),
+    says("hangs_in_c", holds_the_lock),
+    says("aborts", within_a_gibibyte(aborts_without_memory)),
+    says("leaves", lambda: sys.exit(5)),
+    says("allocates", within_a_gibibyte(lambda: np.ones(2**32))),
+]
+"""
+
+
+_EACH_DIES = """
+import os
+import pytest
+from declared import double
+from dying import OPERATIONS
+
+@pytest.mark.fwbench(*OPERATIONS, double)
+def test_it(case):
+    case.measure()
+
+@pytest.mark.fwbench(double)
+def test_well(case):
+    case.measure()
+"""
+
+
+#: What the failure of each must say, beside the tail of what it wrote.
+_DEATHS = {
+    "segfaults": ["was ended by SIGSEGV", "Fatal Python error: Segmentation fault", "string_at"],
+    "killed": ["was killed by SIGKILL", "memory"],
+    "exits": ["ended with exit status 3"],
+    "hangs": ["did not finish the case within 2 s (--fw-timeout)", "in function"],
+    "hangs_in_c": ["did not finish the case within 2 s (--fw-timeout)", "in holds_the_lock"],
+    "aborts": ["was ended by SIGABRT", "in aborts_without_memory"],
+}
+
+
+#: What is raised is no death: pytest reports it as ever.
+_RAISED = {"leaves": ["SystemExit: 5", "sys.exit(5)"], "allocates": ["MemoryError"]}
+
+
+def test_every_death_fails_its_case_alone(project: Project) -> None:
+    """Signal or status, and the tail of stderr, fail the case that caused it, and no other."""
+    project.write("packages/dying.py", _DYING)
+    project.write("test_it.py", _EACH_DIES)
+    result = project.run("--fw-timeout=2", "--junitxml=junit.xml")
+    outcomes = project.outcomes()
+    for name, said in (_DEATHS | _RAISED).items():
+        outcome = outcomes.pop(f"test_it[{name}-numpy-cpu-eager-forward-float32-4]")
+        assert outcome.kind == "failure", name
+        assert [part for part in said if part not in outcome.text] == [], outcome.text
+        words = [line for line in outcome.text.splitlines() if line.startswith("last words")]
+        assert words == ([f"last words: {name}"] if name in _DEATHS else []), outcome.text
+    assert len(outcomes) == 4
+    assert {outcome.kind for outcome in outcomes.values()} == {"passed"}
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("os._exit(3)", "the worker of frail did not start: the worker of frail ended with exit"),
+        ("raise OSError('gone')", "the worker of frail did not start: does not import (OSError"),
+    ],
+    ids=["exits", "raises"],
+)
+def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> None:
+    """A framework whose import fails once it is needed fails its own cases, after two attempts."""
+    project.install_pool()
+    project.install(
+        "frail",
+        "frail_framework:Frail",
+        f"""
+        import os
+        from pathlib import Path
+        from support.pool_framework import Pool
+
+        if Path("fail").exists():
+            Path("attempts").open("a").write("one\\n")
+            {stage}
+
+        class Frail(Pool):
+            name = "frail"
+        """,
+    )
+    project.write("conftest.py", "def pytest_collection_finish():\n    open('fail', 'w').close()\n")
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4, 5, 6))
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    result = project.run("--junitxml=junit.xml", fw="frail,pool")
+    result.assert_outcomes(passed=3, failed=3)
+    failures = [each.text for name, each in project.outcomes().items() if "frail" in name]
+    assert all(said in text for text in failures)
+    assert len(project.lines("attempts")) == 2
+
+
+# How sessions end
+
+
+#: The variable by which a process that a session left behind is recognised.
+_MARK = "FWBENCH_TEST_SESSION"
+
+#: pytest, with Ctrl-C switched on even where the tests run in the background of a shell.
+_PYTEST = (
+    "import signal, sys, pytest; "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
+)
+
+
+_PATIENCE_S = 60.0
+_SLOW = """
+import subprocess, time
+import pytest
+from declared import double, doubling
+
+def forever(x):
+    subprocess.Popen(["sleep", "600"])
+    open("slow", "w").close()
+    time.sleep(600)
+
+@pytest.mark.fwbench(double, doubling("slow", forever), double)
+def test_it(case):
+    case.measure()
+""".replace(", double)", ")")
+
+
+_SLOW_IMPORT = """
+import time
+open("slow", "w").close()
+time.sleep(600)
+"""
+
+
+class Live:
+    """A session that runs, in a session of the operating system's of its own."""
+
+    def __init__(self, project: Project, *arguments: str) -> None:
+        self.project = project
+        self.mark = f"{os.getpid()}-{project.path}"
+        with (project.path / "output").open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PYTEST, *QUICKLY, *arguments],
+                cwd=project.path,
+                env={**os.environ, _MARK: self.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def wait_for(self, done: Callable[[], bool]) -> None:
+        """Wait until something has happened in the session."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not done():
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.02)
+
+    def wait(self) -> int:
+        """Wait for the end; returns the exit status."""
+        return self.process.wait(_PATIENCE_S)
+
+    @property
+    def output(self) -> str:
+        """What it has printed."""
+        return (self.project.path / "output").read_text()
+
+    def processes(self) -> list[psutil.Process]:
+        """What is alive of it, descendants included."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(_MARK) == self.mark:
+                    found.append(process)
+            except (psutil.Error, OSError):
+                continue
+        return found
+
+
+Start = Callable[..., Live]
+
+
+@pytest.fixture
+def start(project: Project) -> Iterator[Start]:
+    """Starts a session, and ends what is left of it when the test has failed."""
+    started: list[Live] = []
+
+    def begin(*arguments: str) -> Live:
+        started.append(Live(project, *arguments))
+        live = started[0]
+        live.wait_for(lambda: (project.path / "slow").exists() or live.process.poll() is not None)
+        assert live.process.poll() is None, live.output
+        return live
+
+    yield begin
+    for live in started:
+        for process in live.processes():
+            process.kill()
+        live.process.wait()
+
+
+def _recover(project: Project) -> list[dict[str, Any]]:
+    """The records that ``fwbench recover`` finds."""
+    command = "import sys; from fwbench.cli import main; sys.exit(main())"
+    subprocess.run(
+        [sys.executable, "-c", command, "recover", "-o", "recovered.json"],
+        cwd=project.path,
+        check=True,
+    )
+    return project.entries("recovered.json")
+
+
+_ONE_MEASURED = [
+    "double-numpy-cpu-eager-forward-float32-4",
+    "double-numpy-cpu-eager-forward-float32-8",
+]
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the parent", "to its group"])
+def test_interrupt(project: Project, start: Start, send: Callable[[int, int], None]) -> None:
+    """Ctrl-C leaves no process, keeps what was measured in JSON and journal, exits with 2."""
+    project.write("test_it.py", _SLOW)
+    live = start("--fw=numpy", "--benchmark-json=out.json")
+    assert len(live.processes()) >= 3, "the session, its worker, and what that has started"
+    send(live.process.pid, signal.SIGINT)
+    assert live.wait() == pytest.ExitCode.INTERRUPTED, live.output
+    assert live.processes() == []
+    stored = project.entries("out.json")
+    assert [entry["param"] for entry in stored] == _ONE_MEASURED
+    assert _recover(project) == stored
+    assert "KeyboardInterrupt" in live.output
+    assert "2 passed" in live.output
+
+
+def test_interrupt_of_an_import(project: Project, start: Start) -> None:
+    """Ctrl-C while frameworks are asked what they have leaves no process either."""
+    project.install("slow", "slow_framework:Slow", _SLOW_IMPORT)
+    project.write("test_it.py", _SLOW)
+    live = start("--fw=slow,numpy")
+    os.kill(live.process.pid, signal.SIGINT)
+    assert live.wait() == pytest.ExitCode.INTERRUPTED, live.output
+    assert live.processes() == []
+
+
+def test_parent_killed(project: Project, start: Start) -> None:
+    """When the parent is killed its workers end by themselves, and its records can be recovered."""
+    project.write("test_it.py", _SLOW.replace('subprocess.Popen(["sleep", "600"])', ""))
+    live = start("--fw=numpy", "--benchmark-json=out.json")
+    assert len(live.processes()) == 2
+    live.process.kill()
+    live.wait()
+    live.wait_for(lambda: live.processes() == [])
+    assert not (project.path / "out.json").exists()
+    recovered = _recover(project)
+    assert [entry["param"] for entry in recovered] == _ONE_MEASURED
+    assert all(entry["extra_info"]["fwbench"]["completion_s"] > 0 for entry in recovered)

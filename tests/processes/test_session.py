@@ -1,0 +1,104 @@
+"""Suites of fwbench's own are measured in sessions of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwbench.errors import SuiteError
+from fwbench.processes import session as suites
+from support.peaks import QUICKLY
+
+_TIMED = "def test_timed(benchmark):\n    benchmark(int)\n"
+_FAILING = "def test_failing():\n    assert 'so' == 'not so'\n"
+
+
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Writes the suite ``some``; in the project around it and its traces nothing can be run."""
+    folder, temporary = tmp_path / "suites", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+    settings = "[pytest]\naddopts = --no-such-option\n"
+    (tmp_path / "pytest.ini").write_text(settings, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("raise RuntimeError\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(suites, "resources", SimpleNamespace(files=lambda _: folder))
+
+    def write(text: str) -> None:
+        (folder / "some.py").write_text(text, encoding="utf-8")
+
+    return write
+
+
+def _emptied() -> bool:
+    """Whether nothing is left in the temporary folder."""
+    return not [*Path(tempfile.gettempdir()).iterdir()]
+
+
+def test_a_suite_is_measured_on_its_own(suite: Callable[[str], None]) -> None:
+    """Not in the current project; its arguments count, its lines are told, its traces go."""
+    suite(_TIMED + _TIMED.replace("timed", "left_out"))
+    said: list[str] = []
+    found = suites.measure("some", [*QUICKLY, "-k", "not left_out"], said.append)
+    assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
+    assert any(line.startswith("test_suite.py::test_timed PASSED") for line in said)
+    assert not any(line.endswith("\n") for line in said)
+    assert _emptied()
+
+
+def test_failing_tests_may_be_borne(suite: Callable[[str], None]) -> None:
+    """Where not all must pass, what was measured counts; where all must, the failure is told."""
+    suite(_TIMED + _FAILING)
+    found = suites.measure("some", QUICKLY, lambda _: None, all_must_pass=False)
+    assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
+    with pytest.raises(SuiteError, match=r"'some' .*exit status is 1\)") as caught:
+        suites.measure("some", QUICKLY, lambda _: None)
+    assert "assert 'so' == 'not so'" in str(caught.value)
+    assert _emptied()
+
+
+@pytest.mark.parametrize("all_must_pass", [True, False])
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("raise RuntimeError('broken')\n", 2),
+        ("def test_it():\n    pass\n", 0),
+        (_FAILING, 1),
+        ("", 5),
+    ],
+    ids=["broken", "nothing measured", "nothing but failures", "no test"],
+)
+def test_a_suite_that_measures_nothing(
+    suite: Callable[[str], None], text: str, status: int, all_must_pass: bool
+) -> None:
+    """It is an error, whether or not all must pass."""
+    suite(text)
+    with pytest.raises(SuiteError, match=rf"exit status is {status}\)"):
+        suites.measure("some", QUICKLY, lambda _: None, all_must_pass=all_must_pass)
+    assert _emptied()
+
+
+def test_a_session_that_was_stopped_is_not_measured(suite: Callable[[str], None]) -> None:
+    """An interruption is no failing test: what it left over is not all that there is."""
+    suite(_TIMED + "def test_stop():\n    raise KeyboardInterrupt\n")
+    with pytest.raises(SuiteError, match=r"exit status is 2\)"):
+        suites.measure("some", QUICKLY, lambda _: None, all_must_pass=False)
+
+
+def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
+    """As many as fit on a screen, in their order; the caller has been told all of them."""
+    suite("for i in range(100):\n    print('line', i)\nraise RuntimeError('broken')\n")
+    said: list[str] = []
+    with pytest.raises(SuiteError) as caught:
+        suites.measure("some", [*QUICKLY, "-s"], said.append)
+    _, _, last = str(caught.value).partition("it said last:\n")
+    assert [line.rstrip() for line in last.splitlines()] == said[-25:]
+    assert "RuntimeError: broken" in last
+    assert "line 1" in said
+    assert "line 1" not in last.splitlines()

@@ -1,0 +1,171 @@
+"""The journal: written case by case, and recovered as a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.errors import StorageError
+from fwbench.plugin import host
+from fwbench.records import journal
+from fwbench.records.journal import Journal
+from support.fakes import entry
+from support.journals import measured
+
+HEAD = {"fwbench_journal": 1, "machine_info": {"node": "here"}, "version": "5.3.1"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where journals of a project lie."""
+    return journal.journal_folder(tmp_path)
+
+
+def written(folder: Path, *lines: Any, name: str = "now.jsonl") -> Path:
+    """A journal with these lines."""
+    journal = Journal(folder, name)
+    for line in lines:
+        journal.append(line)
+    journal.close()
+    return journal.path
+
+
+def test_a_journal_is_recovered_as_a_run(folder: Path) -> None:
+    """The head and the entries come back as pytest-benchmark's JSON, in their order."""
+    first = measured()["entry"]
+    path = written(folder, HEAD, first, entry("second"))
+    assert path.parent == folder
+    assert journal.recover(path, host.with_statistics) == {
+        "machine_info": {"node": "here"},
+        "version": "5.3.1",
+        "benchmarks": [json.loads(json.dumps(first)), entry("second")],
+    }
+
+
+def test_a_journal_can_be_read_while_it_is_written(folder: Path) -> None:
+    """A record is in the file as soon as it is appended: a crash loses none."""
+    begun = Journal(folder, "now.jsonl")
+    begun.append(HEAD)
+    for count in (1, 2, 3):
+        begun.append(entry(f"record {count}"))
+        assert len(journal.recover(begun.path, host.with_statistics)["benchmarks"]) == count
+    begun.close()
+
+
+#: The bytes of the last line of the journal of the next test.
+_LAST = json.dumps(entry("last")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("kept", range(1, len(_LAST)))
+def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, kept: int) -> None:
+    """Whatever a crash left of the last line, the records before it are recovered."""
+    path = written(folder, HEAD, entry("first"), entry("last"))
+    whole = path.read_bytes()
+    assert whole.endswith(b"\n" + _LAST)
+    path.write_bytes(whole[: len(whole) - len(_LAST) + kept])
+    assert journal.recover(path, host.with_statistics)["benchmarks"] == [entry("first")]
+
+
+def test_a_character_that_was_cut_in_two_is_left_out(folder: Path) -> None:
+    """Names beyond ASCII are written so that a cut never makes the file unreadable."""
+    path = written(folder, HEAD, entry("first"), entry("größe"))
+    whole = path.read_bytes()
+    for kept in range(len(whole) - 20, len(whole)):
+        path.write_bytes(whole[:kept])
+        assert journal.recover(path, host.with_statistics)["benchmarks"] == [entry("first")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a journal of fwbench"),
+        (b"\n", "is not a journal: line 1"),
+        (b'{"fwbench_journal": 1', "is not a journal of fwbench"),
+        (b'{"fwbench_journal": 1}\n', "has no record: the session ended before a case did"),
+        (b'{"fwbench_journal": 1}\n{"name": ', "has no record"),
+        (b'{"benchmarks": []}\n', "is not a journal of fwbench"),
+        (b"[1, 2]\n", "is not a journal of fwbench"),
+        (b"3\n4\n", "is not a journal of fwbench"),
+        (b"hello\n", "is not a journal: line 1"),
+        (b'{"fwbench_journal": 1}\n{"name": \n{"name": 2}\n', "is not a journal: line 2"),
+        (b'{"fwbench_journal": 1}\n{}\n\xff\xfe\n', "cannot read"),
+    ],
+)
+def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    """Empty, foreign and damaged files are refused by name, and say which line is wrong."""
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=message) as caught:
+        journal.recover(path, host.with_statistics)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
+    """What cannot be opened is said to be unreadable, with its name."""
+    with pytest.raises(StorageError, match=r"cannot read .*nowhere\.jsonl"):
+        journal.recover(tmp_path / "nowhere.jsonl", host.with_statistics)
+
+
+def test_the_newest_journals_are_kept(folder: Path) -> None:
+    """Ten journals are kept, the new one among them; other files are nobody's business."""
+    names = [f"2030010{day}T000000-1.jsonl" for day in range(9)]
+    names += [f"2030011{day}T000000-1.jsonl" for day in range(6)]
+    for name in names:
+        written(folder, HEAD, name=name)
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    Journal(folder, "20300120T000000-1.jsonl")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *names[-9:],
+        "20300120T000000-1.jsonl",
+        "notes.txt",
+    ]
+
+
+def test_an_empty_journal_is_removed(folder: Path) -> None:
+    """A session that measured nothing leaves no journal, and closing twice does no harm."""
+    begun = Journal(folder, "now.jsonl")
+    assert begun.path.exists()
+    begun.close()
+    begun.close()
+    assert not begun.path.exists()
+    assert written(folder, HEAD).exists()
+
+
+def test_journals_stay_out_of_version_control(folder: Path, tmp_path: Path) -> None:
+    """The folder ignores all of itself, so that no project has to say so."""
+    written(folder, HEAD)
+    assert (tmp_path / ".fwbench" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+def test_a_journal_of_another_session_is_not_touched(folder: Path) -> None:
+    """A name that is taken is refused: two sessions never write to one journal."""
+    path = written(folder, HEAD)
+    with pytest.raises(StorageError, match=r"cannot write a journal under .*: File exists"):
+        Journal(folder, path.name)
+    assert json.loads(path.read_text(encoding="utf-8")) == HEAD
+
+
+def test_a_journal_that_cannot_be_begun(tmp_path: Path) -> None:
+    """Where a file stands in the way of the folder, the message says where and why."""
+    (tmp_path / ".fwbench").write_text("in the way", encoding="utf-8")
+    with pytest.raises(StorageError, match=r"cannot write a journal under .*\.fwbench"):
+        Journal(journal.journal_folder(tmp_path), "now.jsonl")
+
+
+def test_a_journal_on_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that cannot be written is an error; those before it stay, and closing is quiet."""
+    begun = Journal(folder, "now.jsonl")
+    begun.append(HEAD)
+    begun.append(entry("first"))
+    file = begun._file
+    # Whatever is written to this device fails as on a full disk.
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(begun, "_file", full)
+        with pytest.raises(StorageError, match=r"cannot write to .*: No space left on device"):
+            begun.append(entry("second"))
+        begun.close()
+        file.close()
+        assert journal.recover(begun.path, host.with_statistics)["benchmarks"] == [entry("first")]

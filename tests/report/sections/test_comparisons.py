@@ -1,0 +1,361 @@
+"""Verdicts of comparisons are shown in reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.gate.verdicts import Comparison, Judgement, Verdict
+from fwbench.report.model import read
+from fwbench.report.sections import Part
+from fwbench.report.writers import text
+from support.launched_runs import entry, times, write
+from support.reports import case, chart_of, parsed, part, shown, stored, training
+from support.section_parts import (
+    CEILINGS,
+    as_run,
+    compared,
+    keep,
+    legends,
+    outside,
+    points_of,
+    rows,
+    taking,
+    titles,
+    work,
+)
+
+_SOME_UNREADABLE = 1
+
+
+def as_file(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``--json`` of ``fwbench ab`` and ``gate`` writes."""
+    return dict(comparison)
+
+
+def judged(
+    name: str, ratio: float, verdict: Verdict = Verdict.REGRESSED, **facts: Any
+) -> Judgement:
+    """A case of which is known what became of its time."""
+    what = {
+        "ratio": ratio,
+        "low": 0.9 * ratio,
+        "high": 1.1 * ratio,
+        "base_s": (1.0,),
+        "contender_s": (ratio,),
+        **facts,
+    }
+    return Judgement(what.pop("key", name), name, "numpy", verdict, **what)
+
+
+def of(folder: Path, *judgements: Judgement, **changes: Any) -> Part:
+    """The part of a comparison with these cases."""
+    rules = {"confidence": 0.99}
+    made = Comparison("base", "head", judgements, rules, **changes).to_json()
+    return part([read(keep(folder / "verdicts.json", made))], "head against base")
+
+
+@pytest.mark.parametrize("around", [as_run, as_file])
+def test_verdicts_are_shown(
+    tmp_path: Path, around: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> None:
+    """Of a run after its gate, and of what a comparison wrote: every case, the worst first."""
+    made = compared(notes=["the driver differs"])
+    found = read(keep(tmp_path / "run.json", around(made.to_json())))
+    one = part([found], "head.json against base.json")
+    assert [(row["verdict"], row["case"]) for row in rows(one)] == [
+        ("regressed", "slow"),
+        ("missing", "lost"),
+        ("inconclusive", "busy"),
+        ("new", "added"),
+        ("improved", "fast"),
+        ("unchanged", "same"),
+    ]
+    slow, lost = rows(one)[:2]
+    assert (slow["base"], slow["contender"], slow["ratio"]) == ("1 s", "2 s", "+100.0%")
+    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["99 % interval"])
+    assert (lost["base"], lost["ratio"], lost["why"]) == ("", "", "not collected")
+    assert one.notes == ["the driver differs"]
+    (section,) = shown(found).all("section", id="part-head-json-against-base-json")
+    assert "the driver differs" in section.text
+    assert len(section.of_class("chart")) == 2
+    assert "the driver differs" in text.markdown([found])
+    assert "| regressed | slow |" in text.markdown([found])
+
+
+def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:
+    """A bar for each verdict that there is."""
+    found = of(
+        tmp_path,
+        *(judged("a", 2.0), judged("b", 3.0), judged("c", 1.0, Verdict.UNCHANGED)),
+    )
+    chart = chart_of(found, "verdicts")
+    assert chart.text.endswith("cases, regressed: 2; cases, unchanged: 1")
+    assert len(parsed(chart.svg).of_class("bar")) == 2
+
+
+def test_counts_are_marked_once(tmp_path: Path) -> None:
+    """An axis of whole cases has no mark between two of them that is called like one."""
+    picture = parsed(chart_of(of(tmp_path, judged("a", 2.0)), "verdicts").svg)
+    axis = next(one for one in picture.of_class("axis") if "x" in one.attributes["class"].split())
+    marks = [one.text for one in axis.all("text")]
+    assert marks[-1] == "1"
+    assert len({*marks}) == len(marks)
+
+
+def test_changes_are_drawn_with_their_intervals(tmp_path: Path) -> None:
+    """In per cent, in the colour of the verdict; cases without a ratio are not drawn."""
+    found = of(
+        tmp_path,
+        judged("slow", 2.0),
+        judged("fast", 0.5, Verdict.IMPROVED),
+        judged("same", 1.0, Verdict.UNCHANGED, low=1.0, high=1.0),
+        Judgement("lost", "lost", "", Verdict.MISSING, "not collected"),
+    )
+    chart = chart_of(found, "change of the time")
+    assert chart.text.endswith("slow regressed, +100 %; fast improved, -50 %; same unchanged, +0 %")
+    assert legends(chart) == ["regressed", "improved", "unchanged"]
+    picture = parsed(chart.svg)
+    told = [
+        {node.attributes["class"]: node.text for node in bar.all("desc")}
+        for bar in picture.of_class("bar")
+    ]
+    found_at = {(one["x_label"], one["value"]) for one in told}
+    assert {("slow", "+100 %"), ("fast", "-50 %"), ("same", "+0 %")} <= found_at
+    assert not {("slow", "-50 %"), ("fast", "+100 %")} & found_at
+    assert len(picture.of_class("ci")) == 2
+    assert "+80 % to +120 %" in picture.text
+    assert "-55 % to -45 %" in picture.text
+    assert "lost" not in picture.text
+
+
+def test_changes_lead_to_the_right_and_to_the_left(tmp_path: Path) -> None:
+    """Slower is right of nothing, faster is left of it, by as much; so are the intervals."""
+    found = of(
+        tmp_path,
+        judged("slow", 1.5, low=1.25, high=1.75),
+        judged("fast", 0.5, Verdict.IMPROVED, low=0.25, high=0.75),
+    )
+    picture = parsed(chart_of(found, "change of the time").svg)
+    # Each case has a bar of no width in the colour of every other verdict.
+    ends = [points_of(one) for one in picture.of_class("rect")]
+    faster, slower = sorted((left, right) for (left, _), (right, _) in ends if right > left + 1)
+    zero = faster[1]
+    half = zero - faster[0]
+    assert slower == pytest.approx((zero, zero + half))
+    spreads = [
+        [x for path in one.all("path") for x, _ in points_of(path)]
+        for one in picture.of_class("ci")
+    ]
+    assert [(min(xs), max(xs)) for xs in spreads] == [
+        pytest.approx((zero + half / 2, zero + 1.5 * half)),
+        pytest.approx((zero - 1.5 * half, zero - half / 2)),
+    ]
+
+
+def test_intervals_of_changes_are_inside_the_picture(tmp_path: Path) -> None:
+    """Also where one is far wider than any change."""
+    found = of(tmp_path, judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
+    assert outside(chart_of(found, "change of the time")) == []
+
+
+def test_intervals_of_gains_are_inside_the_picture(tmp_path: Path) -> None:
+    """Also in columns, which begin at 0."""
+    made = stored(tmp_path, "run.json", taking(training(), 4.0), training(execution="compile"))
+    chart = chart_of(part([made], "training lenet"), "times as fast as eager")
+    assert len(parsed(chart.svg).of_class("ci")) == 1
+    assert outside(chart) == []
+
+
+def test_cases_that_are_called_alike_are_both_drawn(tmp_path: Path) -> None:
+    """Two tests may have the same case: neither stands for the other."""
+    found = of(
+        tmp_path,
+        judged("gemm", 2.0, key="test_a.py::test[gemm]"),
+        judged("gemm", 1.5, key="test_b.py::test[gemm]"),
+        judged("gemm", 0.5, Verdict.IMPROVED, key="test_c.py::test[gemm]"),
+    )
+    assert [row["ratio"] for row in rows(found)] == ["+100.0%", "+50.0%", "-50.0%"]
+    chart = chart_of(found, "change of the time")
+    for change in ("+100 %", "+50 %", "-50 %"):
+        assert change in chart.text
+    assert len(parsed(chart.svg).of_class("ci")) == 3
+
+
+def test_the_worst_changes_are_drawn(tmp_path: Path) -> None:
+    """Forty of fifty; all are in the table, also those that a terminal leaves out."""
+    cases = [judged(f"case{i:02}", 1 + i / 100, Verdict.UNCHANGED) for i in range(50)]
+    found = of(tmp_path, *cases, judged("slow", 1.2))
+    assert len(found.rows) == 51
+    assert rows(found)[0]["case"] == "slow"
+    chart = chart_of(found, "change of the time")
+    assert len(parsed(chart.svg).of_class("ci")) == 40
+    assert "slow" in chart.text
+    assert "case49" in chart.text
+    assert "case10" not in chart.text
+
+
+def test_a_comparison_without_a_ratio_has_no_changes(tmp_path: Path) -> None:
+    """Cases were lost, and that is counted."""
+    found = of(tmp_path, Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
+    assert [chart.text for chart in found.charts] == [
+        "head against base: verdicts: cases, missing: 1"
+    ]
+
+
+def test_a_comparison_of_nothing_is_a_part(tmp_path: Path) -> None:
+    """Without a case, without a chart, with its notes."""
+    found = of(tmp_path, notes=["nothing was measured"])
+    assert (found.rows, list(found.charts), found.notes) == ([], [], ["nothing was measured"])
+    assert "nothing was measured" in shown(read(tmp_path / "verdicts.json")).text
+
+
+def test_the_confidence_is_that_of_the_comparison(tmp_path: Path) -> None:
+    """The heading of the interval says it."""
+    made = compared(confidence=0.95).to_json()
+    found = part([read(keep(tmp_path / "verdicts.json", made))], "head.json")
+    assert "95 % interval" in found.columns
+
+
+def test_ratios_are_sorted_by_value(tmp_path: Path) -> None:
+    """And rows can be chosen by framework."""
+    found = of(tmp_path, judged("a", 10.0), judged("b", 2.0))
+    assert [row.cells[4].value for row in found.rows] == [10.0, 2.0]
+    assert [row.keys for row in found.rows] == [{"framework": "numpy"}] * 2
+
+
+def test_verdicts_of_several_runs_are_apart(tmp_path: Path) -> None:
+    """Each says which run's they are; a run without a gate has none."""
+    made = compared().to_json()
+    keep(tmp_path / "one.json", as_run(made))
+    keep(tmp_path / "two.json", as_file(made))
+    write(tmp_path / "plain.json", case())
+    names = ("one.json", "plain.json", "two.json")
+    runs = [read(tmp_path / name, number) for number, name in enumerate(names)]
+    found = [title for title in titles(runs) if "against" in title]
+    assert found == [
+        "head.json against base.json (one.json)",
+        "head.json against base.json (two.json)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "gate", [None, {}, {"base": "base.json", "problem": "too few launches", "verdicts": {}}]
+)
+def test_a_run_that_was_not_judged_has_no_verdicts(
+    tmp_path: Path, gate: dict[str, Any] | None
+) -> None:
+    """No gate, or one that could not tell."""
+    assert titles([stored(tmp_path, "run.json", case(), gate=gate)]) == ["gemm cpu forward float32"]
+
+
+def test_what_fwbench_gate_wrote_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the command to the page."""
+    monkeypatch.chdir(tmp_path)
+    write(Path("base.json"), entry("gemm", times(1.0)), entry("dot", times(1.0)))
+    write(Path("head.json"), entry("gemm", times(2.0)), entry("dot", times(1.0)))
+    compared_with = ["gate", "base.json", "head.json", "--json", "verdicts.json"]
+    assert cli.main(compared_with) == 1, "there is a regression"
+    assert cli.main(["report", "verdicts.json", "-o", "report.html"]) == 0
+    assert capsys.readouterr().err == ""
+    found = parsed(Path("report.html").read_text(encoding="utf-8"))
+    (section,) = found.all("section", id="part-head-json-against-base-json")
+    assert [one.text for one in section.all("th", scope="row")] == ["regressed", "unchanged"]
+
+
+def test_a_comparison_is_not_said_to_be_of_pytest_benchmark(tmp_path: Path) -> None:
+    """fwbench wrote it."""
+    found = shown(read(keep(tmp_path / "verdicts.json", compared().to_json())))
+    (section,) = found.all("section", **{"aria-labelledby": "provenance"})
+    assert "pytest-benchmark" not in section.text
+
+
+def _first(**facts: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda made: made["judgements"][0].update(facts)
+
+
+_DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a verdict that is none": _first(verdict="worse"),
+    "a verdict that is a list": _first(verdict=[]),
+    "no verdict": lambda made: made["judgements"][0].pop("verdict"),
+    "no name": lambda made: made["judgements"][0].pop("name"),
+    "a fact that none has": _first(colour="red"),
+    "a case that is text": lambda made: made["judgements"].append("gemm"),
+    "cases that are a number": lambda made: made.update(judgements=3),
+    "no base": lambda made: made.pop("base"),
+    "no rules": lambda made: made.pop("rules"),
+    "no notes": lambda made: made.pop("notes"),
+    "rules that are text": lambda made: made.update(rules="hard"),
+    "rules without a confidence": lambda made: made["rules"].pop("confidence"),
+    "a confidence that is text": lambda made: made["rules"].update(confidence="high"),
+    "notes that are a number": lambda made: made.update(notes=3),
+    "a name that is a number": _first(name=3),
+    "a reason that is a number": _first(ratio=None, reason=3),
+    "a ratio that is text": _first(ratio="2"),
+    "a ratio below 0": _first(ratio=-1.0),
+    "an end that is text": _first(low="1"),
+    "a ratio without launches": _first(base_s=[]),
+    "a launch that is text": _first(base_s=["1", "2"]),
+    "a visible change that is text": _first(visible="much"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run, ``run.json``."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.json", case(), case("dot", "torch"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("around", [as_run, as_file])
+@pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
+def test_a_damaged_comparison_is_named(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[dict[str, Any]], Any],
+    around: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    """With the reason, also in the report; the others are rendered, and the status is 1."""
+    made = json.loads(json.dumps(compared().to_json()))
+    damage(made)
+    keep(folder / "bad.json", around(made))
+    arguments = ["-o", "report.html", "--markdown", "report.md"]
+    assert cli.main(["report", "bad.json", "run.json", *arguments]) == _SOME_UNREADABLE
+    problem = capsys.readouterr().err
+    assert problem.startswith("fwbench: bad.json is no run")
+    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    (section,) = found.all("section", **{"aria-labelledby": "problems"})
+    assert "bad.json" in section.text
+    assert found.all("section", id="part-gemm-cpu-forward-float32")
+    assert "bad.json" in (folder / "report.md").read_text(encoding="utf-8")
+
+
+_DAMAGED_WORK: dict[str, dict[str, Any]] = {
+    "a share that is text": {"attainable_share": "half"},
+    "a share without bytes": {"bytes": None, "attainable_share": 0.5},
+    "a share without operations": {"flops": None, "attainable_share": 0.5},
+    "operations that are text": {"flops": "many"},
+    "bytes that are text": {"bytes": "many"},
+}
+
+
+@pytest.mark.parametrize("facts", _DAMAGED_WORK.values(), ids=_DAMAGED_WORK)
+def test_damaged_work_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], facts: dict[str, Any]
+) -> None:
+    """A record that was changed by hand makes its run unreadable, and no report unwritten."""
+    made = work()
+    made["extra_info"]["fwbench"].update(facts)
+    write(folder / "bad.json", made, ceilings=CEILINGS)
+    assert cli.main(["report", "bad.json", "run.json", "-o", "report.html"]) == _SOME_UNREADABLE
+    assert capsys.readouterr().err.startswith("fwbench: bad.json is no run")
+    assert (folder / "report.html").exists()

@@ -1,0 +1,124 @@
+"""Gains of operations over eager."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import sections
+from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
+from support.section_parts import legends, outside
+
+#: The median of five of these is any of them: its interval is from the first to the last.
+_SPREAD = (1.0, 2.0, 2.0, 2.0, 4.0)
+
+
+def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
+    """A line for each execution that has its eager beside it, above 1 where it is faster."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        case("gemm", "torch", (4.0,) * 5, size=100),
+        case("gemm", "torch", (2.0,) * 5, "compile", size=100),
+        case("gemm", "torch", (8.0,) * 5, size=1000),
+        case("gemm", "torch", (1.0,) * 5, "compile", size=1000),
+        case("gemm", "tensorflow", (1.0,) * 5, size=100),
+        case("gemm", "tensorflow", (4.0,) * 5, "xla", size=100),
+        case("gemm", "jax", (1.0,) * 5, "jit", size=100),
+        case("gemm", "mxnet", (1.0,) * 5, size=100),
+        case("gemm", "mxnet", (1.0,) * 5, "hybridize", size=1000),
+    )
+    chart = chart_of(part([made], "gemm"), "times as fast as eager")
+    assert legends(chart) == ["torch compile", "tensorflow xla"]
+    assert chart.text.endswith("torch compile 2x to 8x; tensorflow xla 0.25x to 0.25x")
+    picture = parsed(chart.svg)
+    assert len(picture.all("circle")) == 3
+    assert "times as fast" in picture.text
+
+
+def test_gains_have_intervals(tmp_path: Path) -> None:
+    """At the point, in its tooltip, and in the table; values that do not spread have none."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(case("gemm", "torch", (4.0,) * 5), case("gemm", "torch", _SPREAD, "compile")),
+        *(case("gemm", "jax", (4.0,) * 5), case("gemm", "jax", (2.0,) * 5, "jit")),
+    )
+    found = part([made], "gemm")
+    cells = column(found, "against eager")
+    assert cells["torch compile"].text == "2.00x (1.00 to 4.00)"
+    assert cells["torch compile"].value == 2.0
+    chart = chart_of(found, "times as fast as eager")
+    picture = parsed(chart.svg)
+    told = [one.text for one in picture.of_class("dots")]
+    assert "2x" in told[0]
+    assert "5 launches, 1x to 4x" in told[0]
+    assert len(picture.of_class("ci")) == 1
+    assert outside(chart) == []
+
+
+def test_rounds_have_gains_with_intervals(tmp_path: Path) -> None:
+    """Also what was measured in one process, where many values are drawn in another way."""
+    eager = [4.0 + i / 1000 for i in range(1000)]
+    compiled = [2.0 + i / 1000 for i in range(1000)]
+    made = stored(
+        tmp_path,
+        "run.json",
+        rounds_of(case("gemm", "torch", eager)),
+        rounds_of(case("gemm", "torch", compiled, "compile")),
+    )
+    cell = column(part([made], "gemm"), "against eager")["torch compile"]
+    gain, low, high = map(float, re.findall(r"[\d.]+", cell.text))
+    assert gain == pytest.approx(4.4995 / 2.4995, abs=0.01)
+    assert 1.6 < low < gain < high < 2.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        case("gemm", "numpy", execution="compile"),
+        case("gemm", "torch", execution="compile", size=200),
+        case("gemm", "torch", execution="compile", device="gpu:0"),
+        case("gemm", "torch", execution="compile", direction="both"),
+        case("gemm", "torch", execution="compile", dtype="float64"),
+        case("gemm", "torch", execution="compile", toggles_asked={"threads": "1"}),
+        case("dot", "torch", execution="compile"),
+    ],
+    ids=["framework", "size", "device", "direction", "dtype", "toggle", "operation"],
+)
+def test_no_gain_over_other_work(tmp_path: Path, other: dict[str, Any]) -> None:
+    """Eager in another framework, size, place or precision is nothing to be faster than."""
+    made = stored(tmp_path, "run.json", case("gemm", "torch"), other)
+    drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
+    assert drawn
+    assert [title for title in drawn if "eager" in title] == []
+
+
+def test_gains_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
+    """Each over the eager execution with the same toggles."""
+    entries = [
+        case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
+        for onednn, eager_s in (("off", 8.0), ("on", 2.0))
+        for execution, seconds in (("eager", eager_s), ("graph", 1.0))
+    ]
+    made = stored(tmp_path, "run.json", *entries)
+    chart = chart_of(part([made], "gemm"), "times as fast as eager")
+    assert chart.text.endswith(
+        "tensorflow graph onednn=off 8x to 8x; tensorflow graph onednn=on 2x to 2x"
+    )
+
+
+def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
+    """Each run is compared with its own eager executions, and has its own line."""
+    runs = runs_of(
+        tmp_path,
+        first=[case(values_s=(2.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
+        second=[case(values_s=(9.0,) * 5), case(values_s=(3.0,) * 5, execution="compile")],
+    )
+    chart = chart_of(part(runs, "gemm"), "times as fast as eager")
+    assert chart.text.endswith(
+        "numpy compile (first.json) 2x to 2x; numpy compile (second.json) 3x to 3x"
+    )

@@ -1,0 +1,250 @@
+"""The parts of a report: a table for each operation and device, and for trainings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import sections
+from fwbench.report.model import read
+from fwbench.report.sections import Cell
+from support.launched_runs import QUIET, write
+from support.reports import (
+    case,
+    chart_of,
+    column,
+    parsed,
+    part,
+    rounds_of,
+    runs_of,
+    shown,
+    stored,
+    training,
+)
+
+
+def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
+    """Workload, device, direction and dtype each tell parts apart; size and framework do not."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(case(), case(size=200), case(framework="torch"), case(execution="compile")),
+        *(case("dot"), case(device="gpu:0"), case(direction="both"), case(dtype="float64")),
+    )
+    found = {one.title: len(one.rows) for one in sections.details([run])}
+    assert found == {
+        "gemm cpu forward float32": 4,
+        "dot cpu forward float32": 1,
+        "gemm gpu:0 forward float32": 1,
+        "gemm cpu both float32": 1,
+        "gemm cpu forward float64": 1,
+    }
+
+
+def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
+    """Median, spread, dispatch, first call, rates from the median, and how many launches."""
+    measured = case(
+        values_s=(0.004, 0.001, 0.002, 0.003, 0.005),
+        dispatch_s=0.0005,
+        completion_s=0.003,
+        first_call_s=0.25,
+        flops=6e6,
+        bytes=3e6,
+    )
+    found = part([stored(tmp_path, "run.json", measured)], "gemm")
+    (row,) = found.rows
+    assert {name: cell.text for name, cell in zip(found.columns, row.cells, strict=True)} == {
+        "case": "numpy eager",
+        "size": "100",
+        "median": "3 ms",
+        "half of them": "1 ms to 5 ms",
+        "dispatch": "500 us",
+        "first call": "250 ms",
+        "against eager": "",
+        "GFLOP/s": "2",
+        "GB/s": "1",
+        "of attainable": "",
+        "measured": "5 launches",
+    }
+    values = {name: cell.value for name, cell in zip(found.columns, row.cells, strict=True)}
+    assert values["median"] == 0.003
+    assert values["GFLOP/s"] == pytest.approx(2e9)
+    assert values["size"] == 100
+
+
+def test_spread_is_between_quartiles(tmp_path: Path) -> None:
+    """Half of nine values lie between the third and the seventh."""
+    measured = case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)])
+    (cell,) = column(
+        part([stored(tmp_path, "run.json", measured)], "gemm"), "half of them"
+    ).values()
+    assert cell.text == "3 ms to 7 ms"
+
+
+def test_work_that_is_not_declared_has_no_rate(tmp_path: Path) -> None:
+    """None, not 0."""
+    found = part([stored(tmp_path, "run.json", case(flops=None, bytes=None))], "gemm")
+    for name in ("GFLOP/s", "GB/s"):
+        assert column(found, name) == {"numpy eager": Cell("")}
+
+
+_COUNTS = {
+    "launches": (case(values_s=QUIET[:5]), "5 launches"),
+    "one launch": (case(values_s=QUIET[:1]), "1 launch"),
+    "rounds": (rounds_of(case(values_s=QUIET[:3])), "3 rounds"),
+    "one round": (rounds_of(case(values_s=QUIET[:1])), "1 round"),
+    "epochs": (training(), "4 epochs"),
+}
+
+
+@pytest.mark.parametrize(("made", "said"), _COUNTS.values(), ids=_COUNTS)
+def test_values_are_counted_by_what_they_are(
+    tmp_path: Path, made: dict[str, Any], said: str
+) -> None:
+    """Launches, rounds, or epochs; one is one."""
+    (found,) = sections.details([stored(tmp_path, "run.json", made)])
+    assert [cell.text for cell in column(found, "measured").values()] == [said]
+
+
+def test_speed_up_over_eager(tmp_path: Path) -> None:
+    """Of the same framework in the same size, with an interval that holds it."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        case("gemm", "torch", (4.0,) * 5),
+        case("gemm", "torch", (2.0,) * 5, "compile"),
+        case("gemm", "tensorflow", (1.0,) * 5),
+        case("gemm", "tensorflow", (2.0,) * 5, "xla"),
+        case("gemm", "jax", (1.0,) * 5, "jit"),
+        case("gemm", "mxnet", (1.0,) * 5, size=10),
+        case("gemm", "mxnet", (1.0,) * 5, "hybridize", size=20),
+    )
+    found = [
+        (row.cells[0].text, row.cells[6].text)
+        for row in part([run], "gemm").rows
+        if row.cells[6].text
+    ]
+    assert found == [
+        ("torch compile", "2.00x"),
+        ("tensorflow xla", "0.50x"),
+    ]
+
+
+def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
+    """A run without eager has nothing to be faster than; one with it is compared with its own."""
+    runs = runs_of(
+        tmp_path,
+        first=[case(values_s=(100.0,) * 5)],
+        second=[case(values_s=(1.0,) * 5, execution="compile")],
+        third=[case(values_s=(3.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
+    )
+    found = {
+        name: cell.text
+        for name, cell in column(part(runs, "gemm"), "against eager").items()
+        if cell.text
+    }
+    assert found == {"numpy compile (third.json)": "3.00x"}
+
+
+def test_speed_up_is_over_eager_with_the_same_toggles(tmp_path: Path) -> None:
+    """What a toggle gains is not said of an execution."""
+    entries = [
+        case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
+        for onednn, eager_s in (("off", 8.0), ("on", 2.0))
+        for execution, seconds in (("eager", eager_s), ("graph", 1.0))
+    ]
+    found = column(part([stored(tmp_path, "run.json", *entries)], "gemm"), "against eager")
+    assert {name: cell.text.partition(" ")[0] for name, cell in found.items() if cell.text} == {
+        "tensorflow graph onednn=off": "8.00x",
+        "tensorflow graph onednn=on": "2.00x",
+    }
+
+
+def test_a_training_is_told_in_a_row(tmp_path: Path) -> None:
+    """Epochs of the first repetition, the accuracy at the end: the median of the repetitions."""
+    run = stored(tmp_path, "run.json", training(accuracies=(0.9, 0.8)))
+    found = part([run], "training lenet")
+    names = [name for name in found.columns if name != "last loss"]
+    cells = {name: column(found, name)["torch eager"].text for name in names}
+    assert cells == {
+        "case": "torch eager",
+        "an epoch": "2.75 s",
+        "first epoch": "4 s (+78%)",
+        "all epochs": "8.5 s",
+        "a second": "3,200",
+        "accuracy": "85.00%",
+        "compiling": "0 s",
+        "CPUs busy": "50% of 2",
+        "peak memory": "1.00 GiB",
+        "measured": "4 epochs",
+    }
+
+
+def test_loss_curves_are_of_the_first_repetition(tmp_path: Path) -> None:
+    """Three epochs are three points, and the curve ends where the first training ended."""
+    run = stored(tmp_path, "run.json", training())
+    chart = chart_of(part([run], "training lenet"), "training loss")
+    assert len(parsed(chart.svg).all("circle")) == 3
+    assert "torch eager ends at 0.5" in chart.text
+
+
+def test_the_last_loss_is_where_the_curve_ends(tmp_path: Path) -> None:
+    """Chart and table are of the same training."""
+    found = part([stored(tmp_path, "run.json", training())], "training lenet")
+    assert column(found, "last loss")["torch eager"] == Cell("0.5000", 0.5)
+
+
+def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
+    """Its times are shown, its accuracy is neither 0 nor drawn."""
+    run = stored(tmp_path, "run.json", training(accuracies=()))
+    found = part([run], "training lenet")
+    assert column(found, "accuracy")["torch eager"] == Cell("")
+    assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
+    assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_training_that_diverged_is_shown(tmp_path: Path, loss: float) -> None:
+    """Its loss is not a number, and that is what its row says; no point is drawn nowhere."""
+    diverged = training(losses=((2.0, loss, loss),) * 2)
+    run = stored(tmp_path, "run.json", diverged, training("mxnet"))
+    cells = column(part([run], "training lenet"), "last loss")
+    assert cells["torch eager"].text == str(loss)
+    dots = shown(run).all("circle")
+    assert dots
+    assert {dot.attributes[name] for dot in dots for name in ("cx", "cy")}.isdisjoint(
+        {"nan", "inf", "-inf"}
+    )
+
+
+def test_every_training_has_a_row(tmp_path: Path) -> None:
+    """Also the second of the same case in one session, of another test."""
+    first, second = training(), training()
+    second["fullname"] = "test_other.py::test_other[lenet]"
+    assert len(part([stored(tmp_path, "run.json", first, second)], "training lenet").rows) == 2
+
+
+@pytest.mark.parametrize("made", [case(values_s=(1.0,) * 5), training()])
+def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, Any]) -> None:
+    """``base/run.json`` and ``head/run.json`` are two lines in charts, and two rows by name."""
+    runs = [
+        read(write(tmp_path / name / "run.json", made), number)
+        for number, name in enumerate(("base", "head"))
+    ]
+    (found,) = sections.details(runs)
+    assert len({row.cells[0].text for row in found.rows}) == 2
+    assert len(parsed(found.charts[0].svg).of_class("legend")) >= 2
+
+
+def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
+    """A call that returned long before it was done has a chart of both; one that did not, none."""
+    asynchronous = case(framework="torch", dispatch_s=0.1, completion_s=1.0)
+    run = stored(tmp_path, "run.json", case(), asynchronous)
+    chart = chart_of(part([run], "gemm"), "returned, and done")
+    assert "torch eager, returned 100 ms" in chart.text
+    assert "torch eager, done 1 s" in chart.text
+    assert "numpy" not in chart.text
+    assert len(part([stored(tmp_path, "other.json", case())], "gemm").charts) == 1

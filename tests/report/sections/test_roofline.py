@@ -1,0 +1,291 @@
+"""Work is shown under what a machine can do at most."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.ceilings import ceilings
+from fwbench.ceilings.ceilings import Ceiling
+from fwbench.report import charts
+from fwbench.report.charts import Chart, Point
+from fwbench.report.model import Run, read
+from fwbench.report.writers import text
+from support.launched_runs import write
+from support.reports import case, column, parsed, part, shown, stored
+from support.section_parts import (
+    CEILING,
+    CEILINGS,
+    chart_lines,
+    legends,
+    on_the_roof,
+    outside,
+    points_of,
+    rows,
+    titles,
+    work,
+)
+
+_ROOFLINE = "roofline Fake CPU float32"
+
+
+def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
+    """Intensity, rates, and which share of what is attainable; the ceilings in words."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    found = part([made], _ROOFLINE)
+    common = {"case": "numpy eager", "FLOP a byte": "20", "size": "1,000"}
+    rates = {"GFLOP/s": "50", "GB/s": "2.5", "of attainable": "50%"}
+    by_operation = {row["operation"]: row for row in rows(found)}
+    assert by_operation["gemm forward"] == {"operation": "gemm forward", **common, **rates}
+    assert by_operation["dot forward"]["FLOP a byte"] == "0.25"
+    assert by_operation["dot forward"]["of attainable"] == "80%"
+    (note,) = found.notes
+    assert "100 GFLOP/s" in note
+    assert "10 GB/s" in note
+    (section,) = shown(made).all("section", id="part-roofline-Fake-CPU-float32")
+    assert note in section.text
+    assert note in text.markdown([made])
+
+
+def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
+    """Also without ceilings in the run: it is the record's."""
+    for session in ({}, {"ceilings": CEILINGS}):
+        made = stored(tmp_path, "run.json", work(), **session)
+        assert column(part([made], "gemm"), "of attainable")["numpy eager"].text == "50%"
+
+
+def roofline(of_run: Run) -> tuple[Chart, Chart]:
+    """Operations a second, and bytes a second."""
+    computed, moved = part([of_run], _ROOFLINE).charts
+    return computed, moved
+
+
+def test_work_that_does_not_compute_is_among_what_moves(tmp_path: Path) -> None:
+    """It has bytes a second, and no rate of operations that could be drawn."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    (copied,) = [one for one in rows(part([made], _ROOFLINE)) if one["operation"] == "copy forward"]
+    assert (copied["GFLOP/s"], copied["GB/s"], copied["of attainable"]) == ("", "6", "60%")
+    computed, moved = (
+        [one.text for one in parsed(chart.svg).of_class("dots")] for chart in roofline(made)
+    )
+    assert (len(computed), len(moved)) == (2, 3)
+    assert [one for one in computed if "copy" in one] == []
+    assert [one for one in moved if "copy" in one] != []
+    alone = stored(tmp_path, "other.json", on_the_roof()[2], ceilings=CEILINGS)
+    (chart,) = part([alone], _ROOFLINE).charts
+    assert "bytes a second" in chart.title
+
+
+def test_points_under_the_roof_say_their_rates(tmp_path: Path) -> None:
+    """Which operation in which size, how many operations, and how many bytes, a second."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    computed, moved = roofline(made)
+    dot, gemm = (one.text for one in parsed(computed.svg).of_class("dots"))
+    assert "2 GFLOP/s" in dot
+    assert "dot forward 1,000,000" in dot
+    assert "50 GFLOP/s" in gemm
+    assert "gemm forward 1,000" in gemm
+    assert "numpy eager 2 GFLOP/s to 50 GFLOP/s" in computed.text
+    dot, copy, gemm = (one.text for one in parsed(moved.svg).of_class("dots"))
+    assert "8 GB/s" in dot
+    assert "6 GB/s" in copy
+    assert "copy forward 1,000,000" in copy
+    assert "2.5 GB/s" in gemm
+    assert "numpy eager 2.5 GB/s to 8 GB/s" in moved.text
+
+
+def test_points_of_other_operations_are_not_joined(tmp_path: Path) -> None:
+    """Between two operations there is nothing that a line could tell: the ceilings are lines."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    assert [len(chart_lines(parsed(chart.svg))) for chart in roofline(made)] == [1, 1]
+
+
+def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> list[Any]:
+    """The ends of the dashed line, read off by the first and the last point.
+
+    Args:
+        chart: with a ceiling.
+        xs: what is known to be across at these points.
+        ys: what is known to be up.
+    """
+    picture = parsed(chart.svg)
+    first, *_, last = (points_of(dot)[0] for dot in picture.all("circle"))
+    (ceiling,) = chart_lines(picture)
+
+    def read_off(at: float, axis: int, ends: tuple[float, float]) -> float:
+        share = (at - first[axis]) / (last[axis] - first[axis])
+        return ends[0] * math.exp(share * math.log(ends[1] / ends[0]))
+
+    return [
+        pytest.approx((read_off(x, 0, xs), read_off(y, 1, ys)), rel=1e-3)
+        for x, y in points_of(ceiling)
+    ]
+
+
+def test_the_roof_is_the_smaller_ceiling(tmp_path: Path) -> None:
+    """As many operations as the bytes allow, up to the ridge; from there what can be computed."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    computed, moved = roofline(made)
+    assert _ceiling(computed, (0.25, 20.0), (2e9, 5e10)) == [
+        (0.25, 2.5e9),
+        (10.0, 1e11),
+        (20.0, 1e11),
+    ]
+    assert _ceiling(moved, (8e6, 1e8), (8e9, 2.5e9)) == [(8e6, 1e10), (1e8, 1e10)]
+
+
+_SIDES = {
+    "both sides": on_the_roof(),
+    "below the ridge": [work("dot", 0.001, 2e6, 8e6)],
+    "above the ridge": [work("gemm", 0.04, 2e9, 1e7)],
+    "below the ridge, several": [work("dot", 0.001, 2e6, 8e6), work("gemm", 0.04, 4e7, 8e6)],
+}
+
+
+@pytest.mark.parametrize("entries", _SIDES.values(), ids=_SIDES)
+def test_the_roof_is_inside_the_picture(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
+    """Also where all work is on one side of the ridge."""
+    for chart in roofline(stored(tmp_path, "run.json", *entries, ceilings=CEILINGS)):
+        assert outside(chart) == []
+
+
+def test_the_ceilings_are_told_in_words(tmp_path: Path) -> None:
+    """Who does not see the pictures hears of every entry of their legends."""
+    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    computed, moved = roofline(made)
+    assert legends(computed) == ["numpy eager", "attainable"]
+    assert legends(moved) == ["numpy eager", "the best copy"]
+    for chart in (computed, moved):
+        for legend in legends(chart):
+            assert legend in chart.text
+
+
+@pytest.mark.parametrize("value", [1.5, 3.0, 7.0, 0.03, 1200.0])
+def test_both_ends_of_an_axis_are_marked(value: float) -> None:
+    """One mark on a logarithmic axis says nothing of how far it is to any other value."""
+    chart = charts.lines("t", {"a": [Point(1, value, value, value)]}, "size", "y", "{:g}x".format)
+    picture = parsed(chart.svg)
+    axis = next(one for one in picture.of_class("axis") if "y" in one.attributes["class"].split())
+    marks = [float(one.text.removesuffix("x")) for one in axis.all("text")]
+    assert marks[0] <= value <= marks[-1]
+
+
+def test_work_is_shown_where_it_comes_nearest(tmp_path: Path) -> None:
+    """Of several sizes the one with the largest share; directions and frameworks are apart."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        work(seconds=0.08, size=10),
+        work(seconds=0.04, size=20),
+        work(seconds=0.05, size=30),
+        work(seconds=0.08, size=10, direction="both"),
+        work(seconds=0.08, size=10, framework="torch"),
+        ceilings=CEILINGS,
+    )
+    found = part([made], _ROOFLINE)
+    assert sorted((r["case"], r["operation"], r["size"]) for r in rows(found)) == [
+        ("numpy eager", "gemm both", "10"),
+        ("numpy eager", "gemm forward", "20"),
+        ("torch eager", "gemm forward", "10"),
+    ]
+
+
+def test_more_than_what_is_attainable_is_shown(tmp_path: Path) -> None:
+    """A cache is faster than memory: the point lies above the roof, and in the picture."""
+    made = stored(tmp_path, "run.json", work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
+    found = part([made], _ROOFLINE)
+    assert [row["of attainable"] for row in rows(found)] == ["400%"]
+    for chart in found.charts:
+        dots = [points_of(dot)[0] for dot in parsed(chart.svg).all("circle")]
+        assert len(dots) == 1
+        assert dots[0][1] >= 0
+
+
+def test_work_that_moves_nothing_is_shown(tmp_path: Path) -> None:
+    """What it needs is computing alone: that has a share, and is no reason to end."""
+    made = stored(tmp_path, "run.json", work(moved_bytes=0), ceilings=CEILINGS)
+    assert [row["of attainable"] for row in rows(part([made], _ROOFLINE))] == ["50%"]
+
+
+_WITHOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no ceilings": (work(), {}),
+    "those of another device": (work(), {"ceilings": ceilings.to_json({"Fast CPU": CEILING})}),
+    "no share": (case(flops=2e9, bytes=1e8), {"ceilings": CEILINGS}),
+    "no rate of copies": (
+        work(),
+        {"ceilings": ceilings.to_json({"Fake CPU": Ceiling({"float32": 1e11})})},
+    ),
+    # By hand, or by a newer version: what is not understood is as if it were not there.
+    "ceilings that are text": (work(), {"ceilings": "high"}),
+    "ceilings that are a list": (work(), {"ceilings": [1]}),
+    "a ceiling with another fact": (work(), {"ceilings": {"Fake CPU": {"colour": "red"}}}),
+    "rates that are none": (
+        work(),
+        {"ceilings": {"Fake CPU": {"flops_per_s": None, "bytes_per_s": 1e10}}},
+    ),
+    "a rate that is text": (
+        work(),
+        {"ceilings": {"Fake CPU": {"flops_per_s": {"float32": 1e11}, "bytes_per_s": "fast"}}},
+    ),
+    "a product that is text": (
+        work(),
+        {"ceilings": {"Fake CPU": {"flops_per_s": {"float32": "fast"}, "bytes_per_s": 1e10}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("made", "session"), _WITHOUT.values(), ids=_WITHOUT)
+def test_no_roofline_without_ceilings(
+    tmp_path: Path, made: dict[str, Any], session: dict[str, Any]
+) -> None:
+    """The rest is shown."""
+    assert titles([stored(tmp_path, "run.json", made, **session)]) == ["gemm cpu forward float32"]
+
+
+def test_a_dtype_without_a_known_rate_has_no_roof(tmp_path: Path) -> None:
+    """Copies in it are in the table, and the note says what is not known."""
+    made = stored(
+        tmp_path, "run.json", work("copy", 0.002, 0, 1.2e7, dtype="float64"), ceilings=CEILINGS
+    )
+    found = part([made], "roofline Fake CPU float64")
+    assert [row["of attainable"] for row in rows(found)] == ["60%"]
+    assert [chart.title for chart in found.charts] == [f"{found.title}: bytes a second"]
+    assert "no known rate" in found.notes[0]
+
+
+def test_each_device_has_its_roofline(tmp_path: Path) -> None:
+    """Under its own ceilings; of those without any there is none."""
+    faster = Ceiling({"float32": 1e13}, 1e12)
+    made = stored(
+        tmp_path,
+        "run.json",
+        work(),
+        work(device="gpu:0", device_name="Fake GPU"),
+        work(device="gpu:1", device_name="Other GPU", attainable_share=0.5),
+        ceilings=ceilings.to_json({"Fake CPU": CEILING, "Fake GPU": faster}),
+    )
+    assert [title for title in titles([made]) if title.startswith("roofline")] == [
+        "roofline Fake CPU float32",
+        "roofline Fake GPU float32",
+    ]
+    assert "10,000 GFLOP/s" in part([made], "roofline Fake GPU").notes[0].replace("1e+04", "10,000")
+    assert "100 GFLOP/s" in part([made], "roofline Fake CPU").notes[0]
+
+
+def test_each_run_has_its_roofline(tmp_path: Path) -> None:
+    """Under the ceilings that it was stored with, and not under another run's."""
+    higher = ceilings.to_json({"Fake CPU": Ceiling({"float32": 2e11}, 2e10)})
+    sessions: list[dict[str, Any]] = [{"ceilings": CEILINGS}, {}, {"ceilings": higher}]
+    runs = [
+        read(write(tmp_path / f"{number}.json", work(), **session), number)
+        for number, session in enumerate(sessions)
+    ]
+    found = [title for title in titles(runs) if title.startswith("roofline")]
+    assert found == [f"{_ROOFLINE} (0.json)", f"{_ROOFLINE} (2.json)"]
+    first, second = (part(runs, title) for title in found)
+    assert "10 GB/s" in first.notes[0]
+    assert "20 GB/s" in second.notes[0]
+    assert [row["case"] for row in rows(second)] == ["numpy eager (2.json)"]

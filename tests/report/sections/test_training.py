@@ -1,0 +1,318 @@
+"""Trainings: gains over eager, memory, losses, batch sizes, and time against accuracy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import sections
+from fwbench.report.model import Run
+from support.reports import chart_of, column, parsed, part, runs_of, shown, stored, training
+from support.section_parts import legends, rows, taking, titles
+
+
+def test_gains_of_trainings_are_drawn(tmp_path: Path) -> None:
+    """By framework, a colour for each execution; a framework without eager has no bar."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(taking(training(), 4.0), taking(training(execution="compile"), 2.0)),
+        *(training("mxnet"), taking(training("mxnet", "hybridize"), 2.0)),
+        training("jax", "jit"),
+    )
+    chart = chart_of(part([made], "training lenet"), "times as fast as eager")
+    assert chart.text.endswith("torch, compile: 2x; mxnet, hybridize: 0.5x")
+    assert legends(chart) == ["compile", "hybridize"]
+    picture = parsed(chart.svg)
+    assert len(picture.of_class("bar")) == len(picture.of_class("ci")) == 2
+    assert "4 epochs" in picture.of_class("bars")[0].text
+
+
+def test_a_training_alone_gains_nothing(tmp_path: Path) -> None:
+    """Eager executions alone, and other batches, dtypes or devices, have no such chart."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(training(), training("mxnet")),
+        training(execution="compile", size=100),
+        training(execution="compile", dtype="bfloat16"),
+        training(execution="compile", device="gpu:0"),
+    )
+    drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
+    assert [title for title in drawn if "as fast as" in title] == []
+
+
+def test_gains_of_trainings_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
+    """With four workers over eager with four workers."""
+    entries = [
+        taking(training(execution=execution, toggles_asked={"workers": workers}), factor)
+        for workers, execution, factor in (
+            *(("0", "eager", 2.0), ("0", "compile", 1.0)),
+            *(("4", "eager", 3.0), ("4", "compile", 1.0)),
+        )
+    ]
+    made = stored(tmp_path, "run.json", *entries)
+    chart = chart_of(part([made], "training lenet cpu"), "times as fast as eager")
+    assert chart.text.endswith("torch workers=0, compile: 2x; torch workers=4, compile: 3x")
+
+
+def test_gains_of_trainings_say_their_run(tmp_path: Path) -> None:
+    """Two runs of the same training are two bars."""
+    runs = runs_of(
+        tmp_path,
+        first=[taking(training(), 2.0), training(execution="compile")],
+        second=[taking(training(), 3.0), training(execution="compile")],
+    )
+    chart = chart_of(part(runs, "training lenet"), "times as fast as eager")
+    assert len(parsed(chart.svg).of_class("bar")) == 2
+    for told in ("first.json", "2x", "second.json", "3x"):
+        assert told in chart.text
+
+
+def test_memory_is_drawn(tmp_path: Path) -> None:
+    """Of the process, and of the device where that is known."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        training(device="gpu:0", peak_device_memory_bytes=3 * 2**30),
+        training("mxnet", device="gpu:0", peak_host_memory_bytes=2**29),
+    )
+    chart = chart_of(part([made], "training lenet"), "peak memory")
+    assert chart.text.endswith(
+        "torch eager, of the process: 1.00 GiB; torch eager, of the device: 3.00 GiB; "
+        "mxnet eager, of the process: 0.50 GiB"
+    )
+    assert legends(chart) == ["of the process", "of the device"]
+
+
+def test_the_memory_of_a_cpu_is_that_of_the_process(tmp_path: Path) -> None:
+    """What nobody has is no entry of the legend."""
+    made = stored(tmp_path, "run.json", training())
+    assert legends(chart_of(part([made], "training lenet"), "peak memory")) == ["of the process"]
+
+
+def test_memory_that_is_not_known_is_not_drawn(tmp_path: Path) -> None:
+    """Neither as 0 nor as an empty chart."""
+    made = stored(tmp_path, "run.json", training(peak_host_memory_bytes=None))
+    found = part([made], "training lenet")
+    assert [chart.title for chart in found.charts if "memory" in chart.title] == []
+    assert column(found, "peak memory")["torch eager"].text == ""
+
+
+def _losses(runs: Sequence[Run]) -> str:
+    """The title of the loss curves."""
+    return chart_of(part(runs, "training lenet"), "training loss").title
+
+
+def test_the_largest_deviation_of_losses_is_in_the_title(tmp_path: Path) -> None:
+    """Over all pairs and epochs of the first repetition, with who and when."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        training(losses=((2.0, 1.0, 0.5), (9.0, 8.0, 7.0))),
+        training("mxnet", losses=((2.0, 1.25, 0.5), (0.0, 0.0, 0.0))),
+        training("jax", losses=((2.125, 1.125, 0.5), (0.0, 0.0, 0.0))),
+    )
+    assert _losses([made]).endswith(
+        "training loss after each epoch "
+        "(at most 0.25 nats apart: torch eager and mxnet eager, epoch 2)"
+    )
+
+
+def test_one_curve_deviates_from_nothing(tmp_path: Path) -> None:
+    """A curve alone has a title that says no more."""
+    made = stored(tmp_path, "run.json", training())
+    assert _losses([made]).endswith("training loss after each epoch")
+
+
+_BAD = ((2.0, math.nan, math.nan), (2.0, math.inf, math.inf), (math.nan,) * 3, (math.inf,) * 3)
+
+
+@pytest.mark.parametrize("losses", _BAD, ids=map(str, _BAD))
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_a_curve_that_diverged_is_not_called_near(
+    tmp_path: Path, losses: Sequence[float], first: bool
+) -> None:
+    """Until it diverged it may have been near: that is not the most that they lay apart."""
+    good, bad = training(), training("mxnet", losses=(losses,) * 2)
+    made = stored(tmp_path, "run.json", *((bad, good) if first else (good, bad)))
+    title = _losses([made])
+    assert "at most" not in title
+    assert "nan" not in title
+
+
+def test_the_deviation_does_not_depend_on_the_order(tmp_path: Path) -> None:
+    """Of three trainings, one of which diverged, the same is said wherever it stands."""
+    entries = [
+        training(losses=((2.0, 1.0, 0.5),) * 2),
+        training("mxnet", losses=((2.0, 1.25, 0.5),) * 2),
+        training("jax", losses=((math.nan,) * 3,) * 2),
+    ]
+    said = {
+        "at most" in _losses([stored(tmp_path, f"{number}.json", *order)])
+        for number, order in enumerate(itertools.permutations(entries))
+    }
+    assert len(said) == 1
+
+
+def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
+    """What was learned from made-up digits lies nowhere near what was learned from real ones."""
+    other = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "other"}
+    made = stored(
+        tmp_path, "run.json", training(), training("mxnet", losses=((9.0,) * 3,) * 2, data=other)
+    )
+    drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
+    assert sum("training loss" in title for title in drawn) == 2
+    assert [title for title in drawn if "apart" in title] == []
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_trainings_that_all_diverged_are_shown(tmp_path: Path, loss: float) -> None:
+    """Their times are, and the page is made."""
+    made = stored(tmp_path, "run.json", training(losses=((loss,) * 3,) * 2))
+    (section,) = shown(made).all("section", id="part-training-lenet-cpu-float32-200")
+    assert "2.75 s" in section.text
+    assert str(loss) in section.text
+
+
+_BY_BATCH = "training lenet: time of an epoch by batch size"
+
+
+def test_batch_sizes_are_compared(tmp_path: Path) -> None:
+    """A line and a row for each setting of the loader; what was not measured is empty."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(
+            taking(training(size=size, toggles_asked={"workers": workers}), factor)
+            for size, workers, factor in ((200, "0", 1.0), (100, "0", 2.0), (200, "4", 4.0))
+        ),
+    )
+    found = part([made], _BY_BATCH)
+    assert found.title.endswith("by batch size and loader workers")
+    assert found.columns == ["case", "batch 100", "batch 200"]
+    assert rows(found) == [
+        {"case": "torch eager workers=0, cpu float32", "batch 100": "5.5 s", "batch 200": "2.75 s"},
+        {"case": "torch eager workers=4, cpu float32", "batch 100": "", "batch 200": "11 s"},
+    ]
+    (chart,) = found.charts
+    assert chart.text.endswith(
+        "torch eager workers=0, cpu float32 2.75 s to 5.5 s; "
+        "torch eager workers=4, cpu float32 11 s to 11 s"
+    )
+    picture = parsed(chart.svg)
+    assert len(picture.all("circle")) == len(picture.of_class("ci")) == 3
+    assert "4 epochs" in picture.of_class("dots")[0].text
+
+
+@pytest.mark.parametrize(
+    ("changes", "compared"),
+    [
+        ({}, False),
+        ({"size": 100}, True),
+        ({"toggles_asked": {"workers": "4"}}, True),
+        ({"dtype": "bfloat16"}, False),
+        ({"device": "gpu:0"}, False),
+    ],
+    ids=["nothing", "batch", "workers", "dtype", "device"],
+)
+def test_one_batch_size_is_compared_with_nothing(
+    tmp_path: Path, changes: dict[str, Any], compared: bool
+) -> None:
+    """Another batch, or another setting, is."""
+    made = stored(tmp_path, "run.json", training(), training("mxnet", **changes))
+    assert [title.startswith(_BY_BATCH) for title in titles([made])].count(True) == compared
+
+
+def test_batches_of_different_devices_dtypes_and_runs_are_apart(tmp_path: Path) -> None:
+    """Each has a row of its own."""
+    places = [("cpu", "float32", 1.0), ("gpu:0", "float32", 2.0), ("cpu", "bfloat16", 4.0)]
+    entries = [
+        taking(training(size=size, device=device, dtype=dtype), factor)
+        for device, dtype, factor in places
+        for size in (100, 200)
+    ]
+    found = part(runs_of(tmp_path, first=entries, second=[training()]), _BY_BATCH)
+    assert {row["case"]: row["batch 200"] for row in rows(found)} == {
+        "torch eager (first.json), cpu float32": "2.75 s",
+        "torch eager (first.json), gpu:0 float32": "5.5 s",
+        "torch eager (first.json), cpu bfloat16": "11 s",
+        "torch eager (second.json), cpu float32": "2.75 s",
+    }
+
+
+_EVERY_DEVICE = "training lenet: time against accuracy on every device"
+
+
+def test_time_against_accuracy_over_devices(tmp_path: Path) -> None:
+    """A point for each training that was tested: device, and whether it was optimised."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        training(accuracies=(0.9, 0.8)),
+        taking(training(execution="compile", device="gpu:0", accuracies=(0.7,)), 0.5),
+        training("mxnet", device="gpu:0", accuracies=()),
+    )
+    found = part([made], _EVERY_DEVICE)
+    assert rows(found) == [
+        {
+            "case": "torch eager, cpu float32 200, optimisation off",
+            "all epochs": "8.5 s",
+            "accuracy": "85.00%",
+        },
+        {
+            "case": "torch compile, gpu:0 float32 200, optimisation on",
+            "all epochs": "4.25 s",
+            "accuracy": "70.00%",
+        },
+    ]
+    (chart,) = found.charts
+    assert chart.text.endswith(
+        "torch eager, cpu float32 200, optimisation off 8.5 s, 85.00%; "
+        "torch compile, gpu:0 float32 200, optimisation on 4.25 s, 70.00%"
+    )
+    assert len(parsed(chart.svg).all("circle")) == 2
+
+
+@pytest.mark.parametrize(
+    ("device", "accuracies"), [("cpu", (0.9, 0.8)), ("gpu:0", ())], ids=["one device", "untested"]
+)
+def test_one_device_is_not_set_beside_another(
+    tmp_path: Path, device: str, accuracies: tuple[float, ...]
+) -> None:
+    """Nor are trainings that were not tested."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        training(accuracies=accuracies),
+        training(execution="compile", device=device, accuracies=accuracies),
+    )
+    assert _EVERY_DEVICE not in titles([made])
+
+
+@pytest.mark.parametrize("other", [{"size": 100}, {"dtype": "bfloat16"}], ids=["size", "dtype"])
+def test_every_training_is_set_beside_the_others(tmp_path: Path, other: dict[str, Any]) -> None:
+    """Those in two batch sizes, or in two dtypes, on two devices are four."""
+    entries = [
+        training(device=device, **facts) for device in ("cpu", "gpu:0") for facts in ({}, other)
+    ]
+    found = part([stored(tmp_path, "run.json", *entries)], _EVERY_DEVICE)
+    assert len(found.rows) == 4
+    assert len({row["case"] for row in rows(found)}) == 4
+
+
+def test_models_are_not_mixed(tmp_path: Path) -> None:
+    """Each has its own comparison of batches, and of devices."""
+    entries = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
+    others = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
+    for one in others:
+        one["extra_info"]["fwbench"]["workload"] = "resnet"
+    found = titles([stored(tmp_path, "run.json", *entries, *others)])
+    for model in ("lenet", "resnet"):
+        assert len([one for one in found if one.startswith(f"training {model}: time of")]) == 1
+        assert f"training {model}: time against accuracy on every device" in found

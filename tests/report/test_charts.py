@@ -1,0 +1,106 @@
+"""Charts are told in words, and say every value and its spread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fwbench.report import charts, sections
+from fwbench.report.charts import Point
+from support.pages import everything
+from support.reports import Node, case, chart_of, parsed, part, shown, stored, training
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Node:
+    """A page with something of everything."""
+    return shown(*everything(tmp_path), problems=["bad.json is empty"])
+
+
+def test_charts_are_told_in_words(full: Node, tmp_path: Path) -> None:
+    """Each picture has a text that names every line of its legend."""
+    pictures = full.of_class("chart")
+    of_parts = [chart for one in sections.details(everything(tmp_path)) for chart in one.charts]
+    assert len(pictures) == len(of_parts) >= 6
+    for picture in pictures:
+        assert picture.attributes["role"] == "img"
+        told = picture.attributes["aria-label"]
+        legends = [one.text for one in picture.of_class("legend")]
+        assert legends
+        for legend in legends:
+            assert legend in told
+
+
+def test_pictures_have_no_title_of_the_library(full: Node) -> None:
+    """Browsers show it where a pointer rests."""
+    pictures = full.all("svg")
+    assert pictures
+    assert "Pygal" not in {title.text for one in pictures for title in one.all("title")}
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_one_size_is_a_point(tmp_path: Path, size: int) -> None:
+    """A line needs two; one size has a dot for each framework, inside the picture."""
+    entries = [case(size=size), case(framework="torch", values_s=(3.0, 4.0), size=size)]
+    (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
+    dots = parsed(chart.svg).all("circle")
+    assert len(dots) == 2
+    for dot in dots:
+        assert 0 <= float(dot.attributes["cx"]) <= 820
+        assert 0 <= float(dot.attributes["cy"]) <= 430
+
+
+@pytest.mark.parametrize("smallest", [1, 2, 10])
+def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
+    """In the order of sizes, whatever order they were measured in; from a single element on."""
+    sizes = [smallest * factor for factor in (100, 1, 10)]
+    entries = [case(size=size, values_s=(size * 1e-3,) * 5) for size in sizes]
+    (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
+    places = [float(dot.attributes["cx"]) for dot in parsed(chart.svg).all("circle")]
+    assert len(places) == 3
+    assert places == sorted(places)
+    first, second, third = places
+    assert 0 <= first < third <= 820
+    assert second - first == pytest.approx(third - second), "the axis is logarithmic"
+
+
+def test_points_say_value_and_spread(tmp_path: Path) -> None:
+    """What is shown where a pointer is: time, how many launches, between what half of them lie."""
+    run = stored(tmp_path, "run.json", case(values_s=(0.001, 0.002, 0.003)))
+    (dot,) = parsed(part([run], "gemm").charts[0].svg).of_class("dots")
+    assert "2 ms" in dot.text
+    assert "3 launches, 1 ms to 3 ms" in dot.text
+
+
+@pytest.mark.parametrize("number", [1, 3, 8, 9, 12])
+def test_every_point_has_its_spread(number: int) -> None:
+    """However many lines there are; each has a name and one of the colours."""
+    points = {f"line {i}": [Point(10, 1.0 + i, 0.5 + i, 2.0 + i)] for i in range(number)}
+    picture = parsed(charts.lines("title", points, "size").svg)
+    assert len(picture.of_class("ci")) == len(picture.of_class("legend")) == number
+    found = {
+        node.attributes["class"].split("color-")[1].split()[0]
+        for node in picture.of_class("series")
+    }
+    assert len(found) == number
+
+
+def test_a_point_without_spread_has_none() -> None:
+    """A single value spreads over nothing."""
+    picture = parsed(charts.lines("title", {"line": [Point(10, 1.0, 1.0, 1.0)]}, "size").svg)
+    assert picture.of_class("ci") == []
+
+
+def test_bars_are_told_one_by_one() -> None:
+    """Values in the words that the picture uses; a value that is not there is not told."""
+    chart = charts.bars("t", {"first": {"a": 1.0, "b": 2.0}, "all": {"a": 3.0}}, "{} s".format)
+    assert chart.text == "t: a, first: 1.0 s; a, all: 3.0 s; b, first: 2.0 s"
+
+
+def test_accuracy_is_drawn_over_time(tmp_path: Path) -> None:
+    """A point for each training, at all of its epochs and its median accuracy."""
+    run = stored(tmp_path, "run.json", training(), training("mxnet", accuracies=(0.5,)))
+    chart = chart_of(part([run], "training"), "time against accuracy")
+    assert chart.text.endswith("torch eager 8.5 s, 85.00%; mxnet eager 8.5 s, 50.00%")
+    assert len(parsed(chart.svg).all("circle")) == 2

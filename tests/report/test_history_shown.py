@@ -1,0 +1,368 @@
+"""What is shown of a history: tables, charts, and statistics without values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import charts, history, sections
+from fwbench.report.charts import Chart, Point
+from fwbench.report.history import collect
+from fwbench.report.sections import Part
+from fwbench.report.writers import html, text
+from support.histories import day, dots, kept, levels, line, statistics_of, texts
+from support.launched_runs import plain
+from support.reports import (
+    HOSTILE,
+    case,
+    chart_of,
+    column,
+    parsed,
+    part,
+    rounds_of,
+    stored,
+    training,
+)
+
+# What is read
+
+
+def heights_of(chart: Chart, series: int) -> list[float]:
+    """Of the ends of a line in a picture, from left to right; 0 is above."""
+    (path,) = [
+        path
+        for one in parsed(chart.svg).of_class(f"serie-{series}")
+        for path in one.all("path")
+        if "line" in path.attributes["class"]
+    ]
+    found = re.findall(r"-?[\d.]+ (-?[\d.]+)", path.attributes["d"])
+    return [float(height) for height in found]
+
+
+# The table of a case
+
+
+def test_a_row_tells_first_and_last() -> None:
+    """How many runs, the first and the last time, since when, upgrades, shifts."""
+    times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
+    _, found = history.parts([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
+    assert found.title == "history of gemm, Fake CPU, 2 threads"
+    assert texts(found) == [
+        {
+            "case": "gemm-numpy",
+            "runs": "30",
+            "first": "1 ms",
+            "last": "1.5 ms",
+            "change": "+50.0%",
+            "since": day(0),
+            "upgrades": "1.0 -> 2.0",
+            "shifts": f"{day(10)} +100.0%; {day(20)} -25.0%",
+        }
+    ]
+    (row,) = found.rows
+    assert [cell.value for cell in row.cells[1:5]] == pytest.approx([30, 0.001, 0.0015, 0.5])
+    assert row.keys["framework"] == "numpy"
+
+
+def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
+    """All sizes and frameworks of it, one part for each, and one for what is not fwbench's."""
+    larger = {**case(size=200), "fullname": "test_it.py::test_it[200]"}
+    entries = [case(), case("dot"), case("gemm", "torch"), larger, plain()]
+    for number in range(2):
+        kept(tmp_path / f"{number}.json", *entries, at=number)
+    found = history.parts(collect(tmp_path)[0])
+    assert {one.title.partition(",")[0]: len(one.rows) for one in found} == {
+        "Lasting shifts": 0,
+        "history of gemm": 3,
+        "history of dot": 1,
+        "history of other benchmarks": 1,
+    }
+
+
+# Charts
+
+
+def drawn(runs: int, marks: Mapping[int, str] | None = None) -> Chart:
+    """A chart of so many runs, a day each."""
+    points = [Point(i, 1.0 + i, 0.5 + i, 1.5 + i, f"label {i}") for i in range(runs)]
+    return charts.over_time("gemm", [day(i) for i in range(runs)], points, marks or {})
+
+
+@pytest.mark.parametrize("runs", [2, 10, 59, 60])
+def test_a_dot_for_each_run(runs: int) -> None:
+    """In the picture, one behind the other, with the words of the run."""
+    found = dots(drawn(runs))
+    assert len(found) == runs
+    places = [float(dot.attributes["cx"]) for dot in found]
+    assert places == sorted({*places})
+    heights = [float(dot.attributes["cy"]) for dot in found]
+    assert heights == sorted({*heights}, reverse=True)
+    assert 0 <= places[0] < places[-1] <= 820
+    told = parsed(drawn(runs).svg).of_class("dots")
+    assert all(f"label {number}" in one.text for number, one in enumerate(told))
+
+
+@pytest.mark.parametrize("runs", [61, 300])
+def test_many_runs_have_no_dots(runs: int) -> None:
+    """But what happened has; the line is drawn all the same."""
+    assert dots(drawn(runs)) == []
+    chart = drawn(runs, {40: "what happened", 50: "and then"})
+    assert len(dots(chart)) == 2
+    told = [one.text for one in parsed(chart.svg).of_class("dots")]
+    assert [("what happened" in one, "and then" in one) for one in told] == [
+        (True, False),
+        (False, True),
+    ]
+    assert len(heights_of(chart, 0)) == runs
+
+
+def test_marks_are_where_it_happened() -> None:
+    """On the dots of these runs."""
+    found = dots(drawn(10, {3: "what happened", 7: "and then"}))
+    places = [(dot.attributes["cx"], dot.attributes["cy"]) for dot in found]
+    assert places[10:] == [places[3], places[7]]
+
+
+def test_the_median_is_between_its_quartiles() -> None:
+    """The lower below it, the upper above it, run by run."""
+    chart = drawn(5)
+    for median, lower, upper in zip(*(heights_of(chart, i) for i in range(3)), strict=True):
+        assert lower - median == pytest.approx(median - upper)
+        assert lower > median
+
+
+def test_lines_of_a_history_have_colours() -> None:
+    """Each its own, also the marks."""
+    for marks, number in (({}, 3), ({1: "x"}, 4)):
+        found = re.findall(r"\.color-\d[^{]*{stroke:(#\w+)", drawn(5, marks).svg)
+        assert len({*found} & {*charts._COLOURS}) == len(found) == number
+
+
+def test_lines_of_a_history_have_names() -> None:
+    """The median and its quartiles; marks where there are any."""
+    legends = ["median", "lower quartile", "upper quartile"]
+    assert [one.text for one in parsed(drawn(5).svg).of_class("legend")] == legends
+    marked = parsed(drawn(5, {1: "x"}).svg).of_class("legend")
+    assert [one.text for one in marked] == [*legends, "upgrade or lasting shift"]
+
+
+def test_a_history_is_told_in_words() -> None:
+    """From when and what to when and what; and what happened, in the order of time."""
+    assert drawn(3).text == (
+        f"gemm: 1 s on {day(0)}, 3 s on {day(2)}; no upgrade, no lasting shift"
+    )
+    chart = drawn(9, {7: "and then", 2: "what happened"})
+    assert chart.text == (
+        f"gemm: 1 s on {day(0)}, 9 s on {day(8)}; {day(2)}: what happened; {day(7)}: and then"
+    )
+
+
+@pytest.mark.parametrize("runs", [2, 8, 9, 60, 365])
+def test_labels_have_room(runs: int) -> None:
+    """Of many days, eight or nine are written below the axis, the first among them."""
+    (axis,) = [
+        one
+        for one in parsed(drawn(runs).svg).of_class("axis")
+        if "x" in one.attributes["class"].split()
+    ]
+    found = [one.text for one in axis.all("text")]
+    assert found[0] == day(0)
+    assert min(runs, 5) <= len(found) <= 9
+
+
+def test_a_case_of_one_run_has_no_chart() -> None:
+    """A row it has; two runs are a chart."""
+    _, found = history.parts([line([1.0], "once"), line([1.0, 2.0], "twice")])
+    assert [*column(found, "case")] == ["once", "twice"]
+    assert [chart.title for chart in found.charts] == ["twice"]
+    assert found.notes == []
+
+
+def _quickly(title: str, *_: Any) -> Chart:
+    return Chart(title, "", "")
+
+
+def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300, those with shifts before others; how many more there are is said where they are."""
+    monkeypatch.setattr(charts, "over_time", _quickly)
+    still = [line([1.0, 1.0], f"still {number}") for number in range(303)]
+    other = [
+        line([1.0] * 10 + [2.0] * 10, f"shifted {number}", machine="Other CPU, 2 threads")
+        for number in range(2)
+    ]
+    once = [line([1.0], "once")]
+    _, here, there = history.parts([*once, *still, *other])
+    assert [chart.title for chart in there.charts] == ["shifted 0", "shifted 1"]
+    assert [chart.title for chart in here.charts] == [f"still {number}" for number in range(298)]
+    assert len(here.rows) == 304
+    assert here.notes == ["5 cases more than are drawn: -k NAME draws less."]
+    assert there.notes == []
+
+
+def test_as_many_as_may_be_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 of 300, without a note; cases of one run are none of them."""
+    monkeypatch.setattr(charts, "over_time", _quickly)
+    lines = [line([1.0, 1.0], f"case {number}") for number in range(300)]
+    _, found = history.parts([*(line([1.0], f"once {number}") for number in range(5)), *lines])
+    assert len(found.charts) == 300
+    assert found.notes == []
+
+
+# Names that would be markup
+
+
+def named(folder: Path, name: str) -> list[Part]:
+    """The history of cases of which all that has a name is called so, with a shift and upgrades."""
+    everywhere: dict[str, Any] = dict.fromkeys(("device", "direction", "dtype"), name)
+    for number in range(20):
+        facts = {**everywhere, "framework_version": f"{name}{number // 10}"}
+        time_s = 1.0 + number // 10
+        kept(
+            folder / f"{number}.json",
+            case(name, name, (time_s,) * 3, name, **facts),
+            {**plain(name, time_s), "group": name},
+            at=number,
+            revision=name,
+            machine={"cpu": name},
+        )
+    return history.parts(collect(folder)[0])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
+    """A page has the same elements and attributes, whatever things in it are called."""
+    # As long as the other: what is shortened is so in both.
+    harmless = parsed(html.html([], before=named(tmp_path / "harmless", "x" * len(name))))
+    hostile = parsed(html.html([], before=named(tmp_path / "hostile", name)))
+    assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
+    for node in hostile:
+        assert not [one for one in node.attributes if one.startswith("on")]
+    assert len(hostile.of_class("chart")) == 2
+    assert name in hostile.text
+    assert f"{name}0 -> {name}1" in hostile.text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup_in_a_picture(name: str) -> None:
+    """Title, days, points and marks are text."""
+    points = [Point(i, 1.0, 0.5, 2.0, name) for i in range(3)]
+    chart = charts.over_time(name, [name] * 3, points, {1: name})
+    picture = parsed(chart.svg)
+    assert name in picture.text
+    assert not picture.all("img", "i")
+    assert len(picture.all("script")) == 1
+    assert not [a for node in picture for a in node.attributes if a.startswith("on")]
+    assert "alert" not in "".join(one.text.partition("{")[0] for one in picture.all("script"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup_in_the_markdown_of_a_history(tmp_path: Path, name: str) -> None:
+    """Headings and tables hold no tag."""
+    written = text.markdown([], before=named(tmp_path, name))
+    assert "<" not in written
+    assert len([one for one in written.splitlines() if one.startswith("| ---")]) == 3
+
+
+# Entries of which only the statistics were kept
+
+
+_KEPT: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
+    "rounds": (statistics_of(rounds_of(case())), ("2 s", "1 s to 4 s", "137 rounds")),
+    "one round": (
+        statistics_of(rounds_of(case()), rounds=1),
+        ("2 s", "1 s to 4 s", "1 round"),
+    ),
+    "launches": (
+        statistics_of(case(values_s=(3.0, 5.0, 6.0))),
+        ("5 s", "3 s to 6 s", "3 launches"),
+    ),
+    "another's": (statistics_of(plain()), ("2 s", "1 s to 4 s", "137 rounds")),
+}
+
+
+@pytest.mark.parametrize(("made", "expected"), _KEPT.values(), ids=_KEPT)
+def test_statistics_are_shown_where_values_were_not_kept(
+    tmp_path: Path, made: dict[str, Any], expected: tuple[str, str, str]
+) -> None:
+    """Median, quartiles and number of rounds are pytest-benchmark's; launches are counted."""
+    (found,) = sections.details([stored(tmp_path, "run.json", made)])
+    (row,) = texts(found)
+    assert (row["median"], row["half of them"], row["measured"]) == expected
+
+
+def test_statistics_of_a_training(tmp_path: Path) -> None:
+    """Its values are epochs, also where they were not kept."""
+    made = statistics_of(training(), rounds=4)
+    found = part([stored(tmp_path, "run.json", made)], "training lenet")
+    row = texts(found)[0]
+    assert (row["an epoch"], row["measured"]) == ("2 s", "4 epochs")
+
+
+def test_statistics_are_drawn(tmp_path: Path) -> None:
+    """The point has the spread that the table has."""
+    made = statistics_of(rounds_of(case()))
+    chart = chart_of(part([stored(tmp_path, "run.json", made)], "gemm"), "time against size")
+    (dot,) = parsed(chart.svg).of_class("dots")
+    assert "2 s" in dot.text
+    assert "137 rounds, 1 s to 4 s" in dot.text
+    assert len(parsed(chart.svg).of_class("ci")) == 1
+
+
+def test_a_median_without_quartiles_has_no_spread(tmp_path: Path) -> None:
+    """Of what was written by hand: the median alone, and below it the fastest."""
+    one, other = rounds_of(case()), rounds_of(case("dot"))
+    one["stats"] = {"min": 1.0, "median": 2.0}
+    other["stats"] = {"min": 1.0}
+    run = stored(tmp_path, "run.json", one, other)
+    rows = [texts(found)[0] for found in sections.details([run])]
+    assert [row["median"] for row in rows] == ["2 s", "1 s"]
+    assert [row["half of them"] for row in rows] == ["2 s to 2 s", "1 s to 1 s"]
+    assert [row["measured"] for row in rows] == ["1 round"] * 2
+
+
+def test_statistics_in_csv(tmp_path: Path) -> None:
+    """Numbers as they were stored, with how many values they are of."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        statistics_of(rounds_of(case())),
+        statistics_of(rounds_of(case("dot")), rounds=1),
+        statistics_of(case("conv", values_s=(3.0, 5.0, 6.0))),
+        statistics_of(training(), rounds=4),
+        statistics_of(plain()),
+    )
+    found = [
+        (row["median_s"], row["low_s"], row["high_s"], row["values"], row["of"])
+        for row in csv.DictReader(io.StringIO(text.table([run])))
+    ]
+    assert found == [
+        ("2.0", "1.0", "4.0", "137", "rounds"),
+        ("2.0", "1.0", "4.0", "1", "round"),
+        ("5.0", "3.0", "6.0", "3", "launches"),
+        ("2.0", "1.0", "4.0", "4", "epochs"),
+        ("2.0", "1.0", "4.0", "137", "rounds"),
+    ]
+
+
+def test_a_record_without_its_values(tmp_path: Path) -> None:
+    """A history has thousands of records, and keeps of each what it is called alone."""
+    (record,) = stored(tmp_path, "run.json", case()).records
+    bare = record.bare()
+    assert ([*bare.values_s], bare.stats) == ([], {})
+    assert (bare.name, bare.identity, bare.facts) == (record.name, record.identity, record.facts)
+
+
+def test_values_are_before_statistics(tmp_path: Path) -> None:
+    """Where both were stored, the quartiles are of the values."""
+    made = rounds_of(case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)]))
+    made["stats"] |= {"median": 9.0, "q1": 9.0, "q3": 9.0, "rounds": 99}
+    (row,) = texts(part([stored(tmp_path, "run.json", made)], "gemm"))
+    assert (row["median"], row["half of them"]) == ("5 ms", "3 ms to 7 ms")
+    assert row["measured"] == "9 rounds"

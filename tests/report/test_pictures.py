@@ -1,0 +1,163 @@
+"""Charts as pictures: ``fwbench report --png``."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.report import charts, sections
+from fwbench.report.model import read
+from support.launched_runs import plain, write
+from support.reports import case, stored, training
+from support.section_parts import CEILINGS, as_run, compared, on_the_roof
+
+_USAGE_ERROR = 2
+_FAILED = 3
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one run, ``run.json``."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.json", case(), case("dot", "torch"))
+    return tmp_path
+
+
+def _pixels(picture: bytes) -> tuple[int, int, bytes]:
+    """Width, height and the filtered rows of a picture, whose check sums are right."""
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    at, data, width, height = 8, b"", 0, 0
+    while at < len(picture):
+        (length,) = struct.unpack(">I", picture[at : at + 4])
+        kind, body = picture[at + 4 : at + 8], picture[at + 8 : at + 8 + length]
+        (summed,) = struct.unpack(">I", picture[at + 8 + length : at + 12 + length])
+        assert zlib.crc32(kind + body) == summed
+        if kind == b"IHDR":
+            width, height = struct.unpack(">II", body[:8])
+        data += body if kind == b"IDAT" else b""
+        at += 12 + length
+    return width, height, zlib.decompress(data)
+
+
+def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One file for each, in a folder that is made, named by its part; each is said."""
+    made = [*on_the_roof(), case("gemm", "torch", size=1000), training()]
+    gate = as_run(compared().to_json())["fwbench"]["gate"]
+    write(folder / "run.json", *made, ceilings=CEILINGS, gate=gate)
+    assert cli.main(["report", "run.json", "--png", "new/charts"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    found = sections.details([read(folder / "run.json")])
+    drawn = [chart for one in found for chart in one.charts]
+    files = sorted((folder / "new" / "charts").iterdir())
+    assert len(files) == len(drawn) >= 9
+    names = {file.name for file in files}
+    assert {"gemm-cpu-forward-float32-1.png", "roofline-Fake-CPU-float32-1.png"} <= names
+    assert {"head-json-against-base-json-1.png", "head-json-against-base-json-2.png"} <= names
+    for file in files:
+        assert f"written: {file.relative_to(folder)}" in captured.out
+        width, height, pixels = _pixels(file.read_bytes())
+        assert width == 1640
+        assert height >= 800
+        assert len(set(pixels)) > 50, "something is drawn in it"
+
+
+def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's style sheet says some of them, and the converter does not see it."""
+    given: list[bytes] = []
+
+    def convert(svg: bytes, **_: Any) -> bytes:
+        given.append(svg)
+        return b""
+
+    monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=convert))
+    made = stored(tmp_path, "run.json", *on_the_roof(), training(), ceilings=CEILINGS)
+    for one in sections.details([made]):
+        for chart in one.charts:
+            assert "var(--" in chart.svg
+            charts.png(chart)
+    assert len(given) >= 9
+    assert [svg for svg in given if b"var(" in svg] == []
+
+
+def test_pictures_are_of_the_chosen_cases(folder: Path) -> None:
+    """-k leaves out the charts of others; beside other outputs, in a folder that is there."""
+    (folder / "charts").mkdir()
+    arguments = ["-k", "dot", "--png", "charts", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", *arguments]) == 0
+    assert [file.name for file in (folder / "charts").iterdir()] == [
+        "dot-cpu-forward-float32-1.png"
+    ]
+    assert (folder / "report.csv").exists()
+
+
+def test_a_report_without_a_chart_has_no_picture(folder: Path) -> None:
+    """Plain benchmarks are listed, and that is all."""
+    write(folder / "plain.json", plain())
+    assert cli.main(["report", "plain.json", "--png", "charts"]) == 0
+    assert [*(folder / "charts").iterdir()] == []
+
+
+@pytest.mark.parametrize("where", ["taken", "taken/charts", "/proc/charts"])
+def test_a_folder_that_cannot_be_made_is_said_first(
+    folder: Path, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    """Before a run is read; no other output is written."""
+    (folder / "taken").write_text("a file", encoding="utf-8")
+    assert cli.main(["report", "unread.json", "-o", "x.html", "--png", where]) == _FAILED
+    captured = capsys.readouterr()
+    assert where in captured.err
+    assert "unread.json" not in captured.err
+    assert captured.out == ""
+    assert not (folder / "x.html").exists()
+    assert (folder / "taken").read_text(encoding="utf-8") == "a file"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root, too, cannot write to /proc on Linux")
+def test_a_folder_that_cannot_be_written_to_is_said_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is there, and in which nobody can make a file."""
+    arguments = ["report", "unread.json", "-o", "x.html", "--png", "/proc/self"]
+    assert cli.main(arguments) == _FAILED
+    captured = capsys.readouterr()
+    assert "cannot write" in captured.err
+    assert "unread.json" not in captured.err
+    assert not (folder / "x.html").exists()
+
+
+def test_a_picture_that_cannot_be_written_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder is in its place."""
+    (folder / "charts" / "gemm-cpu-forward-float32-1.png").mkdir(parents=True)
+    assert cli.main(["report", "run.json", "--png", "charts"]) == _FAILED
+    assert "cannot write charts/gemm-cpu-forward-float32-1.png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lacks", ["CairoSVG", "cairo"])
+def test_without_the_converter_it_is_said_how_to_get_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
+    """The package is not there, or the library that it needs: a usage error, and no picture."""
+    monkeypatch.delitem(sys.modules, "cairosvg", raising=False)
+    if lacks == "CairoSVG":
+        monkeypatch.setitem(sys.modules, "cairosvg", None)
+    else:
+        (folder / "cairosvg.py").write_text(
+            'raise OSError("no library called cairo was found")', encoding="utf-8"
+        )
+        monkeypatch.syspath_prepend(folder)
+    assert cli.main(["report", "run.json", "--png", "charts"]) == _USAGE_ERROR
+    said = capsys.readouterr().err
+    assert "--png needs CairoSVG" in said
+    assert "pip install 'fwbench[png]'" in said
+    assert "cairo itself" in said
+    assert not (folder / "charts").exists()

@@ -1,0 +1,156 @@
+"""The summary: means, largest differences, and what must be known first."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import summary
+from fwbench.report.model import Run, read
+from fwbench.report.writers import text
+from support.reports import case, column, foreign_run, part, runs_of, shown, stored, training
+
+
+def _contest(folder: Path) -> list[Run]:
+    """Torch is 2 times as fast at gemm, TensorFlow 8 times as fast at dot."""
+    return [
+        stored(
+            folder,
+            "run.json",
+            case("gemm", "torch", (1.0,) * 5),
+            case("gemm", "tensorflow", (2.0,) * 5),
+            case("dot", "torch", (8.0,) * 5),
+            case("dot", "tensorflow", (1.0,) * 5),
+            case("noop", "torch", (1.0,) * 5),
+            case("noop", "tensorflow", (1000.0,) * 5),
+        )
+    ]
+
+
+def test_geometric_means(tmp_path: Path) -> None:
+    """Of the ratios to the fastest: the fastest on average first; noop is no contestant."""
+    found = part(_contest(tmp_path), "Geometric mean")
+    means = column(found, "times as long")
+    assert {name: cell.value for name, cell in means.items()} == pytest.approx(
+        {"tensorflow eager": math.sqrt(2), "torch eager": math.sqrt(8)}
+    )
+    assert [*means] == ["tensorflow eager", "torch eager"]
+    assert [cell.text for cell in means.values()] == ["1.41x", "2.83x"]
+    assert {cell.text for cell in column(found, "cases").values()} == {"2"}
+
+
+def test_largest_differences(tmp_path: Path) -> None:
+    """The largest first, with both sides and their times; noop is no contestant."""
+    first, second = part(_contest(tmp_path), "Largest differences").rows
+    assert [cell.text for cell in first.cells] == [
+        *("dot cpu forward float32 100", "tensorflow eager", "1 s", "torch eager", "8 s", "8.0x")
+    ]
+    assert [cell.text for cell in second.cells] == [
+        *("gemm cpu forward float32 100", "torch eager", "1 s", "tensorflow eager", "2 s", "2.0x")
+    ]
+
+
+def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
+    """Ten of eleven: the smallest is left out."""
+    entries = [
+        case("gemm", framework, (seconds,) * 5, size=size)
+        for size in range(1, 12)
+        for framework, seconds in (("torch", 1.0), ("numpy", 1.0 + size))
+    ]
+    ratios = [
+        row.cells[-1].text
+        for row in part([stored(tmp_path, "run.json", *entries)], "Largest differences").rows
+    ]
+    assert ratios == [f"{1.0 + size:.1f}x" for size in range(11, 1, -1)]
+
+
+def test_a_case_without_a_rival_is_no_difference(tmp_path: Path) -> None:
+    """A framework that is alone differs from nothing, and has won nothing."""
+    assert summary.parts([stored(tmp_path, "run.json", case(), case("dot"))]) == []
+
+
+def test_the_same_work_is_compared(tmp_path: Path) -> None:
+    """Whatever the tables of the session were grouped by."""
+    entries = [case("gemm", "torch", (2.0,) * 5), case("gemm", "numpy"), case("dot", "numpy")]
+    entries = [{**one, "group": one["params"]["framework"]} for one in entries]
+    run = stored(tmp_path, "run.json", *entries)
+    means = column(part([run], "Geometric mean"), "cases")
+    assert {name: cell.text for name, cell in means.items()} == {
+        "numpy eager": "1",
+        "torch eager": "1",
+    }
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    """Cases counted by their reason, and frameworks that are not there with theirs."""
+    reasons = ["deselected", "gpu: no GPU", "deselected"]
+    run = stored(
+        tmp_path,
+        "run.json",
+        case(),
+        missing=[{"nodeid": "x", "framework": "torch", "why": why} for why in reasons],
+        absent={"jax": "not installed"},
+    )
+    found = {name: cell.text for name, cell in column(part([run], "Not measured"), "cases").items()}
+    assert found == {"deselected": "2 cases", "gpu: no GPU": "1 case", "jax: not installed": "all"}
+
+
+def test_summaries_are_of_one_run_each(tmp_path: Path) -> None:
+    """No mean and no difference is formed over runs."""
+    runs = runs_of(
+        tmp_path,
+        slow=[case("gemm", "torch", (100.0,) * 5), case("gemm", "mxnet", (200.0,) * 5)],
+        fast=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
+    )
+    titles = [one.title for one in summary.parts(runs)]
+    assert titles == [
+        f"{what} ({run}.json)"
+        for run in ("slow", "fast")
+        for what in ("Geometric mean of time against the fastest", "Largest differences")
+    ]
+    means = column(part(runs, titles[0]), "times as long")
+    assert {name: cell.text for name, cell in means.items()} == {
+        "torch eager": "1.00x",
+        "mxnet eager": "2.00x",
+    }
+
+
+_NOTES: dict[str, tuple[dict[str, Any], str]] = {
+    "synthetic": ({"data": {"name": "mnist", "source": "synthetic"}}, "synthetic"),
+    "contended": ({"contended": True}, "contended"),
+}
+
+
+@pytest.mark.parametrize(("facts", "said"), _NOTES.values(), ids=_NOTES)
+def test_what_must_be_known_first_is_noted(
+    tmp_path: Path, facts: dict[str, Any], said: str
+) -> None:
+    """One such case is enough, the note is on the page and in Markdown; none is too few."""
+    run = stored(tmp_path, "noted.json", case(), training(**facts))
+    (note,) = summary.notes([run])
+    assert said in note
+    assert [one.text for one in shown(run).of_class("note")] == [note]
+    assert note in text.markdown([run])
+    assert summary.notes([stored(tmp_path, "run.json", case(), training())]) == []
+
+
+def test_different_machines_are_noted(tmp_path: Path) -> None:
+    """Two of them are; a machine and itself are not."""
+    here = stored(tmp_path, "here.json", case())
+    there = stored(tmp_path, "there.json", case(), machine={"cpu": "Other CPU"})
+    (note,) = summary.notes([here, there])
+    assert "different machines" in note
+    assert summary.notes([here, stored(tmp_path, "again.json", case())]) == []
+
+
+@pytest.mark.parametrize(("brand", "noted"), [("Fake CPU", 0), ("Other CPU", 1)])
+def test_machines_of_plain_runs_are_compared(tmp_path: Path, brand: str, noted: int) -> None:
+    """By what pytest-benchmark says of them: with fwbench's runs, and with each other."""
+    own = stored(tmp_path, "own.json", case())
+    plain_here = read(foreign_run(tmp_path / "here.json"))
+    other = read(foreign_run(tmp_path / "there.json", brand))
+    assert len(summary.notes([own, other])) == noted
+    assert len(summary.notes([plain_here, other])) == noted

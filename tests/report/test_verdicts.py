@@ -1,0 +1,121 @@
+"""What is shown of verdicts, on the terminal and in Markdown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fwbench.gate.samples import Sample
+from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, compare, judge
+from fwbench.report import verdicts as shown
+from support.launched_runs import run, sample, times
+
+RULES = Rules(margin=0.01)
+
+
+def _cells(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_the_table_has_the_worst_first() -> None:
+    """By verdict, then by size; every figure that a reader needs stands there."""
+    base = run(*(sample(key, times(1.0)) for key in "abcdef"), name="base")
+    contender = run(
+        sample("a", times(1.0)),
+        sample("b", times(1.5)),
+        sample("c", times(3.0)),
+        sample("d", times(0.9)),
+        sample("e", times(0.5)),
+        sample("g", times(1.0)),
+        name="contender",
+    )
+    lines = shown.table(compare(base, contender, RULES, ["a note"]))
+    assert _cells(lines[0])[:5] == ["verdict", "case", "base", "contender", "ratio"]
+    rows = [_cells(line)[:2] for line in lines[1:8]]
+    assert rows == [
+        ["regressed", "c"],
+        ["regressed", "b"],
+        ["missing", "f"],
+        ["new", "g"],
+        ["improved", "e"],
+        ["improved", "d"],
+        ["unchanged", "a"],
+    ]
+    worst = _cells(lines[1])
+    assert worst[2:5] == ["1 s", "3 s", "+200.0%"]
+    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", worst[5])
+    assert worst[6] == "+3.0%"
+    assert _cells(lines[3])[2:] == ["not collected"]
+    assert "contender against base: 2 regressed, 1 missing, 1 new, 2 improved, 1 unchanged" in lines
+    assert lines[-1] == "a note"
+
+
+def test_a_table_says_why_and_what_could_not_be_shown() -> None:
+    """Reasons of inconclusive cases, and *nothing* where nothing could be shown."""
+    bad = sample("bad", times(1.0), contended=True)
+    wild = sample("wild", (1.0, 2.0, 4.0, 8.0, 16.0))
+    lines = shown.table(compare(run(bad, wild), run(bad, wild), RULES))
+    rows = {_cells(line)[1]: _cells(line) for line in lines[1:3]}
+    assert rows["bad"][-1] == "other processes took its processors"
+    assert rows["wild"][-1] == "its launches spread too far"
+    nothing = Judgement("a", "a", "", Verdict.UNCHANGED, "", 1.0, 0.9, 1.1, base_s=[1.0])
+    comparison = Comparison(
+        "base", "contender", [judge(bad, bad, RULES, 1e-9)], {"confidence": 0.99}
+    )
+    assert nothing.visible is None
+    assert "nothing" in shown.table(comparison)[1]
+
+
+def test_means_are_geometric_and_by_framework() -> None:
+    """Twice as slow and twice as fast are no change on average; missing cases do not count."""
+
+    def of(framework: str, **centers: float) -> list[Sample]:
+        return [
+            sample(f"{framework} {key}", times(center), framework=framework)
+            for key, center in centers.items()
+        ]
+
+    base = run(*of("numpy", a=1.0, b=1.0, lost=1.0), *of("torch", a=1.0, b=1.0), *of("", plain=1.0))
+    contender = run(*of("numpy", a=2.0, b=0.5), *of("torch", a=4.0, b=1.0), *of("", plain=1.5))
+    comparison = compare(base, contender, RULES)
+    assert comparison.means == pytest.approx({"numpy": 1.0, "torch": 2.0, "benchmarks": 1.5})
+    lines = shown.table(comparison)
+    for name, mean in (("numpy", "1.000"), ("torch", "2.000"), ("benchmarks", "1.500")):
+        assert f"{name}: {mean}x of the base's time (geometric mean)" in lines
+
+
+def test_most_unchanged_cases_are_left_out() -> None:
+    """Twenty are shown, the others counted; whatever is not unchanged is always shown."""
+    same = [sample(f"same-{i}", times(1.0, 8)) for i in range(25)]
+    slow = [sample(f"slow-{i}", times(2.0, 8)) for i in range(25)]
+    base = run(*same, *(sample(one.key, times(1.0, 8)) for one in slow))
+    comparison = compare(base, run(*same, *slow), RULES)
+    lines = shown.table(comparison)
+    assert sum(line.startswith("regressed") for line in lines) == 25
+    assert sum(line.startswith("unchanged") for line in lines) == 20
+    assert "... and 5 unchanged cases more" in lines
+    assert "... and 5 unchanged cases more" in shown.markdown(comparison)
+    fewer = compare(run(*same[:20]), run(*same[:20]), RULES)
+    assert "more" not in "\n".join(shown.table(fewer))
+
+
+def test_markdown_is_a_table() -> None:
+    """A headline, and rows that all have as many cells, whatever is in a name."""
+    piped = "test_it[a|b]"
+    base = run(sample(piped, times(1.0)), sample("lost"), name="git:main")
+    contender = run(
+        sample(piped, times(2.0)), name="git:HEAD", unmeasured={"lost": "skipped: a | b"}
+    )
+    text = shown.markdown(compare(base, contender, RULES, ["a note"]))
+    lines = text.splitlines()
+    assert lines[0] == "### fwbench: git:HEAD against git:main: 1 regressed, 1 missing"
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 4
+    assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {8 + 2}
+    assert r"test_it[a\|b]" in rows[2]
+    assert r"skipped: a \| b" in rows[3]
+    assert set(rows[1]) <= set("|- ")
+    assert lines[1] == "", "a table begins a paragraph"
+    assert "- a note" in lines
+    assert text.endswith("\n")

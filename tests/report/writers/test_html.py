@@ -1,0 +1,265 @@
+"""The page serves everyone, asks for nothing from anywhere, and takes no name for markup."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fwbench.report import charts, sections
+from fwbench.report.charts import Point
+from fwbench.report.model import read
+from fwbench.report.writers import html, text
+from support.launched_runs import QUIET, output, plain
+from support.pages import everything
+from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
+
+# Names that would be markup
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
+    """A page has the same elements and attributes, whatever things in it are called."""
+    # As long as the other: pygal adds a title where it shortens a label.
+    harmless = parsed(html.html(*named(tmp_path, "x" * len(name))))
+    hostile = parsed(html.html(*named(tmp_path, name)))
+    assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
+    for node in hostile:
+        assert not [one for one in node.attributes if one.startswith("on")]
+    assert name in hostile.text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup_in_charts(name: str) -> None:
+    """A title of a line, in the picture, its script and its text alternative, is text."""
+    point = Point(10, 1.0, 0.5, 2.0, name)
+    drawn = [
+        charts.lines(name, {name: [point]}, name),
+        charts.curves(name, {name: [1.0, 2.0]}, name),
+        charts.bars(name, {name: {name: 1.0}}, str),
+        charts.scatter(name, {name: (1.0, 0.5)}, name, name),
+    ]
+    for chart in drawn:
+        picture = parsed(chart.svg)
+        assert name in picture.text
+        assert not picture.all("img", "i")
+        assert len(picture.all("script")) == 1
+        assert len(picture.all("svg")) == 1
+        assert not [a for node in picture for a in node.attributes if a.startswith("on")]
+        assert "alert" not in "".join(one.text.partition("{")[0] for one in picture.all("script"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
+    """Headings, notes, problems and tables hold no tag."""
+    written = text.markdown(*named(tmp_path, name))
+    assert "<" not in written
+    assert "x" in written
+
+
+# Nothing is asked for from anywhere
+
+
+_ADDRESSES = ("src", "href", "xlink:href", "srcset", "action", "formaction", "data", "poster")
+
+
+def test_nothing_is_asked_for(tmp_path: Path) -> None:
+    """What a page could load, it has in itself; links lead to places in it."""
+    run = stored(tmp_path, "run.json", case(), training(), plain())
+    found = shown(run)
+    assert found.of_class("pygal-chart"), "there are charts"
+    asked = [
+        node.attributes[name] for node in found for name in _ADDRESSES if name in node.attributes
+    ]
+    assert asked
+    assert [address for address in asked if not address.startswith("#")] == []
+    assert not found.all("link", "iframe", "object", "embed", "base")
+    styles = [node.text for node in found.all("style")]
+    styles += [node.attributes.get("style", "") for node in found]
+    for style in styles:
+        assert "@import" not in style
+        assert "url(" not in style
+        assert "//" not in style
+
+
+# The page
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Node:
+    """A page with something of everything."""
+    return shown(*everything(tmp_path), problems=["bad.json is empty"])
+
+
+def test_one_heading_is_the_first(full: Node) -> None:
+    """One h1; no level is skipped on the way down."""
+    levels = [int(node.tag[1]) for node in full if re.fullmatch("h[1-6]", node.tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(levels) == 3
+    assert all(here <= before + 1 for before, here in itertools.pairwise(levels))
+    assert all(node.text for node in full if re.fullmatch("h[1-6]", node.tag))
+
+
+def test_tables_say_what_they_are(full: Node) -> None:
+    """Each has a caption, a scope at each heading cell, and as many cells in a row as columns."""
+    tables = full.all("table")
+    assert len(tables) >= 7
+    for table in tables:
+        (caption,) = table.all("caption")
+        assert caption.text
+        assert {node.attributes.get("scope") for node in table.all("th")} == {"col", "row"}
+        width = len(table.all("th", scope="col"))
+        assert {len(row.all("th", "td")) for row in table.all("tr")} == {width}
+
+
+def test_fields_have_labels(full: Node) -> None:
+    """Each can be found by its name."""
+    fields = full.all("select", "input", "textarea")
+    assert [one.tag for one in fields] == ["select"] * 4 + ["input"]
+    for one in fields:
+        label = one.within("label")
+        assert label is not None
+        assert label.text
+
+
+def test_buttons_and_links_have_names(full: Node) -> None:
+    """A screen reader says what each does."""
+    found = full.all("button", "a")
+    assert found
+    nameless = [one for one in found if not one.text and "aria-label" not in one.attributes]
+    tables = [one.within("table") for one in nameless]
+    assert [one.all("caption")[0].text for one in tables if one] == []
+    assert nameless == []
+
+
+def test_the_page_says_its_language_and_title(full: Node) -> None:
+    """And that it fits a phone."""
+    (html,) = full.all("html")
+    assert html.attributes["lang"] == "en"
+    (head,) = full.all("head")
+    assert head.all("title")[0].text
+    (viewport,) = full.all("meta", name="viewport")
+    assert "width=device-width" in viewport.attributes["content"]
+
+
+def test_ids_are_unique(full: Node) -> None:
+    """Over the whole document, pictures included."""
+    assert [name for name, number in Counter(full.ids).items() if number > 1] == []
+
+
+def test_ids_of_parts_are_unique(tmp_path: Path) -> None:
+    """Whatever the names of operations are made of."""
+    names = ("conv relu", "conv-relu", "conv+relu", "conv_relu", "*", "+")
+    found = sections.linkable(sections.details([stored(tmp_path, "run.json", *map(case, names))]))
+    ids = [one.id for one in found]
+    assert len({*ids}) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z][\w-]*", one) for one in ids)
+
+
+def test_what_is_referred_to_is_there(full: Node) -> None:
+    """Links lead somewhere, labels are headings, entries of the index belong to a part."""
+    ids = {*full.ids}
+    links = [node.attributes["href"].removeprefix("#") for node in full.all("a")]
+    (nav,) = full.all("nav")
+    sections = [node.attributes["id"] for node in full.of_class("detail")]
+    assert [node.attributes["data-for"] for node in nav.all("li")] == sections
+    assert [node.attributes["href"] for node in nav.all("a")] == [f"#{one}" for one in sections]
+    named_by = [
+        node.attributes["aria-labelledby"] for node in full if "aria-labelledby" in node.attributes
+    ]
+    assert {*links, *named_by} <= ids
+
+
+def test_where_numbers_come_from(tmp_path: Path) -> None:
+    """Command, revision, machine, versions, threads, toggles, data, launches."""
+    session = {
+        "arguments": ["benchmarks", "--fw-launches=5"],
+        "threads": 2,
+        "launches": {"launches": 5, "seed": 7},
+        "machine": {"cpu": "Fake CPU", "usable_cpus": 3, "os": "Fake OS", "python": "3.99"},
+        "frameworks": {"torch": {"version": "2.9", "build": {"blas": "mkl"}}},
+        "absent": {"jax": "not installed"},
+    }
+    made = output([case(), training()], **session)
+    made["commit_info"] = {"id": "abc123", "branch": "topic", "dirty": True}
+    made["datetime"] = "2026-11-21T10:00:00"
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(made), encoding="utf-8")
+    (section,) = shown(read(path)).all("section", **{"aria-labelledby": "provenance"})
+    names, values = ([node.text for node in section.all(tag)] for tag in ("dt", "dd"))
+    found = dict(zip(names, values, strict=True))
+    assert found == {
+        "measured": "2026-11-21T10:00:00",
+        "command": "benchmarks --fw-launches=5",
+        "revision": "abc123 (topic), with uncommitted changes",
+        "cpu": "Fake CPU",
+        "usable cpus": "3",
+        "system": "Fake OS",
+        "python": "3.99",
+        "threads": "2",
+        "launches": "5, seed 7",
+        "written by": "fwbench 0.1.0",
+        "torch": "2.9; blas mkl",
+        "jax, absent": "not installed",
+        "numpy blas": "openblas",
+        "torch blas": "openblas",
+        "data set mnist": "real: its authors",
+    }
+
+
+def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
+    """Each value of a row is an option of its filter."""
+    options = {
+        select.attributes["data-filter"]: {one.text for one in select.all("option")}
+        for select in full.all("select")
+    }
+    assert options["framework"] == {"all", "numpy", "torch", "mxnet"}
+    assert options["device"] == {"all", "cpu", "gpu:0"}
+    rows = [row for row in full.all("tr") if "data-framework" in row.attributes]
+    assert len(rows) == 8
+    for row in rows:
+        for name, found in options.items():
+            assert row.attributes[f"data-{name}"] in found
+
+
+def test_colours_can_be_read() -> None:
+    """Text against what is behind it: 4.5 to 1 at least (WCAG 2.1, 1.4.3), light and dark."""
+    css = (Path(html.__file__).parents[1] / "templates" / "report.css").read_text(encoding="utf-8")
+    schemes = [dict(re.findall(r"--(\w+): (#\w{6})", line)) for line in css.splitlines()]
+    light, dark = [one for one in schemes if one]
+    for scheme in (light, dark):
+        for ink in ("ink", "link", "warn"):
+            for paper in ("paper", "shade"):
+                assert _contrast(scheme[ink], scheme[paper]) >= 4.5
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted(map(_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(s * weight for s, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+
+def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
+    """Ten operations in twenty sizes by five frameworks, each with a row."""
+    entries = [
+        case(f"workload{i}", framework, [seconds * 1e-4 * size for seconds in QUIET], size=size)
+        for i in range(10)
+        for size in (2**power for power in range(20))
+        for framework in ("numpy", "torch", "tensorflow", "mxnet", "jax")
+    ]
+    made = html.html([stored(tmp_path, "run.json", *entries)])
+    found = parsed(made)
+    rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
+    assert len(rows) == 1000
+    assert len(found.all("svg")) == 10
+    assert len(made.encode()) < 3_000_000

@@ -1,0 +1,72 @@
+"""CSV and Markdown hold what was measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from fwbench.report import sections, summary
+from fwbench.report.writers import text
+from support.launched_runs import plain
+from support.pages import everything
+from support.reports import case, markdown_cells, runs_of, stored, training
+
+
+def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
+    """Times are seconds, as numbers, without rounding; what is not known is empty."""
+    tricky = {**plain('a, "quoted"\nname', 0.1), "group": None}
+    run = stored(tmp_path, "run.json", case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
+    first, second, third = csv.DictReader(io.StringIO(text.table([run])))
+    assert first["case"] == "gemm-numpy-eager-cpu-forward-float32-100"
+    assert (first["workload"], first["framework"], first["size"]) == ("gemm", "numpy", "100")
+    assert (float(first["median_s"]), float(first["low_s"])) == (2 / 3, 1 / 3)
+    assert (float(first["high_s"]), float(first["first_call_s"])) == (1.0, 10 * (1 / 3))
+    assert (first["values"], first["of"]) == ("3", "launches")
+    assert (second["workload"], second["of"], second["values"]) == ("lenet", "epochs", "4")
+    assert third["case"] == 'a, "quoted"\nname'
+    assert (third["framework"], third["dispatch_s"]) == ("", "")
+    assert float(third["median_s"]) == pytest.approx(0.15)
+    for row in (first, second, third):
+        assert None not in row
+        assert None not in row.values()
+
+
+def test_csv_of_several_runs_says_which(tmp_path: Path) -> None:
+    """By the name of the file."""
+    runs = runs_of(tmp_path, first=[case()], second=[case(), case("dot")])
+    found = [row["run"] for row in csv.DictReader(io.StringIO(text.table(runs)))]
+    assert found == ["first.json", "second.json", "second.json"]
+
+
+def test_markdown_tables_are_whole(tmp_path: Path) -> None:
+    """A row has as many cells as the header, whatever names hold; each table has a heading."""
+    names = ("a|b", "a\\|b", "a\\", "a\nb", "a | b ||")
+    entries = [
+        *(case(framework=name, execution=name, group=name) for name in names),
+        *(plain(name) for name in names),
+    ]
+    missing = [{"nodeid": "x", "framework": "x", "why": name} for name in names]
+    run = stored(tmp_path, "run.json", *entries, missing=missing)
+    blocks = text.markdown([run]).split("\n### ")
+    tables = [block for block in blocks if "\n| " in block]
+    assert len(tables) == 5
+    for block in tables:
+        lines = [line for line in block.split("\n")[1:] if line.startswith("|")]
+        assert all(line.endswith(" |") for line in lines)
+        assert len({markdown_cells(line) for line in lines}) == 1
+        assert re.fullmatch(r"\| ---( \| ---:)+ \|", lines[1])
+    assert r"a\|b" in text.markdown([run])
+
+
+def test_markdown_holds_every_part(tmp_path: Path) -> None:
+    """The tables of the page, in the order of the page, and what could not be read."""
+    runs = everything(tmp_path)
+    written = text.markdown(runs, ["bad.json is empty"])
+    titles = [one.title for one in (*summary.parts(runs), *sections.details(runs))]
+    assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles
+    assert "bad.json is empty" in written
+    assert written.endswith("|\n")

@@ -1,0 +1,157 @@
+"""LeNet of 2020 and of today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.reports import case, part, stored
+from support.runs_of_2020 import (
+    PUBLISHED_LENETS,
+    SYNTHETIC,
+    TRAINS_FASTER,
+    UNKNOWN,
+    every_device,
+    lenet,
+    lenets,
+    model,
+    of_15,
+    statements,
+    trained,
+)
+
+
+@every_device
+def test_published_lenets_are_shown_without_todays(tmp_path: Path, device: str) -> None:
+    """Every row, what is of today left empty."""
+    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
+    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    found = lenets(run, device)
+    assert [*found] == [
+        (" ".join(name), epochs)
+        for name, several in PUBLISHED_LENETS[device].items()
+        for epochs in several
+    ]
+    assert trained(run, device) == {}
+    assert all(row["2020 (CPU time)"] and row["accuracy"] for row in found.values())
+
+
+def test_todays_lenet_is_beside_the_same_epochs(tmp_path: Path) -> None:
+    """All of its epochs, the first one too, in wall-clock time, and the accuracy."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        of_15("mxnet", "hybridize", 2.0, accuracy=0.981),
+        lenet("tensorflow", "graph", (1.0, 2.0, 3.0, 4.0), 5.0, accuracy=0.9876),
+    )
+    assert trained(run) == {
+        ("mxnet hybridize", 15): ("30 s", "98.10%"),
+        ("tensorflow graph", 5): ("15 s", "98.76%"),
+    }
+    assert lenets(run)["mxnet hybridize", 15] == {
+        "case": "mxnet hybridize",
+        "epochs": "15",
+        "2020 (CPU time)": "714 s",
+        "accuracy": "98.06%",
+        "today (wall clock)": "30 s",
+        "accuracy today": "98.10%",
+    }
+    assert len(lenets(run)) == 11
+
+
+def test_a_lenet_of_several_repetitions_is_one_training(tmp_path: Path) -> None:
+    """The seconds of the first are beside those of 2020, not of all."""
+    epochs = [
+        {"repetition": repetition, "epoch": number, "seconds": seconds, "train_loss": 0.5}
+        for repetition, seconds in ((1, 2.0), (2, 7.0))
+        for number in range(1, 6)
+    ]
+    run = stored(tmp_path, "run.json", lenet("mxnet", "eager", epochs=epochs))
+    assert trained(run) == {("mxnet eager", 5): ("10 s", "98.00%")}
+
+
+def test_a_lenet_of_other_epochs_has_a_row_of_its_own(tmp_path: Path) -> None:
+    """Nothing of 2020 is beside it, and it is beside nothing of 2020."""
+    run = stored(tmp_path, "run.json", lenet("mxnet", "eager", (1.0,) * 6, 2.0))
+    assert trained(run) == {("mxnet eager", 7): ("8 s", "98.00%")}
+    row = lenets(run)["mxnet eager", 7]
+    assert (row["2020 (CPU time)"], row["accuracy"]) == ("", "")
+    assert len(lenets(run)) == 12
+
+
+@pytest.mark.parametrize(
+    ("framework", "execution"),
+    [("torch", "eager"), ("jax", "jit"), ("tensorflow", "fit"), ("tensorflow", "eager")],
+)
+def test_a_lenet_of_others_has_a_row(tmp_path: Path, framework: str, execution: str) -> None:
+    """That 2020 had not, also with epochs that it had."""
+    run = stored(tmp_path, "run.json", of_15(framework, execution, 2.0))
+    assert trained(run) == {(f"{framework} {execution}", 15): ("30 s", "98.00%")}
+    assert lenets(run)[f"{framework} {execution}", 15]["2020 (CPU time)"] == ""
+
+
+def test_a_lenet_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
+    """Its seconds are shown all the same."""
+    run = stored(tmp_path, "run.json", of_15("mxnet", "eager", 2.0, accuracy=None))
+    assert trained(run) == {("mxnet eager", 15): ("30 s", "")}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"toggles_asked": {"workers": "2"}},
+        {"toggles_asked": {"onednn": "off"}},
+        {"size": 100},
+        {"dtype": "bfloat16"},
+        {"steps_per_epoch": 10},
+        {"steps_per_epoch": 239},
+        {"steps_per_epoch": 241},
+        {"steps_per_epoch": None},
+        {"data": SYNTHETIC},
+        {"data": {"name": "mnist"}},
+        {"data": None},
+    ],
+    ids=str,
+)
+def test_other_trainings_are_no_lenet_of_2020(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """With toggles, other batches, precision, steps or data: shown, and not beside 2020."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        of_15("tensorflow", "graph", 2.0, **changes),
+        of_15("mxnet", "eager", 1.0, **changes),
+    )
+    assert part([run], "training lenet").rows
+    assert trained(run) == {}
+    assert len(lenets(run)) == 11
+    found = statements(run)[TRAINS_FASTER]
+    assert found["verdict"] == UNKNOWN
+    assert found["today"].startswith("needs LeNet in tensorflow graph and mxnet eager")
+
+
+def test_a_few_steps_are_no_lenet_of_2020(tmp_path: Path) -> None:
+    """`pytest benchmarks -k lenet` trains 3 epochs of 10 of 240 steps."""
+    made = lenet("mxnet", "eager", (0.1, 0.1), 0.1, steps_per_epoch=10)
+    assert trained(stored(tmp_path, "run.json", made)) == {}
+
+
+@pytest.mark.parametrize("workload", ["mlp", "lenet_step", "my_lenet"])
+def test_other_models_are_no_lenet(tmp_path: Path, workload: str) -> None:
+    """Whatever they are called."""
+    run = stored(tmp_path, "run.json", model(workload, "mxnet")(1.0))
+    assert trained(run) == {}
+
+
+def test_a_lenet_without_toggles_is_told_from_one_with(tmp_path: Path) -> None:
+    """It is the one beside 2020, whichever was measured last; so is one of whole epochs."""
+    usual = of_15("mxnet", "eager", 2.0)
+    others = [
+        of_15("mxnet", "eager", 9.0, toggles_asked={"workers": "2"}),
+        of_15("mxnet", "eager", 9.0, steps_per_epoch=10),
+        of_15("mxnet", "eager", 9.0, data=SYNTHETIC),
+    ]
+    for order in ((usual, *others), (*others, usual)):
+        run = stored(tmp_path, "run.json", *order)
+        assert trained(run) == {("mxnet eager", 15): ("30 s", "98.00%")}

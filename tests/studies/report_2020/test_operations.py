@@ -1,0 +1,234 @@
+"""Ratios of operations: TensorFlow over MXNet, in 2020 and today."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report.model import Run
+from fwbench.studies import report_2020
+from fwbench.studies.report_2020 import operations
+from fwbench.studies.report_2020.operations import Ratios
+from support.reports import case, column, parsed, stored
+from support.runs_of_2020 import (
+    ABOUT,
+    STATEMENTS,
+    UNKNOWN,
+    WAY_FASTER,
+    of_15,
+    pair,
+    pairs,
+    rows_of,
+    section,
+    sizes_of,
+    statements,
+    tells_nothing,
+    trained,
+)
+
+# What is read
+
+
+def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
+    """Of a run, by operation and size."""
+    return {
+        (one.operation, one.size): one for one in operations.ratios_of(device, list(run.records))
+    }
+
+
+# Ratios
+
+
+@pytest.mark.parametrize(
+    ("device", "operation", "size", "ratio"),
+    [
+        ("cpu", "gemm", 450, 25.128),
+        ("cpu", "from_numpy", 20_000, 0.5152),
+        ("cpu", "softplus", 500, 1.0472),
+        ("gpu", "gemm", 450, 9.3616),
+        ("gpu", "dot", 91_000, 10.605),
+    ],
+)
+def test_published_ratios(device: str, operation: str, size: int, ratio: float) -> None:
+    """TensorFlow's time over MXNet's, on the same device, whatever was measured today."""
+    (found,) = [
+        one
+        for one in operations.ratios_of(device, [])
+        if (one.operation, one.size) == (operation, size)
+    ]
+    assert found.published == pytest.approx(ratio, rel=1e-3)
+    assert (found.dispatch, found.completion) == (None, None)
+
+
+def test_ratios_are_tensorflow_over_mxnet(tmp_path: Path) -> None:
+    """Until done and until returned, each by its own clock; whichever came first."""
+    entries = pair("gemm", 100, 3.0, 20.0)
+    for order in (entries, entries[::-1]):
+        run = stored(tmp_path, "run.json", *order)
+        found = ratios(run)["gemm", 100]
+        assert (found.completion, found.dispatch) == (3.0, 20.0)
+        assert [key for key, one in ratios(run).items() if one.completion] == [("gemm", 100)]
+
+
+@pytest.mark.parametrize("changed", ["tensorflow", "mxnet"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"execution": "graph"},
+        {"dtype": "float64"},
+        {"dtype": "bfloat16"},
+        {"direction": "backward"},
+        {"size": 101},
+        {"size": 1024},
+        {"dispatch_s": None},
+        {"toggles_asked": {"onednn": "off"}},
+    ],
+    ids=str,
+)
+def test_other_work_is_no_ratio(tmp_path: Path, changed: str, changes: dict[str, Any]) -> None:
+    """Only eager, float32, forward, the published sizes, by both clocks, without toggles."""
+    facts = {"size": 100, "completion_s": 2.0, "dispatch_s": 1.0}
+    entries = [
+        case("gemm", framework, **{**facts, **(changes if framework == changed else {})})
+        for framework in ("tensorflow", "mxnet")
+    ]
+    found = ratios(stored(tmp_path, "run.json", *entries))
+    assert len(found) == 164
+    assert {one.completion for one in found.values()} == {None}
+    assert {one.dispatch for one in found.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("tensorflow", None), ("mxnet", None), ("tensorflow", "torch")]
+)
+def test_a_framework_that_is_missing_makes_no_ratio(
+    tmp_path: Path, one: str, other: str | None
+) -> None:
+    """Nobody else stands for it."""
+    run = stored(tmp_path, "run.json", *(case("gemm", name) for name in (one, other) if name))
+    assert ratios(run)["gemm", 100].completion is None
+    table = section([run], "2020, operations on the CPU: TensorFlow's time over MXNet's")
+    assert column(table, "sizes measured")["gemm"].text == "0 of 11"
+
+
+def test_the_first_gpu_is_the_gpu(tmp_path: Path) -> None:
+    """Its figures stand beside those of the GPU, and not beside those of the CPU."""
+    run = stored(tmp_path, "run.json", *pair("gemm", 450, 3.0, device="gpu:0"))
+    found = report_2020.parts([run])
+    assert [one.title for one in found if "CPU" in one.title] == []
+    (row,) = rows_of(
+        section([run], "2020, operations on the GPU: TensorFlow's time over MXNet's, size by size")
+    )
+    assert row["2020, published"] == "9.36x"
+    assert row["today, until the work was done"] == "3.00x"
+    assert {one["device"] for one in rows_of(found[0])} == {"gpu"}
+
+
+def test_devices_are_apart(tmp_path: Path) -> None:
+    """No ratio is of a CPU and a GPU; each device has its own parts, the CPU's first."""
+    tensorflow, _ = pair("gemm", 450, 3.0)
+    _, mxnet = pair("gemm", 450, 3.0, device="gpu:0")
+    run = stored(tmp_path, "run.json", mxnet, tensorflow)
+    assert [one.title for one in report_2020.parts([run])] == [
+        STATEMENTS,
+        "2020, operations on the CPU: TensorFlow's time over MXNet's",
+        "2020, operations on the GPU: TensorFlow's time over MXNet's",
+        "2020, LeNet on the CPU",
+        "2020, LeNet on the GPU",
+    ]
+    for device in ("cpu", "gpu"):
+        assert len(statements(run, device=device)) == 6
+
+
+def test_operations_with_toggles_are_no_ratios(tmp_path: Path) -> None:
+    """As for LeNet: a toggle that was asked for is not what was measured in 2020."""
+    usual, mxnet = pair("gemm", 100, 3.0)
+    toggled = case(
+        "gemm", "tensorflow", size=100, completion_s=400.0, toggles_asked={"onednn": "off"}
+    )
+    for order in itertools.permutations([usual, toggled, mxnet]):
+        assert ratios(stored(tmp_path, "run.json", *order))["gemm", 100].completion == 3.0
+
+
+def test_only_the_first_gpu_counts(tmp_path: Path) -> None:
+    """No figure is of the second, and no ratio is of both."""
+    title = "2020, operations on the GPU: TensorFlow's time over MXNet's"
+    first, second = (pair("gemm", 100, factor, device=f"gpu:{i}") for i, factor in ((0, 3), (1, 9)))
+    for entries, told in (
+        ((*first, *second), "3.00x (3.00x to 3.00x)"),
+        ((*second, *first), "3.00x (3.00x to 3.00x)"),
+        ((first[0], second[1]), "not measured"),
+    ):
+        table = section([stored(tmp_path, "run.json", *entries)], title)
+        found = column(table, "today, until the work was done (range)")["gemm"]
+        assert found.text == told
+
+
+@pytest.mark.parametrize("device", ["gpu:1", "gpu", "gpu:00", "cpu:0", "tpu:0"])
+def test_other_devices_are_beside_nothing(tmp_path: Path, device: str) -> None:
+    """Neither their operations nor their trainings: it is said that nothing can be told."""
+    entries = [*pairs(ABOUT, 2.0, device=device), of_15("mxnet", "eager", device=device)]
+    (only,) = report_2020.parts([stored(tmp_path, "run.json", *entries)])
+    tells_nothing(only)
+    beside = stored(tmp_path, "run.json", *entries, case("dot", "torch"))
+    assert {row["device"] for row in rows_of(section([beside], STATEMENTS))} == {"cpu"}
+    assert statements(beside)[WAY_FASTER]["verdict"] == UNKNOWN
+    assert trained(beside) == {}
+
+
+def test_operations_are_told_in_rows(tmp_path: Path) -> None:
+    """How many sizes, geometric means with their range by each clock; nothing is made up.
+
+    All of the sizes that were measured, those of 2020 too.
+    """
+    entries = [*pair("gemm", 50, 2.0, 10.0), *pair("gemm", 450, 8.0, 40.0)]
+    run = stored(tmp_path, "run.json", *entries)
+    title = "2020, operations on the CPU: TensorFlow's time over MXNet's"
+    rows = {row["operation"]: row for row in rows_of(section([run], title))}
+    assert [*rows] == [*sizes_of()]
+    assert rows["gemm"] == {
+        "operation": "gemm",
+        "sizes measured": "2 of 11",
+        "2020, published (range)": "17.41x (12.07x to 25.12x)",
+        "today, until calls returned (range)": "20.00x (10.00x to 40.00x)",
+        "today, until the work was done (range)": "4.00x (2.00x to 8.00x)",
+    }
+    assert rows["dot"] == {
+        "operation": "dot",
+        "sizes measured": "0 of 10",
+        "2020, published (range)": "13.29x (12.75x to 14.39x)",
+        "today, until calls returned (range)": "not measured",
+        "today, until the work was done (range)": "not measured",
+    }
+    assert rows_of(section([run], f"{title}, size by size")) == [
+        {
+            "operation": f"gemm {size}",
+            "2020, published": then,
+            "today, until calls returned": returned,
+            "today, until the work was done": done,
+        }
+        for size, then, returned, done in (
+            (50, "12.07x", "10.00x", "2.00x"),
+            (450, "25.12x", "40.00x", "8.00x"),
+        )
+    ]
+
+
+def test_operations_are_drawn(tmp_path: Path) -> None:
+    """Today's by both clocks where there are any, and of 2020 the same sizes, or else all."""
+    title = "2020, operations on the CPU: TensorFlow's time over MXNet's"
+    run = stored(tmp_path, "run.json", *pair("gemm", 450, 8.0, 40.0))
+    (chart,) = section([run], title).charts
+    assert "gemm, today, until calls returned: 40.00x" in chart.text
+    assert "gemm, today, until the work was done: 8.00x" in chart.text
+    assert "gemm, 2020, published: 25.12x" in chart.text
+    assert "dot, 2020, published: 13.29x" in chart.text
+    for name in sizes_of():
+        assert f"{name}, 2020, published: " in chart.text
+    run = stored(tmp_path, "run.json", case("gemm", "torch"))
+    (chart,) = section([run], title).charts
+    assert "today" not in chart.text
+    assert [one.text for one in parsed(chart.svg).of_class("legend")] == ["2020, published"]

@@ -1,0 +1,433 @@
+"""The statements of 2020: what a run must hold for each to be judged."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fwbench.studies.report_2020 import published
+from support.reports import case, column, stored
+from support.runs_of_2020 import (
+    ABOUT,
+    EAGER,
+    FAILS,
+    FIRST_EPOCH,
+    HOLDS,
+    HYBRIDIZE,
+    NOISE,
+    NOISE_TOO,
+    STATEMENTS,
+    SURE,
+    SYNTHETIC,
+    TRAINS_FASTER,
+    TWICE,
+    UNKNOWN,
+    WAY_FASTER,
+    XLA,
+    Entry,
+    every_device,
+    few_operations,
+    graph_lenet,
+    judged,
+    lenet,
+    model,
+    pair,
+    pairs,
+    section,
+    sizes_of,
+    statements,
+)
+
+# What is made up
+
+
+#: The same, the first size of every operation before the second of any.
+_ACROSS = [
+    (name, size)
+    for several in itertools.zip_longest(
+        *([(name, size) for name, size in ABOUT if name == one] for one in dict(ABOUT))
+    )
+    for name, size in filter(None, several)
+]
+
+
+# The statements
+
+
+_WHOLE_EPOCHS = "whole epochs of the real MNIST: pytest benchmarks -k lenet --fw-epochs 5"
+
+
+def test_all_statements_are_judged(tmp_path: Path) -> None:
+    """Each once, in one order; of a run that has nothing of them none can be told."""
+    found = statements(stored(tmp_path, "run.json", case("gemm", "torch")))
+    assert [*found] == [WAY_FASTER, TRAINS_FASTER, HYBRIDIZE, XLA, FIRST_EPOCH, EAGER]
+    assert {row["verdict"] for row in found.values()} == {UNKNOWN}
+    assert {name: row["today"] for name, row in found.items()} == {
+        WAY_FASTER: few_operations(0, 0),
+        TRAINS_FASTER: f"needs LeNet in tensorflow graph and mxnet eager, {_WHOLE_EPOCHS}",
+        HYBRIDIZE: f"needs LeNet in mxnet eager and mxnet hybridize, {_WHOLE_EPOCHS}",
+        XLA: f"needs LeNet in tensorflow xla and tensorflow graph, {_WHOLE_EPOCHS}",
+        FIRST_EPOCH: "needs trainings: pytest benchmarks -k lenet",
+        EAGER: "needs a model, or its step, in tensorflow eager and graph",
+    }
+
+
+@pytest.mark.parametrize(
+    ("device", "statement", "figures"),
+    [
+        (
+            "cpu",
+            TRAINS_FASTER,
+            "15 epochs: mxnet eager 787 s, 98.71%; tensorflow graph 1322 s, 98.64%",
+        ),
+        ("cpu", HYBRIDIZE, "15 epochs: mxnet hybridize 714 s, 98.06%; mxnet eager 787 s, 98.71%"),
+        (
+            "cpu",
+            XLA,
+            "15 epochs: tensorflow xla 1318 s, 98.64%; tensorflow graph 1322 s, 98.64%",
+        ),
+        ("gpu", XLA, "50 epochs: tensorflow xla 323 s, 98.76%; tensorflow graph 322 s, 98.77%"),
+        ("cpu", FIRST_EPOCH, "the statement itself"),
+        ("cpu", EAGER, "no figures were published"),
+    ],
+)
+def test_statements_are_told_with_what_they_were_made_on(
+    tmp_path: Path, device: str, statement: str, figures: str
+) -> None:
+    """Of the longest training that both had, on the same device."""
+    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
+    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    assert statements(run, device=device)[statement]["2020"] == figures
+
+
+@every_device
+def test_published_operations_are_told_without_creation(tmp_path: Path, device: str) -> None:
+    """Between which operations the means of 2020 lie."""
+    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
+    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    told = statements(run, device=device)[WAY_FASTER]["2020"]
+    title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
+    cells = column(section([run], title), "2020, published (range)")
+    means = {
+        name: cell.value
+        for name, cell in cells.items()
+        if name not in {"from_numpy", "from_list"} and cell.value
+    }
+    low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    assert told == f"{means[low]:.2f}x ({low}) to {means[high]:.2f}x ({high})"
+
+
+def test_notes_say_how_statements_are_judged(tmp_path: Path) -> None:
+    """All limits that decide are in the text under the table."""
+    (note,) = section([stored(tmp_path, "run.json", case())], STATEMENTS).notes
+    for limit in (
+        *("less time for every operation", "2 times less on their geometric mean"),
+        *("99%", "0.1 points", "2 times the others"),
+    ):
+        assert limit in note
+
+
+def test_way_faster_holds(tmp_path: Path) -> None:
+    """Every operation is; the text says by which, by both clocks."""
+    entries = [*pairs(ABOUT, 2.0, 3.0), *pair("gemm", 50, 8.0, 30.0)]
+    found = judged(tmp_path, WAY_FASTER, *entries)
+    assert found["verdict"] == HOLDS
+    # One of eleven sizes of gemm: 2 times the eleventh root of 4, and 3 times that of 10.
+    assert found["today"] == (
+        "less time for 9 of 9 operations: 2.00x (sigmoid) to 2.27x (gemm) until done; "
+        "3.00x (sigmoid) to 3.70x (gemm) until returned"
+    )
+
+
+def test_way_faster_is_about_work_that_is_done(tmp_path: Path) -> None:
+    """Calls that return early are not faster."""
+    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
+    assert found["verdict"] == FAILS
+    assert found["today"].startswith("less time for 0 of 9 operations: 0.80x (")
+    assert "20.00x (" in found["today"]
+
+
+def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
+    """All sizes of all operations, TensorFlow so many times as long as MXNet."""
+    return [one for name, size in ABOUT for one in pair(name, size, ratios.get(name, others))]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "faster"),
+    [(1.001, HOLDS, 9), (1.0, FAILS, 8), (0.999, FAILS, 8), (0.5, FAILS, 8)],
+)
+def test_way_faster_is_every_operation(
+    tmp_path: Path, ratio: float, verdict: str, faster: int
+) -> None:
+    """One that does not take less time is enough, and the text says how many do."""
+    found = judged(tmp_path, WAY_FASTER, *_of({"dot": ratio}, 4.0))
+    assert found["verdict"] == verdict
+    assert found["today"].startswith(
+        f"less time for {faster} of 9 operations: {ratio:.2f}x (dot) to 4.00x ("
+    )
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(2.001, HOLDS), (1.999, FAILS), (1.5, FAILS)])
+def test_way_faster_is_twice_as_fast(tmp_path: Path, ratio: float, verdict: str) -> None:
+    """Less time for every operation is not enough."""
+    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, ratio))
+    assert found["verdict"] == verdict
+    assert found["today"].startswith(f"less time for 9 of 9 operations: {ratio:.2f}x (")
+
+
+def test_the_limit_of_way_faster_belongs_to_it(tmp_path: Path) -> None:
+    """2 is what the note says."""
+    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, 2.0))
+    assert found["verdict"] == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("ratios_of", "others", "verdict"),
+    [
+        # 2.05 over operations, 1.66 over sizes.
+        ({"l2_normalize": 25.0}, 1.5, HOLDS),
+        # 1.77 over operations, 2.06 over sizes.
+        (dict.fromkeys(("dot", "gemm", "flatten", "l2_normalize"), 1.1), 2.6, FAILS),
+        # Their arithmetic mean is 4.0.
+        ({"dot": 28.0}, 1.0001, FAILS),
+        # The middle one is 1.1.
+        (dict.fromkeys(("dot", "gemm", "flatten", "relu"), 20.0), 1.1, HOLDS),
+    ],
+    ids=["few sizes", "many sizes", "arithmetic", "median"],
+)
+def test_operations_weigh_the_same(
+    tmp_path: Path, ratios_of: Mapping[str, float], others: float, verdict: str
+) -> None:
+    """However many sizes they have: the mean is the geometric one of the operations' means."""
+    assert judged(tmp_path, WAY_FASTER, *_of(ratios_of, others))["verdict"] == verdict
+
+
+def test_sizes_of_an_operation_are_one_mean(tmp_path: Path) -> None:
+    """An operation takes less time if it does so on the geometric mean of its sizes."""
+    slow = sizes_of()["l2_normalize"][0]
+    found = judged(
+        tmp_path,
+        WAY_FASTER,
+        *pairs([one for one in ABOUT if one != ("l2_normalize", slow)], 4.0),
+        *pair("l2_normalize", slow, 0.01),
+    )
+    # The fifth root of 4^4 / 100.
+    assert found["verdict"] == HOLDS
+    assert found["today"].startswith("less time for 9 of 9 operations: 1.21x (l2_normalize) to ")
+
+
+@every_device
+def test_the_figures_of_2020_keep_the_statement(tmp_path: Path, device: str) -> None:
+    """Who measures today what was published finds MXNet way faster, by the published means."""
+    entries = [
+        case(
+            row["operation"],
+            row["framework"],
+            size=int(row["size"]),
+            device={"cpu": "cpu", "gpu": "gpu:0"}[device],
+            completion_s=float(row["median_s"]),
+            dispatch_s=float(row["median_s"]),
+        )
+        for row in published.rows("operations", device)
+    ]
+    found = statements(stored(tmp_path, "run.json", *entries), device=device)[WAY_FASTER]
+    assert found["verdict"] == HOLDS
+    then = found["2020"]
+    assert found["today"] == (
+        f"less time for 9 of 9 operations: {then} until done; {then} until returned"
+    )
+
+
+def test_way_faster_is_not_about_creation(tmp_path: Path) -> None:
+    """Slower creation changes nothing, and creation alone says nothing."""
+    creation = [(name, size) for name in ("from_numpy", "from_list") for size in sizes_of()[name]]
+    found = judged(tmp_path, WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
+    assert found["verdict"] == HOLDS
+    assert "0.10x" not in found["today"]
+    found = judged(tmp_path, WAY_FASTER, *pairs(creation, 9.0))
+    assert (found["verdict"], found["today"]) == (UNKNOWN, few_operations(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("number", "done", "verdict"),
+    [(69, 2.0, HOLDS), (69, 1.0, FAILS), (68, 2.0, UNKNOWN), (68, 1.0, UNKNOWN)],
+)
+def test_half_of_the_sizes_are_enough(
+    tmp_path: Path, number: int, done: float, verdict: str
+) -> None:
+    """Of 137 sizes 69, of all operations; of fewer it is only said how many there are."""
+    assert len(_ACROSS) == len(ABOUT) == 137
+    found = judged(tmp_path, WAY_FASTER, *pairs(_ACROSS[:number], done))
+    assert found["verdict"] == verdict
+    if verdict == UNKNOWN:
+        assert found["today"] == few_operations(9, number)
+
+
+@pytest.mark.parametrize("missing", [*dict(ABOUT)])
+def test_all_operations_are_needed(tmp_path: Path, missing: str) -> None:
+    """Of all other sizes nothing can be told; with one of its sizes it can."""
+    others = [(name, size) for name, size in ABOUT if name != missing]
+    found = judged(tmp_path, WAY_FASTER, *pairs(others, 4.0))
+    assert found["verdict"] == UNKNOWN
+    assert found["today"] == few_operations(8, len(others))
+    one = pair(missing, sizes_of()[missing][-1], 4.0)
+    found = judged(tmp_path, WAY_FASTER, *pairs(others, 4.0), one[0])
+    assert found["verdict"] == UNKNOWN
+    assert judged(tmp_path, WAY_FASTER, *pairs(others, 4.0), *one)["verdict"] == HOLDS
+
+
+def test_intervals_hold_their_ratios(tmp_path: Path) -> None:
+    """What cannot be told has an interval around 1."""
+    found = judged(tmp_path, TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
+    match = re.search(r": (\S+)x \((\S+)x to (\S+)x\)$", found)
+    assert match is not None
+    ratio, low, high = map(float, match.groups())
+    assert low < ratio < high
+    assert low < 1 < high
+
+
+def test_a_clear_difference_counts_in_noise(tmp_path: Path) -> None:
+    """An interval on one side of 1 is enough, however wide."""
+    slow = [10 * seconds for seconds in NOISE]
+    assert judged(tmp_path, XLA, lenet("tensorflow", "xla", slow), graph_lenet(NOISE_TOO))[
+        "verdict"
+    ] == (HOLDS)
+    assert judged(tmp_path, XLA, lenet("tensorflow", "xla", NOISE_TOO), graph_lenet(slow))[
+        "verdict"
+    ] == (FAILS)
+
+
+def test_the_accuracy_is_that_of_the_median_training(tmp_path: Path) -> None:
+    """Of several repetitions, at the end of each."""
+
+    def repeated(execution: str, values_s: Sequence[float], *accuracies: float) -> Entry:
+        tested = [
+            {"repetition": number, "epoch": epoch, "accuracy": accuracy - (5 - epoch) / 10}
+            for number, accuracy in enumerate(accuracies, 1)
+            for epoch in (1, 5)
+        ]
+        return lenet("mxnet", execution, values_s, test_accuracy=tested)
+
+    found = judged(
+        tmp_path,
+        HYBRIDIZE,
+        repeated("eager", TWICE, 0.9, 0.98, 0.99),
+        repeated("hybridize", SURE, 0.97, 0.99, 0.9),
+    )
+    assert found["verdict"] == HOLDS
+    assert found["today"].endswith("accuracy 98.00% and 97.00%")
+
+
+def test_ten_images_of_ten_thousand_are_worth_the_word(tmp_path: Path) -> None:
+    """0.9884 - 0.9874 is less than 0.001 in floating point."""
+    found = judged(
+        tmp_path,
+        HYBRIDIZE,
+        lenet("mxnet", "eager", TWICE, accuracy=0.9884),
+        lenet("mxnet", "hybridize", SURE, accuracy=0.9874),
+    )
+    assert found["verdict"] == HOLDS
+
+
+def test_one_value_is_no_interval(tmp_path: Path) -> None:
+    """0.1 % between two single values decides nothing."""
+    found = judged(tmp_path, TRAINS_FASTER, graph_lenet((1.001,)), lenet(values_s=(1.0,)))
+    assert found["verdict"] == UNKNOWN
+
+
+def test_a_missing_accuracy_is_what_is_missing(tmp_path: Path) -> None:
+    """Both trainings are there, and more of them would not help."""
+    found = judged(
+        tmp_path, HYBRIDIZE, lenet("mxnet", "eager"), lenet("mxnet", "hybridize", accuracy=None)
+    )
+    assert "needs LeNet" not in found["today"]
+
+
+def test_generated_data_have_no_accuracy_of_2020(tmp_path: Path) -> None:
+    """The report itself says that such accuracy says nothing."""
+    found = judged(
+        tmp_path,
+        HYBRIDIZE,
+        lenet("mxnet", "eager", TWICE, accuracy=0.5, data=SYNTHETIC),
+        lenet("mxnet", "hybridize", SURE, accuracy=0.4, data=SYNTHETIC),
+    )
+    assert found["verdict"] == UNKNOWN
+
+
+def test_other_data_and_steps_are_not_compared(tmp_path: Path) -> None:
+    """An epoch of 240 steps takes longer than one of 10."""
+    quick = lenet("mxnet", "eager", SURE, data=SYNTHETIC, steps_per_epoch=10)
+    assert judged(tmp_path, TRAINS_FASTER, graph_lenet(TWICE), quick)["verdict"] == UNKNOWN
+
+
+def _batch(size: int, first_s: float) -> Entry:
+    made: Entry = model("sentiment_lstm", "torch")(1.0, first_s=first_s, size=size)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        (
+            [_batch(64, 3.0), _batch(256, 1.0)],
+            "1.00x (sentiment_lstm torch eager 256) to 3.00x (sentiment_lstm torch eager 64)",
+        ),
+        (
+            [lenet(first_s=3.0, toggles_asked={"workers": "4"}), lenet(first_s=1.0)],
+            "1.00x (lenet mxnet eager 200) to 3.00x (lenet mxnet eager workers=4 200)",
+        ),
+    ],
+    ids=["batches", "toggles"],
+)
+def test_every_first_epoch_counts(tmp_path: Path, entries: list[Entry], told: str) -> None:
+    """Trainings of one model that differ in batch size or toggles do not replace each other."""
+    for order in itertools.permutations(entries):
+        found = judged(tmp_path, FIRST_EPOCH, *order)
+        assert found["verdict"] == UNKNOWN
+        assert found["today"] == told
+
+
+def test_eager_and_graph_have_the_same_toggles(tmp_path: Path) -> None:
+    """Whatever was measured last."""
+    entries = [
+        lenet("tensorflow", "eager", SURE, toggles_asked={"onednn": "on"}),
+        lenet("tensorflow", "eager", (9.0,) * 4, toggles_asked={"onednn": "off"}),
+        graph_lenet(TWICE, toggles_asked={"onednn": "on"}),
+    ]
+    for order in itertools.permutations(entries):
+        found = judged(tmp_path, EAGER, *order)
+        assert found["verdict"] == HOLDS
+
+
+def test_verdicts_are_of_one_device(tmp_path: Path) -> None:
+    """What a GPU says is not said of the CPU."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(graph_lenet(TWICE), lenet("mxnet", "eager", SURE)),
+        *(graph_lenet(SURE, device="gpu:0"), lenet("mxnet", "eager", TWICE, device="gpu:0")),
+    )
+    assert statements(run, device="cpu")[TRAINS_FASTER]["verdict"] == HOLDS
+    assert statements(run, device="gpu")[TRAINS_FASTER]["verdict"] == FAILS
+    apart = stored(
+        tmp_path, "run.json", graph_lenet(TWICE), lenet("mxnet", "eager", SURE, device="gpu:0")
+    )
+    for device in ("cpu", "gpu"):
+        assert statements(apart, device=device)[TRAINS_FASTER]["verdict"] == UNKNOWN
+
+
+def test_operations_are_judged_by_device(tmp_path: Path) -> None:
+    """MXNet may be way faster on the one and not on the other."""
+    entries = [*pairs(ABOUT, 1.0), *pairs(ABOUT, 2.0, device="gpu:0")]
+    run = stored(tmp_path, "run.json", *entries)
+    found = {device: statements(run, device=device)[WAY_FASTER] for device in ("cpu", "gpu")}
+    assert {device: row["verdict"] for device, row in found.items()} == {
+        "cpu": FAILS,
+        "gpu": HOLDS,
+    }
+    assert found["cpu"]["today"].startswith("less time for 0 of 9 operations: 1.00x (")
+    assert found["gpu"]["today"].startswith("less time for 9 of 9 operations: 2.00x (")

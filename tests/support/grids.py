@@ -1,0 +1,32 @@
+"""Two frameworks to make grids of, and the cells that are made."""
+
+from __future__ import annotations
+
+from fwbench.manifest import Device
+from support.fakes import manifest
+
+CPU, GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
+
+#: Two frameworks: one with everything, one with little, which trains no models.
+RICH = manifest(
+    name="rich", executions=("eager", "graph", "compile"), on_request=("compile",), gaps=()
+)
+
+
+POOR = manifest(
+    name="poor",
+    devices=(CPU,),
+    executions=("eager",),
+    on_request=(),
+    dtypes=("float32",),
+    operations=("gemm",),
+    differentiable=False,
+    gaps=(),
+    training_executions=(),
+    whole_loops=(),
+    process_toggles=(),
+    toggle_gaps=(),
+)
+
+
+BOTH = {"rich": RICH, "poor": POOR}

@@ -1,0 +1,142 @@
+"""Histories that are made up, and what is read of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fwbench.report.charts import Chart
+from fwbench.report.history import Line, Moment
+from fwbench.report.sections import Part
+from support.launched_runs import output
+from support.reports import Node, case, parsed
+
+
+def when(number: int) -> str:
+    """The noon so many days after the first of January."""
+    return (datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=number)).isoformat()
+
+
+def day(number: int) -> str:
+    """As a report writes it."""
+    return when(number)[:10]
+
+
+def kept(
+    path: Path,
+    *entries: Mapping[str, Any],
+    at: int | None = 0,
+    revision: str = "",
+    **session: Any,
+) -> Path:
+    """A run as pytest-benchmark keeps it.
+
+    Args:
+        path: of the file.
+        entries: its benchmarks.
+        at: the day; None leaves out when it was measured.
+        revision: of the project.
+        session: what fwbench says of it.
+    """
+    made = output(entries, **{"threads": 2, **session})
+    if at is not None:
+        made["datetime"] = when(at)
+    if revision:
+        made["commit_info"] = {"id": revision, "branch": "main"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(made), encoding="utf-8")
+    return path
+
+
+def statistics_of(made: dict[str, Any], median_s: float = 2.0, rounds: int = 137) -> dict[str, Any]:
+    """The same entry as ``--benchmark-save`` keeps it: values are counted, and not there."""
+    made["stats"] = {
+        "min": median_s / 4,
+        "q1": median_s / 2,
+        "median": median_s,
+        "q3": 2 * median_s,
+        "max": 9 * median_s,
+        "mean": 3 * median_s,
+        "rounds": rounds,
+        "iterations": 1,
+    }
+    return made
+
+
+def levels(*of: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
+    """Seconds, run by run: so many around each time, with log-normal noise."""
+    centers = np.concatenate([np.full(runs, seconds) for runs, seconds in of])
+    random = np.random.default_rng(seed)
+    return [float(one) for one in centers * np.exp(noise * random.standard_normal(len(centers)))]
+
+
+def line(
+    times_s: Sequence[float],
+    name: str = "gemm-numpy",
+    versions: Sequence[tuple[int, str]] = ((0, "1.0"),),
+    framework: str = "numpy",
+    machine: str = "Fake CPU, 2 threads",
+) -> Line:
+    """A case with a run a day.
+
+    Args:
+        times_s: of its runs.
+        name: of the case.
+        versions: of the framework, each with the first run that has it, in their order.
+        framework: that it is of.
+        machine: that it was measured on.
+    """
+    moments = [
+        Moment(
+            when(number),
+            time_s,
+            time_s / 1.1,
+            time_s * 1.1,
+            [version for first, version in versions if first <= number][-1],
+            f"revision{number}",
+        )
+        for number, time_s in enumerate(times_s)
+    ]
+    keys = {"workload": "gemm", "framework": framework, "device": "cpu", "execution": "eager"}
+    return Line(name, machine, "gemm", keys, moments)
+
+
+def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None) -> Path:
+    """A folder of runs of one case, whose files are named against the order of time."""
+    for number, time_s in enumerate(times_s):
+        new = upgraded is not None and number >= upgraded
+        version = "2.0" if new else "1.0"
+        made = case(values_s=(time_s, time_s, time_s * 1.01), framework_version=version)
+        path = folder / "Linux-CPython-3.11-64bit" / f"{9999 - number}_nightly.json"
+        kept(path, made, at=number, revision=f"{number:040x}"[::-1])
+    return folder
+
+
+def only(lines: Sequence[Line]) -> Line:
+    """The one that there is."""
+    (found,) = lines
+    return found
+
+
+def texts(of: Part) -> list[dict[str, str]]:
+    """The rows of a table, by the columns."""
+    return [
+        {name: cell.text for name, cell in zip(of.columns, row.cells, strict=True)}
+        for row in of.rows
+    ]
+
+
+def dots(chart: Chart) -> list[Node]:
+    """The dots of a picture."""
+    return parsed(chart.svg).all("circle")
+
+
+def change(path: Path, **facts: Any) -> None:
+    """Change a stored run by hand."""
+    made = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**made, **facts}), encoding="utf-8")

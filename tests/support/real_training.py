@@ -1,0 +1,50 @@
+"""Training with the frameworks that are installed, on real data where there is any."""
+
+import functools
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+
+@functools.cache
+def is_there(framework: str) -> bool:
+    return importlib.util.find_spec(framework) is not None
+
+
+def all_of(*names: str, least: int = 1) -> str:
+    """Those that are installed, as --fw takes them; skips the test where there are too few."""
+    there = [name for name in names if is_there(name)]
+    if len(there) < least:
+        pytest.skip(f"not installed: {', '.join({*names} - {*there})}")
+    return ",".join(there)
+
+
+def one_of(*names: str) -> str:
+    """The first of them that is installed: those that are imported sooner come first."""
+    return all_of(*names).split(",")[0]
+
+
+def if_installed(framework: str, *values: Any) -> Any:
+    mark = pytest.mark.skipif(not is_there(framework), reason=f"{framework} is not installed")
+    return pytest.param(framework, *values, marks=mark, id=framework)
+
+
+def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = entry["extra_info"]["fwbench"]
+    return facts
+
+
+MLP = """
+import pytest
+from fwbench.workloads import mlp
+
+@pytest.mark.fwbench(mlp)
+def test_it(case):
+    case.measure()
+"""
+
+
+#: Two trainings of three epochs, the first of each a warm-up epoch.
+SCHEDULE = ("--fw-steps=5", "--fw-epochs=3", "--fw-warmup-epochs=1", "--fw-repetitions=2")

@@ -1,0 +1,349 @@
+"""The grid has training loops, their parts, and every toggle that makes a difference."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from fwbench import grid
+from fwbench.errors import DataError, FwbenchError, UsageError
+from fwbench.grid import Cell
+from fwbench.options.options import Selection
+from fwbench.presets import Schedule
+from fwbench.toggles import Values
+from fwbench.workloads import cifar_cnn, gemm, lenet, mlp, sentiment_lstm
+from fwbench.workloads.data import Found, generated
+from support.fakes import manifest
+from support.grids import BOTH
+
+# Training
+
+
+def trained(
+    *workloads: Any,
+    of: tuple[str, ...] = ("rich",),
+    toggles: Values | None = None,
+    more: grid.Asked | None = None,
+    **asked: Any,
+) -> list[Cell]:
+    """The cells of training loops and their parts, on the CPU unless it says otherwise."""
+    selection = Selection(**{"devices": ("cpu",), **asked})
+    manifests = {name: BOTH[name] for name in of}
+    return list(grid.cells(workloads, selection, manifests, more=more or grid.Asked(toggles or {})))
+
+
+def named(*workloads: Any, **asked: Any) -> list[str]:
+    """The ids of these cells."""
+    return [cell.id for cell in trained(*workloads, **asked)]
+
+
+REAL = Found("mnist", "real", "mnist.npz", (), 60_000)
+
+
+def test_a_training_cell_is_named_by_what_it_is() -> None:
+    """Toggles stand in id and parameters, generated data in id and group, where nobody misses it.
+
+    Toggles are compared side by side, results on generated data and on real data are not.
+    """
+    toggles = (("workers", "2"), ("decay", "on"))
+    facts = (lenet, "torch", "cpu", "graph", "train", "float32", 200)
+    one = Cell(*facts, toggles=toggles, data=generated("mnist"))
+    assert one.id == "lenet-torch-cpu-graph-train-float32-200-workers:2-decay:on-synthetic"
+    assert one.group == "lenet cpu train float32 200 synthetic"
+    assert one.params == {
+        "workload": "lenet",
+        "framework": "torch",
+        "device": "cpu",
+        "execution": "graph",
+        "direction": "train",
+        "dtype": "float32",
+        "size": 200,
+        "workers": "2",
+        "decay": "on",
+    }
+    real = Cell(*facts, data=REAL)
+    assert real.id == "lenet-torch-cpu-graph-train-float32-200"
+    assert real.group == "lenet cpu train float32 200"
+
+
+def test_loops_steps_and_loaders() -> None:
+    """A loop and a step are run in every execution of training, a loader in one alone."""
+    assert named(mlp, mlp.step, mlp.loader) == [
+        "mlp-rich-cpu-eager-train-float32-128-synthetic",
+        "mlp-rich-cpu-graph-train-float32-128-synthetic",
+        "mlp-rich-cpu-fit-train-float32-128-synthetic",
+        "mlp_step-rich-cpu-eager-train-float32-128",
+        "mlp_step-rich-cpu-graph-train-float32-128",
+        "mlp_step-rich-cpu-fit-train-float32-128",
+        "mlp_loader-rich-cpu-eager-train-float32-128-synthetic",
+    ]
+
+
+def test_a_loader_makes_no_cell_in_another_execution() -> None:
+    """Batches are loaded alike whatever is done with them."""
+    assert named(lenet.loader, executions=("graph", "fit")) == []
+    assert len(named(lenet.loader, executions=("eager", "graph"))) == 1
+
+
+@pytest.mark.parametrize("directions", [None, ("forward",), ("backward", "forward")], ids=str)
+@pytest.mark.parametrize("verify_only", [False, True])
+def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
+    """Whatever is asked of operations, and once."""
+    more = grid.Asked(verify_only=verify_only)
+    found = trained(mlp, more=more, directions=directions, executions=("eager",))
+    assert [cell.direction for cell in found] == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("of", "asked", "rich", "poor"),
+    [
+        (mlp, {}, None, "poor trains no models"),
+        (mlp.step, {}, None, "poor trains no models"),
+        (mlp.loader, {}, None, "poor trains no models"),
+        (mlp, {"dtypes": ("float64",)}, None, "poor trains no models"),
+        (mlp, {"dtypes": ("float16",)}, "rich trains in no float16", "poor trains no models"),
+        (mlp, {"devices": ("gpu:0",)}, None, "poor trains no models"),
+        (mlp, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
+        (mlp.loader, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
+    ],
+)
+def test_a_gap_of_training_says_why(
+    of: Any, asked: dict[str, Any], rich: str | None, poor: str | None
+) -> None:
+    """A framework that trains no models has one cell, whose gap says so before anything else."""
+    found = trained(of, of=("rich", "poor"), **{"executions": ("eager",), **asked})
+    assert {cell.framework: cell.gap for cell in found} == {"rich": rich, "poor": poor}
+
+
+def test_a_framework_that_trains_no_models_has_one_gap() -> None:
+    """Not one for each execution that it has for operations or that others train in."""
+    assert named(mlp, of=("poor",)) == ["mlp-poor-cpu-eager-train-float32-128-synthetic"]
+
+
+def test_a_whole_loop_has_no_step() -> None:
+    """The gap is of the step alone, and comes before what a framework lacks."""
+    (loop,) = trained(mlp, executions=("fit",))
+    (step,) = trained(mlp.step, executions=("fit",), dtypes=("float16",))
+    assert loop.gap is None
+    assert step.gap == "fit is a whole loop: it has no step of its own"
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "gap"),
+    [("cpu", "float64", "no kernel"), ("cpu", "float32", None), ("gpu:0", "float64", None)],
+)
+def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
+    device: str, dtype: str, gap: str | None
+) -> None:
+    """What it declares of a model, in a dtype and on a kind of device."""
+    one = manifest(gaps=(("lenet", "float64", "cpu", "no kernel"),))
+    selection = Selection(devices=(device,), dtypes=(dtype,), executions=("eager",))
+    found = grid.cells([lenet, lenet.step, lenet.loader, mlp], selection, {"fake": one})
+    assert [cell.gap for cell in found] == [gap, gap, gap, None]
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [(cifar_cnn, "cifar_cnn"), (cifar_cnn.step, "cifar_cnn_step")],
+    ids=["loop", "step"],
+)
+def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any, name: str) -> None:
+    """Not one for each framework and execution; it says how the workload can be asked for."""
+    for sizes in (None, "quick"):
+        (only,) = trained(of, of=("rich", "poor"), sizes=sizes)
+        assert only.gap == (
+            f"{name} is not in the preset quick: ask for it by another --fw-size (paper, full) "
+            "or by a batch size (32)"
+        )
+    assert {cell.gap for cell in trained(of, sizes="full", executions=("eager",))} == {None}
+    assert {cell.gap for cell in trained(of, sizes=(16,), executions=("eager",))} == {None}
+
+
+def test_verifying_alone_leaves_no_workload_out() -> None:
+    """Nothing is timed, so a model that trains for minutes is checked like any."""
+    (one,) = trained(cifar_cnn, more=grid.Asked(verify_only=True), executions=("eager",))
+    assert (one.gap, one.size) == (None, 8)
+
+
+def test_a_batch_cannot_be_larger_than_the_data() -> None:
+    """The message has both numbers, where the data is from, and the option; a step needs none."""
+    examples = generated("mnist").train_examples
+    for of in (mlp, mlp.loader):
+        found = trained(of, sizes=(examples, examples + 1))
+        assert {cell.problem for cell in found if cell.size == examples} == {None}
+        (problem,) = {cell.problem for cell in found if cell.size > examples}
+        assert problem == (
+            f"{of.name}: a batch of {examples + 1} is larger than the {examples} training "
+            "examples of mnist (synthetic); give a smaller --fw-size, "
+            f"or leave {of.name} out (-k)"
+        )
+    assert {cell.problem for cell in trained(mlp.step, sizes=(examples + 1,))} == {None}
+
+
+def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
+    """A loop and a loader have the data set as it was found, a step has none."""
+    asked = []
+
+    def find(name: str) -> Found:
+        asked.append(name)
+        return REAL
+
+    more = grid.Asked(find=find)
+    found = trained(mlp, mlp.step, mlp.loader, gemm, more=more, executions=("eager",), sizes=(8,))
+    assert [cell.data for cell in found] == [REAL, None, REAL, None]
+    assert asked == ["mnist", "mnist"]
+
+
+# Schedules
+
+
+def schedules(*workloads: Any, more: grid.Asked | None = None, **asked: Any) -> set[Any]:
+    """The schedules of these cells."""
+    found = trained(*workloads, more=more, executions=("eager",), **asked)
+    return {cell.schedule for cell in found}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "preset"), [(None, "quick"), ("quick", "quick"), ("paper", "paper"), ((64,), "quick")]
+)
+def test_a_schedule_is_the_presets(sizes: Any, preset: str) -> None:
+    """A batch size is trained as long as the first preset says; a loader has the loop's schedule.
+
+    A step and an operation have none.
+    """
+    assert schedules(lenet, lenet.loader, sizes=sizes) == {lenet.schedules[preset]}
+    assert schedules(lenet.step, sizes=sizes) == schedules(gemm, sizes=sizes) == {None}
+
+
+def test_what_is_asked_goes_over_the_presets_schedule() -> None:
+    """Each preset's own schedule is what the options are asked to change."""
+    more = grid.Asked(schedule=lambda preset: Schedule(preset.epochs + 1, 0, 7))
+    assert schedules(lenet, more=more) == {Schedule(4, 0, 7)}
+    assert schedules(lenet, more=more, sizes="paper") == {Schedule(16, 0, 7)}
+
+
+@pytest.mark.parametrize("error", [UsageError, DataError])
+def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
+    error: type[FwbenchError],
+) -> None:
+    """Not of the grid: others may be what is left when these are deselected."""
+    refuse = Mock(side_effect=error("no epoch is left"))
+    (problem,) = {
+        cell.problem for cell in trained(lenet, gemm, more=grid.Asked(schedule=refuse))
+    } - {None}
+    assert problem == "lenet: no epoch is left, or leave lenet out (-k)"
+
+
+def test_a_direction_is_asked_of_operations() -> None:
+    """Loops and their parts have none; once, for all of them."""
+    for of in (mlp, mlp.step, mlp.loader):
+        (only,) = trained(of, directions=("backward",))
+        assert only.gap == f"--fw-direction is for operations, and {of.name} is trained"
+
+
+def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:
+    """Whatever the preset, also of what the preset quick leaves out."""
+    for of in (mlp, cifar_cnn):
+        assert {cell.schedule for cell in trained(of, sizes=(8,))} == {of.schedules["quick"]}
+
+
+# Toggles
+
+
+def test_toggles_are_combined() -> None:
+    """Every value of one with every value of the others, in the toggles' own order."""
+    toggles = {"decay": ("on",), "workers": ("0", "2"), "onednn": ("off", "on")}
+    assert named(mlp, toggles=toggles, executions=("eager",)) == [
+        f"mlp-rich-cpu-eager-train-float32-128-workers:{w}-decay:on-onednn:{o}-synthetic"
+        for w in ("0", "2")
+        for o in ("off", "on")
+    ]
+
+
+def test_what_toggles_compare_comes_one_after_the_other() -> None:
+    """Within an execution, since they are of one group."""
+    found = trained(mlp, toggles={"workers": ("0", "2")}, executions=("eager", "graph"))
+    assert [(cell.execution, *cell.toggles) for cell in found] == [
+        (execution, ("workers", value)) for execution in ("eager", "graph") for value in ("0", "2")
+    ]
+    assert len({cell.group for cell in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("of", "shown"),
+    [
+        (mlp, ["workers", "decay"]),
+        (mlp.step, []),
+        (mlp.loader, ["workers"]),
+        (sentiment_lstm, ["workers", "sparse", "decay"]),
+        (sentiment_lstm.step, ["sparse"]),
+        (sentiment_lstm.loader, ["workers"]),
+        (gemm, []),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_toggle_that_makes_no_difference_is_not_there(of: Any, shown: list[str]) -> None:
+    """It makes no second case, and stands in no id, wherever it would change nothing."""
+    toggles = {"workers": ("0", "2"), "sparse": ("on",), "decay": ("on",)}
+    found = trained(of, toggles=toggles, sizes=(8,), executions=("eager",))
+    assert [[name for name, _ in cell.toggles] for cell in found] == [shown] * len(found)
+    assert len(found) == (2 if "workers" in shown else 1)
+
+
+def test_a_toggle_of_the_process_is_for_operations_as_well() -> None:
+    """Each value is a case, and an environment variable of the worker that runs it."""
+    asked = {"toggles": {"onednn": ("on", "off")}, "executions": ("eager",)}
+    found = trained(gemm, sizes=(8,), **asked)
+    assert [cell.id for cell in found] == [
+        "gemm-rich-cpu-eager-forward-float32-8-onednn:on",
+        "gemm-rich-cpu-eager-forward-float32-8-onednn:off",
+    ]
+    environments = [{"FWBENCH_ONEDNN": "on"}, {"FWBENCH_ONEDNN": "off"}]
+    assert [cell.environment for cell in found] == environments
+    assert [cell.environment for cell in trained(mlp.step, **asked)] == environments
+
+
+def test_other_toggles_need_no_process_of_their_own() -> None:
+    """Nor does a case that none was asked for."""
+    found = trained(mlp, toggles={"workers": ("0", "2"), "decay": ("on",)})
+    assert [cell.environment for cell in (*found, *trained(gemm, sizes=(8,)))] == [{}] * 8
+
+
+def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:
+    """One of a process; for each value, since each was asked for."""
+    toggles = {"onednn": ("on", "off")}
+    found = trained(gemm, of=("poor",), toggles=toggles, sizes=(8,))
+    assert [cell.gap for cell in found] == ["poor has no toggle onednn"] * 2
+    # What is not written at all is said first.
+    (first, _) = trained(mlp, of=("poor",), toggles=toggles)
+    assert first.gap == "poor trains no models"
+
+
+@pytest.mark.parametrize(
+    ("of", "execution", "sparse", "gap"),
+    [
+        (sentiment_lstm, "fit", None, "fit leaves gradients sparse"),
+        (sentiment_lstm, "fit", "off", "fit leaves gradients sparse"),
+        (sentiment_lstm, "fit", "on", None),
+        (sentiment_lstm, "eager", "off", None),
+        (mlp, "fit", "off", None),
+    ],
+    ids=str,
+)
+def test_what_an_execution_cannot_do_is_a_gap(
+    of: Any, execution: str, sparse: str | None, gap: str | None
+) -> None:
+    """Also where nobody asked for the toggle and its default is what it cannot do."""
+    toggles: Values = {"sparse": (sparse,)} if sparse else {}
+    (one,) = trained(of, toggles=toggles, sizes=(64,), executions=(execution,))
+    assert one.gap == gap
+
+
+def test_a_toggle_has_its_default_where_it_was_not_asked_for() -> None:
+    """What a case asks its own toggles for always has an answer."""
+    one = Cell(*(mlp, "torch", "cpu", "eager", "train", "float32", 8), toggles=(("workers", "2"),))
+    assert [one.toggle(name) for name in ("workers", "sparse", "decay", "onednn")] == [
+        *("2", "off", "off", "")
+    ]

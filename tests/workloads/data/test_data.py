@@ -1,0 +1,232 @@
+"""Data sets are found wherever they may lie, or generated."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwbench.errors import DataError, UsageError
+from fwbench.workloads import data
+from fwbench.workloads.data import Found, files, imdb, mnist, synthetic
+from support.data_files import Mnist, same, tar_gz, write_tree
+from support.real_data import REAL
+
+# Finding
+
+
+def test_data_that_is_nowhere_is_generated() -> None:
+    """Without any data, find says synthetic and how many examples there will be."""
+    for name in data.NAMES:
+        found = data.find(name, None)
+        assert (found.source, found.origin, found.paths) == ("synthetic", "generated", ())
+        assert found.train_examples == synthetic.TRAIN_EXAMPLES[name]
+
+
+def test_an_unknown_data_set_is_refused() -> None:
+    """A name that is not known is met with those that are."""
+    with pytest.raises(UsageError, match=r"unknown data set 'mnits'.*mnist, cifar10, imdb.*mean"):
+        data.find("mnits", None)
+
+
+@pytest.mark.parametrize("kind", ["missing", "file"])
+@pytest.mark.parametrize("where", ["option", "variable"])
+def test_a_folder_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, kind: str
+) -> None:
+    """Whoever names a folder that does not exist, or a file, is told so and by what he named it."""
+    named = tmp_path / "named"
+    if kind == "file":
+        named.touch()
+    else:
+        monkeypatch.setenv(data.VARIABLE, os.pathsep.join([str(tmp_path), str(named)]))
+    option = named if where == "option" else None
+    monkeypatch.setenv(data.VARIABLE, os.pathsep.join([str(tmp_path), str(named)]))
+    who = "--fw-data" if where == "option" else f"variable {data.VARIABLE}"
+    what = "is no folder" if kind == "file" else "does not exist"
+    with pytest.raises(UsageError, match=f"{who} names {re.escape(str(named))}, which {what}"):
+        data.find("mnist", option)
+
+
+def test_the_order_of_the_places(small_mnist: Mnist, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder asked for comes first, then the variable's in order, then the caches."""
+    places = [small_mnist.folder / name for name in ("option", "first", "second", "keras/datasets")]
+    for place in places:
+        small_mnist.write(folder=str(place))
+    option, first, second, keras = places
+    monkeypatch.setenv("KERAS_HOME", str(keras.parent))
+    monkeypatch.setenv(data.VARIABLE, os.pathsep.join(map(str, (first, second))))
+
+    def found(folder: Path | None) -> Path:
+        return data.find("mnist", folder).paths[0].parent
+
+    assert found(option) == option
+    assert found(None) == first
+    shutil.rmtree(first)
+    first.mkdir()
+    assert found(None) == second
+    monkeypatch.delenv(data.VARIABLE)
+    assert found(None) == keras
+
+
+@pytest.mark.parametrize(
+    ("variable", "folder"),
+    [
+        (None, ".keras/datasets"),
+        (None, ".mxnet/datasets/mnist"),
+        (None, "data/MNIST/raw"),
+        ("KERAS_HOME", "elsewhere/datasets"),
+        ("MXNET_HOME", "elsewhere/datasets/mnist"),
+    ],
+)
+def test_the_frameworks_caches(
+    small_mnist: Mnist, monkeypatch: pytest.MonkeyPatch, variable: str | None, folder: str
+) -> None:
+    """Data is found where Keras, MXNet and torchvision keep it, also where a variable moved it."""
+    if variable is not None:
+        monkeypatch.setenv(variable, str(small_mnist.folder / "elsewhere"))
+    monkeypatch.setenv("HOME", str(small_mnist.folder))
+    monkeypatch.setenv("USERPROFILE", str(small_mnist.folder))
+    monkeypatch.chdir(small_mnist.folder)
+    where = small_mnist.write(folder=folder)
+    assert {path.parent for path in data.find("mnist", None).paths} == {where}
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
+    small_mnist: Mnist, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """Three of four files in a named folder: the error names the fourth; a cache is passed over."""
+    where = small_mnist.write(folder="keras/datasets")
+    missing = data.find("mnist", where).paths[lost]
+    missing.unlink()
+    with pytest.raises(DataError, match=re.escape(missing.name)):
+        data.find("mnist", where)
+    monkeypatch.setenv("KERAS_HOME", str(where.parent))
+    assert data.find("mnist", None).source == "synthetic"
+    monkeypatch.setenv(data.VARIABLE, str(where))
+    with pytest.raises(DataError, match=re.escape(missing.name)):
+        data.find("mnist", None)
+
+
+def test_a_complete_set_beside_a_part_of_one(small_mnist: Mnist) -> None:
+    """A folder with both is not at fault."""
+    stray = small_mnist.write(folder="mnist") / "t10k-labels-idx1-ubyte.gz"
+    stray.unlink()
+    small_mnist.npz()
+    assert data.find("mnist", small_mnist.folder).origin == "mnist.npz"
+
+
+def test_a_place_that_cannot_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder without permission is an error where it was named, else it is passed over."""
+    forbidden = tmp_path / "forbidden"
+    (forbidden / "datasets").mkdir(parents=True)
+    is_file = Path.is_file
+
+    def refuse(path: Path) -> bool:
+        if forbidden in path.parents:
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(DataError, match=r"cannot look into .*Permission denied"):
+        data.find("imdb", forbidden)
+    monkeypatch.setenv("KERAS_HOME", str(forbidden))
+    assert data.find("imdb", None).source == "synthetic"
+
+
+def test_the_origin_has_no_folders_of_the_user(
+    tmp_path: Path, small_mnist: Mnist, reviews: dict[str, bytes]
+) -> None:
+    """What ends in a record names files and folders of the data set alone."""
+    small_mnist.write(gz="")
+    assert data.find("mnist", tmp_path).origin.startswith("train-images-idx3-ubyte, train-labels")
+    tar_gz(tmp_path / "cifar-10-binary.tar.gz", [])
+    assert data.find("cifar10", tmp_path).origin == "cifar-10-binary.tar.gz"
+    write_tree(tmp_path / "imdb" / "aclImdb", reviews)
+    for folder in (tmp_path, tmp_path / "imdb", tmp_path / "imdb" / "aclImdb"):
+        assert data.find("imdb", folder).origin == "aclImdb"
+
+
+def test_importing_is_cheap() -> None:
+    """Neither a framework nor anything else large is imported."""
+    code = "import sys, fwbench.workloads.data; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert not loaded & {"tensorflow", "keras", "mxnet", "torch", "jax", "scipy", "pandas"}
+
+
+# Real data
+
+
+@pytest.fixture(scope="module")
+def real() -> Callable[[str], Found]:
+    """Finds real data, or skips the test."""
+
+    def find(name: str) -> Found:
+        for folder in filter(None, REAL.split(os.pathsep)):
+            found = data.find(name, Path(folder))
+            if found.source == "real":
+                return found
+        pytest.skip(f"no real {name} here: name its folder in {data.VARIABLE}")
+
+    return find
+
+
+def test_real_mnist(real: Callable[[str], Found]) -> None:
+    """The four files as they are known, or Keras' file: one digest for both."""
+    found = data.load(real("mnist"))
+    assert [split.x.shape for split in (found.train, found.validation, found.test)] == [
+        (48_000, 28, 28, 1),
+        (12_000, 28, 28, 1),
+        (10_000, 28, 28, 1),
+    ]
+    assert found.train.y[:5].tolist() == [5, 0, 4, 1, 9]
+    assert np.bincount(np.append(found.train.y, found.validation.y))[1] == 6_742
+    assert found.digest == "6f845c42ba6f5318"
+
+
+def test_real_mnist_as_keras_has_it(real: Callable[[str], Found], tmp_path: Path) -> None:
+    """Keras' file is held to the same checksums."""
+    found = real("mnist")
+    if len(found.paths) == 1:
+        pytest.skip("it is Keras' file already")
+    arrays = {
+        part.key: np.frombuffer(
+            files.content(path, part.size_bytes), np.uint8, offset=len(part.header)
+        ).reshape(part.shape)
+        for path, part in zip(found.paths, mnist.PARTS, strict=True)
+    }
+    np.savez(tmp_path / "mnist.npz", **arrays)
+    assert data.load(data.find("mnist", tmp_path)).digest == "6f845c42ba6f5318"
+
+
+def test_real_cifar(real: Callable[[str], Found]) -> None:
+    """Five batches and one, in colours."""
+    found = data.load(real("cifar10"))
+    assert (found.train.x.shape, found.test.x.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
+
+
+def test_real_imdb(real: Callable[[str], Found], tmp_path: Path) -> None:
+    """All reviews of both parts, negative and positive ones by turns; the same when kept."""
+    found = real("imdb")
+    first, second = data.load(found, tmp_path), data.load(found, tmp_path)
+    assert same(first, second)
+    for split in (first.train, first.test):
+        assert split.x.shape == (25_000, 500)
+        assert split.y[:6].tolist() == [0, 1] * 3
+        assert split.y.sum() == 12_500
+        assert (split.x[:, -1] != imdb.PADDING).all()
+    assert first.train.x.max() == imdb.VOCABULARY - 1
+    # Frequencies: the first word is "the", one of eighteen or so.
+    words = np.bincount(first.train.x.ravel())[imdb.FIRST_WORD :]
+    assert 0.05 < words[0] / words.sum() < 0.07
