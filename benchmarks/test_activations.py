@@ -1,11 +1,11 @@
-"""Element by element: sigmoid, relu, tanh, softplus, softsign of a vector."""
+"""Activations, element by element, of a vector."""
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import relu, sigmoid, softplus, softsign, tanh
+from fwbench.workloads import ACTIVATIONS
 
 
-@pytest.mark.fwbench(sigmoid, relu, tanh, softplus, softsign)
+@pytest.mark.fwbench(*ACTIVATIONS)
 def test_activation(case: Case) -> None:
     case.measure()

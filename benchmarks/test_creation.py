@@ -3,9 +3,9 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import from_list, from_numpy
+from fwbench.workloads import CREATIONS
 
 
-@pytest.mark.fwbench(from_numpy, from_list)
+@pytest.mark.fwbench(*CREATIONS)
 def test_creation(case: Case) -> None:
     case.measure()

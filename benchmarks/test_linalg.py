@@ -1,11 +1,11 @@
-"""Vectors and matrices: dot, gemm, flatten, L2 normalisation."""
+"""Vectors and matrices."""
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import dot, flatten, gemm, l2_normalize
+from fwbench.workloads import LINALG
 
 
-@pytest.mark.fwbench(dot, gemm, flatten, l2_normalize)
+@pytest.mark.fwbench(*LINALG)
 def test_linalg(case: Case) -> None:
     case.measure()

@@ -3,9 +3,9 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import noop
+from fwbench.workloads import OVERHEAD
 
 
-@pytest.mark.fwbench(noop)
+@pytest.mark.fwbench(*OVERHEAD)
 def test_overhead(case: Case) -> None:
     case.measure()

@@ -3,19 +3,19 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads import TRAININGS
 
 
-@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step)
+@pytest.mark.fwbench(*(training.step for training in TRAININGS))
 def test_step(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(mlp.loader, lenet.loader, cifar_cnn.loader, sentiment_lstm.loader)
+@pytest.mark.fwbench(*(training.loader for training in TRAININGS))
 def test_loader(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(mlp, lenet, cifar_cnn, sentiment_lstm)
+@pytest.mark.fwbench(*TRAININGS)
 def test_loop(case: Case) -> None:
     case.measure()

@@ -1,4 +1,4 @@
-"""Writes the losses that frameworks are compared with: src/fwbench/workloads/trajectories.json.
+"""Writes the losses that frameworks are compared with (workloads/models/trajectories.json).
 
     python scripts/trajectories.py          writes the file
     python scripts/trajectories.py --check  compares it; exits with 1 where it is out of date
@@ -20,7 +20,7 @@ from typing import Any
 from fwbench.workloads.models import networks, reference
 from fwbench.workloads.training import TRAJECTORY_STEPS, Training
 
-_FILE = Path(__file__).parents[1] / "src/fwbench/workloads/trajectories.json"
+_FILE = Path(__file__).parents[1] / "src/fwbench/workloads/models/trajectories.json"
 _ROWS = (1, 2, 4, 8)
 _DIGITS = 12
 _TOLERANCE = 1e-9  # relative: what another processor's rounding may add up to
@@ -50,8 +50,7 @@ def _trajectories() -> dict[str, Any]:
             for update in ("dense", "lazy")
             if update == "dense" or "sparse" in training.toggles
         }
-        for training in vars(networks).values()
-        if isinstance(training, Training)
+        for training in networks.TRAININGS
     }
 
 

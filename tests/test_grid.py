@@ -9,7 +9,7 @@ import pytest
 from fwbench import grid
 from fwbench.errors import UsageError
 from fwbench.grid import Cell
-from fwbench.manifest import Absent, Device, Manifest
+from fwbench.manifest import Absent, Device, Gap, Manifest
 from fwbench.options.options import Selection
 from fwbench.presets import Sizes
 from fwbench.workloads import from_numpy, gemm, noop
@@ -257,7 +257,8 @@ def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
 ) -> None:
     """What a framework declares that it does not offer is a gap on every device of the kind."""
     gpus = (CPU, GPU, Device("gpu:1", "another GPU"))
-    one = manifest(devices=gpus, gaps=(("gemm", "float16", "gpu", "no kernel"),))
+    declared = Gap("no kernel", "gemm", dtype="float16", device="gpu")
+    one = manifest(devices=gpus, gaps=(declared,))
     found = cells(gemm, of={"fake": one}, dtypes=(dtype,), devices=(device,))
     assert {c.gap for c in found} == {gap}
     assert {c.gap for c in cells(noop, of={"fake": one}, dtypes=(dtype,))} == {None}

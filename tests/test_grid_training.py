@@ -10,6 +10,7 @@ import pytest
 from fwbench import grid
 from fwbench.errors import DataError, FwbenchError, UsageError
 from fwbench.grid import Cell
+from fwbench.manifest import Gap
 from fwbench.options.options import Selection
 from fwbench.presets import Schedule
 from fwbench.toggles import Values
@@ -138,7 +139,7 @@ def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
     device: str, dtype: str, gap: str | None
 ) -> None:
     """What it declares of a model, in a dtype and on a kind of device."""
-    one = manifest(gaps=(("lenet", "float64", "cpu", "no kernel"),))
+    one = manifest(gaps=(Gap("no kernel", "lenet", dtype="float64", device="cpu"),))
     selection = Selection(devices=(device,), dtypes=(dtype,), executions=("eager",))
     found = grid.cells([lenet, lenet.step, lenet.loader, mlp], selection, {"fake": one})
     assert [cell.gap for cell in found] == [gap, gap, gap, None]
@@ -301,14 +302,14 @@ def test_a_toggle_of_the_process_is_for_operations_as_well() -> None:
         "gemm-rich-cpu-eager-forward-float32-8-onednn:off",
     ]
     environments = [{"FWBENCH_ONEDNN": "on"}, {"FWBENCH_ONEDNN": "off"}]
-    assert [cell.environment for cell in found] == environments
-    assert [cell.environment for cell in trained(mlp.step, **asked)] == environments
+    assert [cell.variables for cell in found] == environments
+    assert [cell.variables for cell in trained(mlp.step, **asked)] == environments
 
 
 def test_other_toggles_need_no_process_of_their_own() -> None:
     """Nor does a case that none was asked for."""
     found = trained(mlp, toggles={"workers": ("0", "2"), "decay": ("on",)})
-    assert [cell.environment for cell in (*found, *trained(gemm, sizes=(8,)))] == [{}] * 8
+    assert [cell.variables for cell in (*found, *trained(gemm, sizes=(8,)))] == [{}] * 8
 
 
 def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:

@@ -13,18 +13,19 @@ from typing import Any
 
 import pytest
 
+import fwbench
 from fwbench.environments.named import Environment, Environments, complete
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.cache import ManifestCache
-from fwbench.manifest import Absent, Device, Manifest
-from support import fakes
-from support.fakes import Fake, manifest
+from fwbench.manifest import Absent, Device, Gap, Manifest
+from fwbench.testing import FakeFramework
+from support.fakes import manifest
 
 
 def test_a_manifest_is_what_the_framework_says() -> None:
     """Every attribute is the framework's own answer, in a form that can be sent."""
 
-    class Built(Fake):
+    class Built(FakeFramework):
         def build(self) -> dict[str, str]:
             return {"compiler": "cc 1.0"}
 
@@ -36,8 +37,9 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         on_request=("compile",),
         dtypes=("float32", "float64", "float16", "bfloat16"),
         operations=("gemm", "flatten", "noop"),
+        missing={},
         differentiable=True,
-        gaps=(("gemm", "float16", "gpu", "fake has no float16 product on GPUs"),),
+        gaps=(Gap("fake has no float16 product on GPUs", "gemm", dtype="float16", device="gpu"),),
         training_executions=("eager", "graph", "fit"),
         whole_loops=("fit",),
         training_dtypes=("float32", "float64"),
@@ -45,7 +47,8 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         toggle_gaps=(("fit", "sparse", "off", "fit leaves gradients sparse"),),
         threads=2,
         build={"compiler": "cc 1.0"},
-        source=__file__,
+        sources=(__file__, str(Path(fwbench.__file__).parent)),
+        notices=(),
     )
 
 
@@ -55,6 +58,8 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         {},
         {"threads": None, "build": {"cuda": "12"}},
         {"gaps": (), "on_request": (), "devices": ()},
+        {"gaps": (Gap("none", "gemm", "graph", "forward", "float16", "gpu"), Gap("open"))},
+        {"missing": {"gelu": "fake 1.2 has no gelu"}, "notices": ("package fakes: old",)},
         {"training_executions": (), "whole_loops": (), "toggle_gaps": ()},
     ],
     ids=str,
@@ -73,22 +78,45 @@ def test_devices_are_found_by_name() -> None:
         manifest().device("gpu:1")
 
 
+_CELL = {
+    "workload": "gemm",
+    "execution": "graph",
+    "direction": "backward",
+    "dtype": "float16",
+    "device": "gpu:0",
+}
+
+
 @pytest.mark.parametrize(
-    ("operation", "dtype", "device", "found"),
+    ("parts", "changes", "found"),
     [
-        ("gemm", "float16", "gpu:0", True),
-        ("gemm", "float16", "gpu:3", True),
-        ("gemm", "float16", "cpu", False),
-        ("gemm", "float32", "gpu:0", False),
-        ("dot", "float16", "gpu:0", False),
+        ({}, {}, True),
+        ({"workload": "gemm"}, {}, True),
+        ({"workload": "gemm"}, {"workload": "dot"}, False),
+        ({"execution": "graph"}, {"workload": "dot"}, True),
+        ({"execution": "graph"}, {"execution": "eager"}, False),
+        ({"direction": "backward"}, {}, True),
+        ({"direction": "backward"}, {"direction": "forward"}, False),
+        ({"dtype": "float16"}, {"dtype": "float32"}, False),
+        ({"device": "gpu"}, {"device": "gpu:3"}, True),
+        ({"device": "gpu"}, {"device": "cpu"}, False),
+        ({**_CELL, "device": "gpu"}, {}, True),
+        ({**_CELL, "device": "gpu"}, {"direction": "forward"}, False),
     ],
+    ids=str,
 )
-def test_gaps_are_by_operation_dtype_and_kind_of_device(
-    operation: str, dtype: str, device: str, found: bool
+def test_a_gap_holds_for_every_cell_that_its_parts_do_not_exclude(
+    parts: dict[str, str], changes: dict[str, str], found: bool
 ) -> None:
-    """A gap is on all GPUs or on the CPU, for one dtype of one operation."""
-    reason = "fake has no float16 product on GPUs"
-    assert manifest().gap(operation, dtype, device) == (reason if found else None)
+    """Any part may be left open; a GPU stands for all GPUs."""
+    one = manifest(gaps=(Gap("no kernel", **parts),))
+    assert one.gap(**{**_CELL, **changes}) == ("no kernel" if found else None)
+
+
+def test_the_first_gap_that_holds_gives_the_reason() -> None:
+    """In the order in which the framework declares them."""
+    one = manifest(gaps=(Gap("of dot", "dot"), Gap("of graphs", execution="graph"), Gap("any")))
+    assert one.gap(**_CELL) == "of graphs"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +156,8 @@ class Folder:
 
 def cache(folder: Folder | None, threads: int, root: Path = Path("no project")) -> ManifestCache:
     """The cache of a project."""
-    return ManifestCache(folder, threads, Environments(root))
+    environments = Environments(root)
+    return ManifestCache(folder, threads, environments.interpreter_of, environments.path_of)
 
 
 @pytest.fixture
@@ -139,11 +168,13 @@ def folder() -> Folder:
 
 @pytest.fixture
 def kept(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manifest:
-    """A manifest in the cache; its framework's file and a folder of packages can be touched."""
-    (tmp_path / "framework.py").write_text("", encoding="utf-8")
+    """A manifest in the cache; its framework's packages and a folder of packages can be touched."""
+    (tmp_path / "adapter" / "training").mkdir(parents=True)
+    for name in ("adapter/__init__.py", "adapter/training/learner.py", "module.py"):
+        (tmp_path / name).write_text("", encoding="utf-8")
     (tmp_path / "site-packages").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
-    one = manifest(source=str(tmp_path / "framework.py"))
+    one = manifest(sources=(str(tmp_path / "adapter"), str(tmp_path / "module.py")))
     cache(folder, 2).put(one)
     assert cache(folder, 2).get("fake") == one
     return one
@@ -161,7 +192,7 @@ def test_a_manifest_is_kept(
 def test_each_framework_has_its_own_place(folder: Folder, kept: Manifest) -> None:
     """A framework that was never asked is not in the cache, and two do not share a place."""
     assert cache(folder, 2).get("other") is None
-    other = manifest(name="other", source=kept.source)
+    other = manifest(name="other", sources=kept.sources)
     cache(folder, 2).put(other)
     assert [cache(folder, 2).get(name) for name in ("fake", "other")] == [kept, other]
 
@@ -175,12 +206,22 @@ def touch(path: str | Path) -> None:
     os.utime(path, ns=(10**18, 10**18))
 
 
+def grow(path: Path) -> None:
+    """Change the size of a file and not when it was changed, as restored backups do."""
+    before = path.stat()
+    path.write_text("#", encoding="utf-8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda patch, kept: touch(kept.source),
-        lambda patch, kept: Path(kept.source).unlink(),
-        lambda patch, kept: touch(Path(kept.source).parent / "site-packages"),
+        lambda patch, kept: touch(kept.sources[1]),
+        lambda patch, kept: Path(kept.sources[1]).unlink(),
+        lambda patch, kept: touch(Path(kept.sources[0], "training", "learner.py")),
+        lambda patch, kept: Path(kept.sources[0], "operations.py").touch(),
+        lambda patch, kept: grow(Path(kept.sources[0], "__init__.py")),
+        lambda patch, kept: touch(Path(kept.sources[0]).parent / "site-packages"),
         lambda patch, kept: patch.syspath_prepend("/elsewhere/site-packages"),
         lambda patch, kept: patch.setattr(CACHE, "__version__", "99"),
         lambda patch, kept: patch.setattr(sys, "executable", "/elsewhere/python"),
@@ -188,8 +229,11 @@ def touch(path: str | Path) -> None:
         lambda patch, kept: patch.setattr(Path, "glob", lambda *_: [Path("/dev/nvidia99")]),
     ],
     ids=[
-        "its file",
-        "its file is gone",
+        "its module",
+        "its module is gone",
+        "a file deep in its package",
+        "a new file of its package",
+        "the size of a file",
         "packages",
         "path",
         "fwbench",
@@ -263,9 +307,12 @@ def test_without_a_cache_nothing_is_kept() -> None:
     assert off.get("fake") is None
 
 
-def test_a_manifest_names_the_file_of_its_class() -> None:
-    """The file whose change makes ask again is that of the framework's class."""
-    assert manifest().source == fakes.__file__
+def test_files_that_are_not_python_do_not_make_ask_again(folder: Folder, kept: Manifest) -> None:
+    """Compiled code comes and goes with every session."""
+    (compiled := Path(kept.sources[0], "__pycache__")).mkdir()
+    compiled.joinpath("x.py").touch()
+    Path(kept.sources[0], "notes.txt").touch()
+    assert cache(folder, 2).get("fake") == kept
 
 
 def test_that_a_package_is_missing_is_kept_until_one_is_installed(

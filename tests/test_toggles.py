@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import pytest
 
 from fwbench import toggles
 from fwbench.errors import UsageError
-from fwbench.toggles import TOGGLES, parse, variable
+from fwbench.toggles import TOGGLES, Toggle, checked, known, parse, problem, variable
+
+#: A framework's own.
+FLUX = Toggle("flux", ("low", "high"), "", "how much flows", process=True)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
 def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
     """The message has what was given, what would be understood, and the near miss if any."""
     with pytest.raises(UsageError, match=message.replace("|", r"\|")):
-        parse(text)
+        checked(dict([parse(text)]), ())
 
 
 @pytest.mark.parametrize("toggle", TOGGLES.values(), ids=TOGGLES)
@@ -71,3 +77,76 @@ def test_every_toggle_takes_its_own_default(toggle: toggles.Toggle) -> None:
 def test_frameworks_learn_of_toggles_by_a_variable() -> None:
     """Its name is fwbench's own, since a worker inherits the user's environment."""
     assert variable("onednn") == "FWBENCH_ONEDNN"
+
+
+def test_a_name_that_is_not_known_yet_is_read() -> None:
+    """It may be a framework's toggle; whose it is turns out when the frameworks are known."""
+    assert parse("flux= low , high,low") == ("flux", ("low", "high"))
+    with pytest.raises(UsageError, match=r"^toggle 'flux' has no value; give flux=VALUE$"):
+        parse("flux=")
+
+
+def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
+    """By the definition that the framework gives; the message has what is known."""
+    assert checked({"flux": ("low",), "workers": ("2",)}, [FLUX]) == {
+        "flux": ("low",),
+        "workers": ("2",),
+    }
+    with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'hgih'; .* 'high'"):
+        checked({"flux": ("hgih",)}, [FLUX])
+    message = r"unknown toggle 'fluxx'; known: workers, sparse, decay, onednn, flux. .* 'flux'"
+    with pytest.raises(UsageError, match=message):
+        checked({"fluxx": ("low",)}, [FLUX])
+
+
+def test_what_one_version_of_a_framework_takes_can_be_asked_for() -> None:
+    """Of two that differ: of the other one it is a gap."""
+    newer = Toggle("flux", ("low", "extreme"), "", "how much flows", process=True)
+    assert checked({"flux": ("high", "extreme")}, [FLUX, newer]) == {"flux": ("high", "extreme")}
+    with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'none'"):
+        checked({"flux": ("none",)}, [FLUX, newer])
+
+
+def test_whole_numbers_of_a_framework_s_own_toggle_are_written_alike() -> None:
+    """So that the same value is the same case, in the parent and in the worker."""
+    depth = Toggle("depth", None, "", "of the tree", process=True)
+    assert checked({"depth": ("02", "2", "3")}, [depth]) == {"depth": ("2", "3")}
+
+
+def test_a_worker_takes_what_it_does_not_know_as_it_is() -> None:
+    """The toggles of other frameworks, which the parent has checked."""
+    asked = {"flux": ("low",), "depth": ("7",)}
+    assert checked(asked, [FLUX], strict=False) == asked
+
+
+def test_known_toggles_are_in_the_order_of_ids() -> None:
+    """fwbench's first, then the frameworks'; of two with one name the first."""
+    other = Toggle("flux", None, "", "something else", process=True)
+    assert [*known([FLUX, other])] == [*TOGGLES, "flux"]
+    assert known([FLUX, other])["flux"] is FLUX
+
+
+@pytest.mark.parametrize(
+    ("toggle", "message"),
+    [
+        (Toggle("sparse", ("a",), "", "m", process=True), "fwbench has a toggle sparse; name"),
+        (Toggle("size", None, "", "m", process=True), "the toggle 'size' needs a name of its own"),
+        (Toggle("two words", None, "", "m", process=True), "the toggle 'two words' needs a name"),
+        (Toggle("flux", ("low",), "", "m"), "the toggle flux needs process=True: FWBENCH_FLUX"),
+        (Toggle("flux", ("a-b",), "", "m", process=True), "the values of the toggle flux must"),
+    ],
+)
+def test_a_toggle_that_cannot_work_is_refused(toggle: toggles.Toggle, message: str) -> None:
+    """Where a framework is loaded, with what to do about it."""
+    assert (problem(toggle) or "").startswith(message)
+
+
+def test_a_toggle_that_works_has_no_problem() -> None:
+    """A name of its own, set before the import."""
+    assert problem(FLUX) is None
+
+
+@pytest.mark.parametrize("toggle", [*TOGGLES.values(), FLUX], ids=lambda toggle: toggle.name)
+def test_toggles_travel_as_json(toggle: Toggle) -> None:
+    """From a worker to the parent, and in the cache."""
+    assert Toggle.from_json(json.loads(json.dumps(dataclasses.asdict(toggle)))) == toggle

@@ -28,7 +28,7 @@ import numpy as np
 from fwbench.environments.named import Environments
 from fwbench.gate import self_test
 from fwbench.gate.ab import Job, Stages
-from fwbench.gate.launch import Launcher
+from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
 

@@ -26,7 +26,7 @@ import pytest
 from fwbench.plugin.cases import begin
 from fwbench.plugin.handover import worker_session
 from fwbench.plugin.session import CELL
-from fwbench.processes.process import WorkerProcess
+from fwbench.processes.process import WorkerProcess, WorkerSpec
 
 _PER_CASE_BOUND_MS = 2.0
 _START_BOUND_S = 0.7
@@ -94,7 +94,8 @@ class _Starts:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In place of running tests."""
-        manifests = begin(session.config).manifests
+        known = begin(session.config)
+        manifests, threads = known.manifests, known.options.threads
         measurements: dict[str, Callable[[], float]] = {}
         for framework, manifest in manifests.items():
             files = {
@@ -102,9 +103,9 @@ class _Starts:
                 for item in session.items
                 if CELL in item.stash and item.stash[CELL].framework == framework
             }
-            handed = worker_session(session.config, list(files), manifest)
-            threads = begin(session.config).options.threads
-            measurements[framework] = partial(_ready_s, framework, threads, handed)
+            spec = WorkerSpec(framework, interpreter=known.interpreter_of(framework))
+            handed = worker_session(session.config, list(files), manifest, spec.interpreter)
+            measurements[framework] = partial(_ready_s, spec, threads, handed)
             measurements[f"import {framework}"] = partial(_import_s, framework)
         took = bounds.medians(bounds.in_turn(self.rounds, measurements))
         for framework in manifests:
@@ -117,9 +118,9 @@ class _Starts:
         return True
 
 
-def _ready_s(framework: str, threads: int, handed: Any) -> float:
+def _ready_s(spec: WorkerSpec, threads: int, handed: Any) -> float:
     start = time.perf_counter()
-    worker = WorkerProcess(framework, threads)
+    worker = WorkerProcess(spec, threads)
     try:
         worker.load()
         worker.send("session", handed)

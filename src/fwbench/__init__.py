@@ -12,28 +12,71 @@ from fwbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fwbench.cases.case import Case
-    from fwbench.errors import FwbenchError
-    from fwbench.frameworks.contract import Framework
-    from fwbench.manifest import Device
-    from fwbench.presets import Sizes
-    from fwbench.workloads.operation import Operation
-    from fwbench.workloads.training import Training
-    from fwbench.workloads.workload import Cost
+    from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
+    from fwbench.frameworks.contract import BoundCall, Framework
+    from fwbench.frameworks.learner import Job, Learner, Loader, Order
+    from fwbench.frameworks.table import Call, Table
+    from fwbench.manifest import Device, Gap
+    from fwbench.presets import Schedule, Sizes
+    from fwbench.workloads.operation import Implementation, Operation
+    from fwbench.workloads.training import Adam, RMSprop, Training
+    from fwbench.workloads.workload import Cost, Workload
 
-# Imported when they are asked for: pytest imports this package in every session, and those that
-# measure nothing must not pay for NumPy.
+# Imported on first use: pytest imports this package in every session, and those that measure
+# nothing must not pay for NumPy.
 _PUBLIC = {
+    "Adam": "fwbench.workloads.training",
+    "BoundCall": "fwbench.frameworks.contract",
+    "Call": "fwbench.frameworks.table",
     "Case": "fwbench.cases.case",
     "Cost": "fwbench.workloads.workload",
+    "DeclarationError": "fwbench.errors",
     "Device": "fwbench.manifest",
     "Framework": "fwbench.frameworks.contract",
+    "FrameworkBroken": "fwbench.errors",
+    "FrameworkMissing": "fwbench.errors",
     "FwbenchError": "fwbench.errors",
+    "Gap": "fwbench.manifest",
+    "Implementation": "fwbench.workloads.operation",
+    "Job": "fwbench.frameworks.learner",
+    "Learner": "fwbench.frameworks.learner",
+    "Loader": "fwbench.frameworks.learner",
     "Operation": "fwbench.workloads.operation",
+    "Order": "fwbench.frameworks.learner",
+    "RMSprop": "fwbench.workloads.training",
+    "Schedule": "fwbench.presets",
     "Sizes": "fwbench.presets",
+    "Table": "fwbench.frameworks.table",
     "Training": "fwbench.workloads.training",
+    "Workload": "fwbench.workloads.workload",
 }
 
-__all__ = ["Case", "Cost", "Device", "Framework", "FwbenchError", "Operation", "Sizes", "Training"]
+__all__ = [
+    "Adam",
+    "BoundCall",
+    "Call",
+    "Case",
+    "Cost",
+    "DeclarationError",
+    "Device",
+    "Framework",
+    "FrameworkBroken",
+    "FrameworkMissing",
+    "FwbenchError",
+    "Gap",
+    "Implementation",
+    "Job",
+    "Learner",
+    "Loader",
+    "Operation",
+    "Order",
+    "RMSprop",
+    "Schedule",
+    "Sizes",
+    "Table",
+    "Training",
+    "Workload",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@
      │   ├─ WrongGradient        ... its gradient differs from the central difference
      │   ├─ NotACopy             ... its result still shares memory with its source
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
+     ├─ ConformanceError         an adapter breaks a promise of the Framework contract
      ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
      │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
@@ -101,6 +102,10 @@ class NotACopy(VerificationError):
 
 class WrongTraining(VerificationError):
     """A training has other parameters or other first losses than its float64 reference."""
+
+
+class ConformanceError(FwbenchError):
+    """A framework's adapter breaks a promise of :class:`~fwbench.frameworks.contract.Framework`."""
 
 
 class Diverged(FwbenchError):

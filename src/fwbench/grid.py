@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.manifest import Absent, Manifest
-from fwbench.options.options import DTYPES, Selection
+from fwbench.options.options import Selection
+from fwbench.options.values import DTYPES
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
@@ -95,16 +96,16 @@ class Cell:
         }
 
     def toggle(self, name: str) -> str:
-        """The value of a toggle: the one asked for, or its default."""
+        """The value of one of fwbench's toggles: the one asked for, or its default."""
         return dict(self.toggles).get(name, toggles.TOGGLES[name].default)
 
     @property
-    def environment(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """The environment variables that must be set before the framework is imported."""
         return {
             toggles.variable(name): value
             for name, value in self.toggles
-            if toggles.TOGGLES[name].process
+            if toggles.is_of_process(name)
         }
 
 
@@ -303,8 +304,8 @@ def _toggles(workload: Workload, more: Asked) -> Iterator[Toggles]:
     """Every combination of the values asked for, of the toggles that make a difference here."""
     asked = [
         [(name, value) for value in more.toggles[name]]
-        for name, toggle in toggles.TOGGLES.items()
-        if name in more.toggles and (toggle.process or name in workload.toggles)
+        for name in dict.fromkeys((*toggles.TOGGLES, *more.toggles))
+        if name in more.toggles and (toggles.is_of_process(name) or name in workload.toggles)
     ]
     return itertools.product(*asked)
 
@@ -313,9 +314,12 @@ def _toggle_gap(
     workload: Workload, manifest: Manifest, execution: str, values: Toggles
 ) -> str | None:
     """Why a framework cannot do what a toggle asks for."""
-    for name, _ in values:
-        if toggles.TOGGLES[name].process and name not in manifest.process_toggles:
+    for name, value in values:
+        if toggles.is_of_process(name) and name not in manifest.process_toggles:
             return f"{manifest.name} has no toggle {name}"
+        refusal = manifest.value_gap(name, value)
+        if refusal:
+            return refusal
     given = dict(values)
     for name in sorted(workload.toggles):
         value = given.get(name, toggles.TOGGLES[name].default)

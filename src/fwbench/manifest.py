@@ -7,6 +7,7 @@ from typing import Any
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.names import framework_of
+from fwbench.toggles import Toggle
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,49 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """A part of the grid that a framework cannot fill. What is left open holds for all of it.
+
+    Attributes:
+        reason: a clause that follows on a case id: ``mxnet has no float16 product on the CPU``.
+        workload: the name of an operation, of a training loop (its step and its loader included),
+            or of such a step or loader alone.
+        execution: ``eager``, ``compile``, ...
+        direction: ``forward``, ``backward`` or ``train``.
+        dtype: ``float16``, ...
+        device: ``cpu`` or ``gpu``, which stands for every GPU.
+    """
+
+    reason: str
+    workload: str | None = None
+    execution: str | None = None
+    direction: str | None = None
+    dtype: str | None = None
+    device: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether a workload is missing altogether."""
+        return not (self.execution or self.direction or self.dtype or self.device)
+
+    def covers(
+        self, workload: str, execution: str, direction: str, dtype: str, device: str
+    ) -> bool:
+        """Whether the gap holds for one cell of the grid.
+
+        Args:
+            workload: the name of the workload.
+            execution: how it would run.
+            direction: ``forward``, ``backward`` or ``train``.
+            dtype: of the cell.
+            device: of the cell: ``cpu``, ``gpu:0``, ...
+        """
+        own = (self.workload, self.execution, self.direction, self.dtype, self.device)
+        cell = (workload, execution, direction, dtype, device.partition(":")[0])
+        return all(part in (None, asked) for part, asked in zip(own, cell, strict=True))
+
+
+@dataclass(frozen=True)
 class Manifest:
     """A framework that can be used here.
 
@@ -33,9 +77,10 @@ class Manifest:
         executions: every execution, in the order to show them.
         on_request: executions that run only when they are asked for by name.
         dtypes: every dtype.
-        operations: the names of the operations that its file implements.
+        operations: the names of the operations that it implements.
+        missing: operations of its table that this version of it does not offer, with the reason.
         differentiable: whether it offers gradients.
-        gaps: (operation, dtype, ``cpu`` or ``gpu``, reason) of what it does not offer.
+        gaps: what it does not offer.
         training_executions: how it can train models.
         whole_loops: those of them that have no single steps.
         training_dtypes: in which it can train.
@@ -43,7 +88,10 @@ class Manifest:
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
         threads: the threads that it computes with; None where it cannot be told.
         build: how it was built.
-        source: the file of its class.
+        sources: the packages of its class, folders or single files, whose change may change what
+            it has.
+        notices: sentences about its declaration that its author should read.
+        own_toggles: the toggles that it adds to fwbench's.
     """
 
     name: str
@@ -53,8 +101,9 @@ class Manifest:
     on_request: tuple[str, ...]
     dtypes: tuple[str, ...]
     operations: tuple[str, ...]
+    missing: dict[str, str]
     differentiable: bool
-    gaps: tuple[tuple[str, str, str, str], ...]
+    gaps: tuple[Gap, ...]
     training_executions: tuple[str, ...]
     whole_loops: tuple[str, ...]
     training_dtypes: tuple[str, ...]
@@ -62,11 +111,16 @@ class Manifest:
     toggle_gaps: tuple[tuple[str, str, str, str], ...]
     threads: int | None
     build: dict[str, str]
-    source: str
+    sources: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    own_toggles: tuple[Toggle, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's own types."""
-        return asdict(self)
+        """As JSON's own types; toggles of its own only where there are any."""
+        values = asdict(self)
+        if not self.own_toggles:
+            del values["own_toggles"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Manifest:
@@ -75,8 +129,10 @@ class Manifest:
             k: tuple(v) if isinstance(v, list | tuple) else v for k, v in values.items()
         }
         tuples["devices"] = tuple(Device(**device) for device in values["devices"])
-        for gaps in ("gaps", "toggle_gaps"):
-            tuples[gaps] = tuple(tuple(gap) for gap in values[gaps])
+        tuples["gaps"] = tuple(Gap(**gap) for gap in values["gaps"])
+        tuples["toggle_gaps"] = tuple(tuple(gap) for gap in values["toggle_gaps"])
+        own = values.get("own_toggles", ())
+        tuples["own_toggles"] = tuple(Toggle.from_json(toggle) for toggle in own)
         return cls(**tuples)
 
     @property
@@ -96,10 +152,32 @@ class Manifest:
         """Whether the framework sees a device of that name."""
         return any(there.name == device for there in self.devices)
 
-    def gap(self, operation: str, dtype: str, device: str) -> str | None:
-        """Why the framework does not offer the operation in the dtype there; None if it does."""
-        place = (operation, dtype, device.partition(":")[0])
-        return {(o, d, kind): reason for o, d, kind, reason in self.gaps}.get(place)
+    def gap(
+        self, workload: str, execution: str, direction: str, dtype: str, device: str
+    ) -> str | None:
+        """Why the framework declares that it cannot fill a cell of the grid; None if it can.
+
+        Args:
+            workload: the name of the workload.
+            execution: how it would run.
+            direction: ``forward``, ``backward`` or ``train``.
+            dtype: of the cell.
+            device: of the cell: ``cpu``, ``gpu:0``, ...
+        """
+        cell = (workload, execution, direction, dtype, device)
+        return next((gap.reason for gap in self.gaps if gap.covers(*cell)), None)
+
+    def value_gap(self, toggle: str, value: str) -> str | None:
+        """Why the framework's own toggle cannot have a value; None if it can, or is not its own.
+
+        Args:
+            toggle: its name.
+            value: what is asked for.
+        """
+        for own in self.own_toggles:
+            if own.name == toggle and own.values is not None and value not in own.values:
+                return f"the toggle {toggle} of {self.name} has no value {value}"
+        return None
 
     def toggle_gap(self, execution: str, toggle: str, value: str) -> str | None:
         """Why an execution cannot do what a toggle asks for; None if it can."""

@@ -1,9 +1,15 @@
-"""Toggles: switches beside the execution that may change speed. A module of its own for options."""
+"""Toggles: switches in addition to the execution that may change speed.
+
+Those of fwbench are listed here. A framework adds its own with
+:attr:`fwbench.frameworks.contract.Framework.own_toggles`; its manifest tells the process that reads
+the options, where no framework is imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from fwbench.errors import UsageError, unknown
 
@@ -16,9 +22,11 @@ class Toggle:
         name: as ``--fw-toggle`` takes it.
         values: what it can be; None for whole numbers.
         default: what it is when it is not asked for; empty for what the framework does by itself.
+        meaning: in a few words.
         process: whether it must be set before a framework is imported. The framework's file reads
             it from the environment (:func:`variable`); others are the workload's.
-        meaning: in a few words.
+        changes_work: whether the work is another one with it, so that times and losses do not
+            compare: it sets loops apart. Others are a part of a loop's name.
     """
 
     name: str
@@ -26,12 +34,13 @@ class Toggle:
     default: str
     meaning: str
     process: bool = False
+    changes_work: bool = False
 
     def parse(self, text: str) -> str:
-        """A value.
+        """The value that a text stands for.
 
         Raises:
-            UsageError: it has no such value.
+            UsageError: the toggle does not have this value.
         """
         if self.values is None:
             if not text.isdecimal() or int(text) > _AT_MOST:
@@ -44,44 +53,143 @@ class Toggle:
             raise unknown(f"value of the toggle {self.name}", text, self.values)
         return text
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """A toggle from its fields, also after a trip through JSON text."""
+        choices = values["values"]
+        return cls(**{**values, "values": None if choices is None else tuple(choices)})
+
 
 #: More is a slip of the finger that would bring the machine down.
 _AT_MOST = 256
 
 _ON_OFF = ("off", "on")
 
-#: Every toggle, in the order in which ids show them.
+#: Every toggle of fwbench, in the order in which ids show them.
 TOGGLES: Mapping[str, Toggle] = {
     toggle.name: toggle
     for toggle in (
         Toggle("workers", None, "0", "processes that load data; TensorFlow: threads"),
-        Toggle("sparse", _ON_OFF, "off", "gradients of embeddings hold only rows that occurred"),
-        Toggle("decay", _ON_OFF, "off", "the learning rate falls to 0.9 of itself each 10 epochs"),
+        Toggle(
+            "sparse",
+            _ON_OFF,
+            "off",
+            "gradients of embeddings hold only rows that occurred",
+            changes_work=True,
+        ),
+        Toggle(
+            "decay",
+            _ON_OFF,
+            "off",
+            "the learning rate falls to 0.9 of itself each 10 epochs",
+            changes_work=True,
+        ),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
     )
 }
 
 Values = Mapping[str, tuple[str, ...]]
 
+#: What a case is called by; no toggle may have such a name.
+_PARTS = ("case", "workload", "framework", "device", "execution", "direction", "dtype", "size")
+
 
 def parse(text: str) -> tuple[str, tuple[str, ...]]:
     """``"workers=0,2"`` as ``("workers", ("0", "2"))``.
 
+    A name that fwbench does not know may be a framework's toggle: :func:`checked` decides.
+
     Raises:
-        UsageError: no value, an unknown toggle, or a value that it has not.
+        UsageError: there is no name or no value, or the toggle does not have the value.
     """
     name, equals, values = text.partition("=")
     name = name.strip()
-    if name not in TOGGLES:
+    if not name.isidentifier():
         raise unknown("toggle", name, TOGGLES)
+    toggle = TOGGLES.get(name)
     if not equals or not values.strip():
-        toggle = TOGGLES[name]
-        known = "a whole number" if toggle.values is None else "|".join(toggle.values)
-        raise UsageError(f"toggle {name!r} has no value; give {name}={known} ({toggle.meaning})")
-    parts = tuple(TOGGLES[name].parse(part.strip()) for part in values.split(","))
-    return name, tuple(dict.fromkeys(parts))
+        raise UsageError(f"toggle {name!r} has no value; give {_form(name, toggle)}")
+    parts = (part.strip() for part in values.split(","))
+    return name, tuple(dict.fromkeys(toggle.parse(part) if toggle else part for part in parts))
+
+
+def _form(name: str, toggle: Toggle | None) -> str:
+    if toggle is None:
+        return f"{name}=VALUE"
+    known = "a whole number" if toggle.values is None else "|".join(toggle.values)
+    return f"{name}={known} ({toggle.meaning})"
+
+
+def known(own: Iterable[Toggle] = ()) -> dict[str, Toggle]:
+    """Every toggle by its name: those of fwbench, then those of frameworks.
+
+    Args:
+        own: the toggles of frameworks; of several with one name, the first is kept.
+    """
+    toggles = dict(TOGGLES)
+    for toggle in own:
+        toggles.setdefault(toggle.name, toggle)
+    return toggles
+
+
+def checked(asked: Values, own: Sequence[Toggle], *, strict: bool = True) -> dict[str, Any]:
+    """The values asked for, each checked by its toggle.
+
+    Args:
+        asked: by the name of the toggle, as :func:`parse` returned them.
+        own: the toggles of the frameworks. Two versions of one framework may have a toggle with
+            different values: what one of them takes can be asked for, and is a gap of the other.
+        strict: False in a worker, which knows only its own framework: what it does not know is kept
+            as it is.
+
+    Raises:
+        UsageError: no framework has such a toggle, or no such toggle has the value.
+    """
+    definitions: dict[str, list[Toggle]] = {name: [toggle] for name, toggle in TOGGLES.items()}
+    for toggle in own:
+        definitions.setdefault(toggle.name, []).append(toggle)
+    for name in asked:
+        if strict and name not in definitions:
+            raise unknown("toggle", name, definitions)
+    return {
+        name: tuple(
+            dict.fromkeys(_value(text, definitions.get(name, ()), strict=strict) for text in texts)
+        )
+        for name, texts in asked.items()
+    }
+
+
+def _value(text: str, definitions: Sequence[Toggle], *, strict: bool) -> str:
+    """The value that any of the definitions reads from a text."""
+    refusals = []
+    for toggle in definitions:
+        try:
+            return toggle.parse(text)
+        except UsageError as error:
+            refusals.append(error)
+    if strict:
+        raise refusals[0]
+    return text
+
+
+def problem(toggle: Toggle) -> str | None:
+    """Why a toggle of a framework's own cannot be used; None if it can."""
+    if toggle.name in TOGGLES:
+        return f"fwbench has a toggle {toggle.name}; name the framework's own differently"
+    if not toggle.name.isidentifier() or toggle.name in _PARTS:
+        return f"the toggle {toggle.name!r} needs a name of its own, of letters, digits and _"
+    if not toggle.process:
+        return f"the toggle {toggle.name} needs process=True: {variable(toggle.name)} passes it on"
+    if toggle.values is not None and not all(map(str.isidentifier, toggle.values)):
+        return f"the values of the toggle {toggle.name} must consist of letters, digits and _"
+    return None
+
+
+def is_of_process(name: str) -> bool:
+    """Whether a toggle must be set before a framework is imported, as every framework's own."""
+    return name not in TOGGLES or TOGGLES[name].process
 
 
 def variable(name: str) -> str:
-    """The environment variable by which a worker's framework learns of a toggle."""
+    """The environment variable from which a framework's file reads a toggle of the process."""
     return f"FWBENCH_{name.upper()}"

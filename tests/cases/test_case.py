@@ -15,8 +15,9 @@ from fwbench.cases.work import Backward, bind
 from fwbench.errors import FwbenchError, NotACopy, WrongGradient, WrongResult
 from fwbench.plugin import host
 from fwbench.records import entry as record
+from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy
-from support.fakes import Fake, case_of, cell, operation
+from support.fakes import case_of, cell, operation
 
 DISPATCH_S = 2.0**-10
 WORK_S = 2.0**-4
@@ -39,7 +40,9 @@ def two_vectors(size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]
 
 def test_completion_and_dispatch_of_an_asynchronous_framework() -> None:
     """A round lasts until the results exist, and the record keeps when its call returned."""
-    case = case_of(cell(operation()), Fake(dispatch_s=DISPATCH_S, work_s=WORK_S), max_time=1.0)
+    case = case_of(
+        cell(operation()), FakeFramework(dispatch_s=DISPATCH_S, work_s=WORK_S), max_time=1.0
+    )
     facts = measured(case)
     # As many rounds of 65 / 1024 s as fill a second.
     assert case.benchmark.stats.stats.data == [DISPATCH_S + WORK_S] * 16
@@ -50,7 +53,7 @@ def test_completion_and_dispatch_of_an_asynchronous_framework() -> None:
 
 def test_completion_and_dispatch_are_one_for_a_synchronous_framework() -> None:
     """Where calls return when their work is done, both times are the time of the call."""
-    framework = Fake(dispatch_s=DISPATCH_S, work_s=WORK_S, asynchronous=False)
+    framework = FakeFramework(dispatch_s=DISPATCH_S, work_s=WORK_S, asynchronous=False)
     facts = measured(case_of(cell(operation()), framework))
     assert facts["completion_s"] == facts["dispatch_s"] == DISPATCH_S + WORK_S
 
@@ -60,7 +63,7 @@ def test_rounds_of_several_calls() -> None:
     dispatch_s, work_s = 2.0**-12, 2.0**-11
     # Two calls are the fewest that make a round this long.
     round_s = dispatch_s + 2 * work_s
-    framework = Fake(dispatch_s=dispatch_s, work_s=work_s)
+    framework = FakeFramework(dispatch_s=dispatch_s, work_s=work_s)
     case = case_of(cell(operation()), framework, min_time=round_s, max_time=0.01)
     facts = measured(case)
     assert case.benchmark.stats.iterations == 2
@@ -70,14 +73,14 @@ def test_rounds_of_several_calls() -> None:
 
 def test_first_call_is_kept_apart() -> None:
     """What the first call costs beside, such as compiling, is in the record and in no round."""
-    facts = measured(case_of(cell(operation()), Fake(first_s=8.0)))
+    facts = measured(case_of(cell(operation()), FakeFramework(first_s=8.0)))
     assert facts["first_call_s"] == 8.0 + DISPATCH_S + WORK_S
     assert facts["completion_s"] == DISPATCH_S + WORK_S
 
 
 def test_placing_inputs_is_not_timed() -> None:
     """Work that binding has enqueued is waited for before the first call is timed."""
-    framework = Fake()
+    framework = FakeFramework()
     facts = measured(case_of(cell(operation()), framework))
     assert framework.created_from  # which cost as much as a call
     assert facts["first_call_s"] == DISPATCH_S + WORK_S
@@ -85,7 +88,7 @@ def test_placing_inputs_is_not_timed() -> None:
 
 def test_warm_up_is_kept_apart() -> None:
     """The record says how many calls warmed the case up, how long they took, and how it ended."""
-    facts = measured(case_of(cell(operation()), Fake()))
+    facts = measured(case_of(cell(operation()), FakeFramework()))
     assert facts["warmup_calls"] == 10
     assert facts["warmup_s"] == 10 * (DISPATCH_S + WORK_S)
     assert facts["steady"] is True
@@ -93,13 +96,13 @@ def test_warm_up_is_kept_apart() -> None:
 
 def test_without_a_warm_up_the_record_says_so() -> None:
     """Without a warm-up no call is made for one, and steadiness is not claimed."""
-    facts = measured(case_of(cell(operation()), Fake(), warmup_s=0.0))
+    facts = measured(case_of(cell(operation()), FakeFramework(), warmup_s=0.0))
     assert (facts["warmup_calls"], facts["warmup_s"], facts["steady"]) == (0, 0.0, None)
 
 
 def test_all_calls_are_accounted_for() -> None:
     """First call, warm-up, calibration, rounds and the last call: no call is made beside them."""
-    framework = Fake()
+    framework = FakeFramework()
     case = case_of(cell(operation()), framework)
     facts = measured(case)
     rounds = len(case.benchmark.stats.stats.data)
@@ -110,7 +113,7 @@ def test_all_calls_are_accounted_for() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_call_is_made_in_the_scope_of_its_case(device: str, dtype: str) -> None:
     """First call, warm-up and rounds have the case's device and dtype, and nothing has after."""
-    framework = Fake()
+    framework = FakeFramework()
     case_of(cell(operation(), device=device, dtype=dtype), framework).measure()
     assert {*framework.called} == {(device, dtype)}
     assert framework.entered is None
@@ -118,14 +121,14 @@ def test_every_call_is_made_in_the_scope_of_its_case(device: str, dtype: str) ->
 
 def test_measure_returns_what_the_work_returned() -> None:
     """A test can look at the result itself."""
-    returned = case_of(cell(operation()), Fake()).measure()
+    returned = case_of(cell(operation()), FakeFramework()).measure()
     (x,) = operation().operands(4)
     np.testing.assert_array_equal(returned, 2 * x.astype("float32"))
 
 
 def test_disabled_means_bound_and_verified_only() -> None:
     """With --benchmark-disable the work is called twice, and nothing is kept of it."""
-    framework = Fake()
+    framework = FakeFramework()
     case = case_of(cell(operation()), framework, disabled=True)
     case.measure()
     assert len(framework.called) == 2  # the one that is verified, and pytest-benchmark's
@@ -136,7 +139,7 @@ def test_disabled_means_bound_and_verified_only() -> None:
 def test_disabled_still_fails_what_is_wrong() -> None:
     """With --benchmark-disable a wrong result fails the case all the same."""
     with pytest.raises(WrongResult):
-        case_of(cell(operation(lambda x: 3.0 * x)), Fake(), disabled=True).measure()
+        case_of(cell(operation(lambda x: 3.0 * x)), FakeFramework(), disabled=True).measure()
 
 
 # Facts
@@ -147,7 +150,7 @@ def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("FAKE_MODE", "fast")
     monkeypatch.setenv("OTHER_MODE", "slow")
     of = operation(cost=lambda n: from_list.cost_of("forward", n))
-    facts = measured(case_of(cell(of, device="gpu:0", dtype="float16"), Fake()))
+    facts = measured(case_of(cell(of, device="gpu:0", dtype="float16"), FakeFramework()))
     expected = {
         "schema": record.SCHEMA,
         "workload": "double",
@@ -169,7 +172,7 @@ def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_unknown_cost_is_none() -> None:
     """An operation that declares no cost has none in its record, rather than zero."""
-    facts = measured(case_of(cell(operation()), Fake()))
+    facts = measured(case_of(cell(operation()), FakeFramework()))
     assert (facts["flops"], facts["bytes"]) == (None, None)
 
 
@@ -188,7 +191,7 @@ def test_a_view_is_told_from_a_copy(
 ) -> None:
     """The record says whether the result is a view of an input, where that can be told."""
     of = operation(value, reference=value)
-    facts = measured(case_of(cell(of), Fake(addressable=addressable)))
+    facts = measured(case_of(cell(of), FakeFramework(addressable=addressable)))
     assert facts["result_is_view"] is view
 
 
@@ -198,7 +201,7 @@ def test_a_view_is_told_from_a_copy(
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_what_is_wrong_is_never_timed(direction: str) -> None:
     """A wrong result fails the case after one call: no round, no record, no warning of its own."""
-    framework = Fake()
+    framework = FakeFramework()
     of = operation(lambda x: 3.0 * x, lambda g, x: [3.0 * g])
     case = case_of(cell(of, direction=direction), framework)
     with pytest.raises((WrongResult, WrongGradient)):
@@ -206,7 +209,7 @@ def test_what_is_wrong_is_never_timed(direction: str) -> None:
     assert len(framework.called) == 1
     assert case.benchmark.stats is None
     assert case.benchmark.extra_info == {}
-    assert host.of(case.benchmark) is None
+    assert host.record(case.benchmark) is None
     case.benchmark._cleanup()
     case.benchmark._logger.warning.assert_not_called()
 
@@ -215,14 +218,14 @@ def test_an_interrupted_case_gives_no_warning_beside() -> None:
     """Ctrl-C during the first call is passed on without a complaint about the fixture."""
 
     interrupted = Mock(side_effect=KeyboardInterrupt)
-    case = case_of(cell(operation(interrupted)), Fake())
+    case = case_of(cell(operation(interrupted)), FakeFramework())
     with pytest.raises(KeyboardInterrupt):
         case.measure()
     case.benchmark._cleanup()
     case.benchmark._logger.warning.assert_not_called()
 
 
-@pytest.mark.parametrize("dtype", Fake.dtypes)
+@pytest.mark.parametrize("dtype", FakeFramework.dtypes)
 def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> None:
     """The reference computes in float64 on the rounded inputs, so that rounding is no error."""
     seen = []
@@ -231,7 +234,9 @@ def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> No
         seen.append(x)
         return x
 
-    facts = measured(case_of(cell(operation(np.copy, reference=reference), dtype=dtype), Fake()))
+    facts = measured(
+        case_of(cell(operation(np.copy, reference=reference), dtype=dtype), FakeFramework())
+    )
     assert {str(x.dtype) for x in seen} == {"float64"}
     assert facts["max_relative_error"] == 0.0
 
@@ -247,7 +252,7 @@ def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> No
 )
 def test_operands_are_sent_in_the_dtype_of_the_case(dtype: str, sent: str) -> None:
     """Creators get NumPy arrays of the case's dtype, of float32 where NumPy has not that one."""
-    framework = Fake()
+    framework = FakeFramework()
     case_of(cell(operation(), dtype=dtype), framework).measure()
     assert framework.created_from == [(sent, dtype)]
 
@@ -259,7 +264,7 @@ def test_integers_stay_integers() -> None:
         inputs=lambda size, rng: (rng.standard_normal(size), np.arange(size)[::-1].copy()),
         reference=np.take,
     )
-    framework = Fake()
+    framework = FakeFramework()
     facts = measured(case_of(cell(of), framework))
     assert framework.created_from == [("float32", "float32"), ("int64", "int64")]
     assert facts["max_relative_error"] == 0.0
@@ -269,9 +274,9 @@ def test_the_tolerance_is_the_operations() -> None:
     """The operation's own factor decides what is still right, and the record says what it was."""
     slightly_wrong = operation(lambda x: 2.0 * x * (1 + 1e-5))
     with pytest.raises(WrongResult):
-        case_of(cell(slightly_wrong), Fake()).measure()
+        case_of(cell(slightly_wrong), FakeFramework()).measure()
     lenient = operation(lambda x: 2.0 * x * (1 + 1e-5), tolerance=10.0)
-    facts = measured(case_of(cell(lenient), Fake()))
+    facts = measured(case_of(cell(lenient), FakeFramework()))
     assert 0 < facts["max_relative_error"] <= facts["tolerance"] < 1e-4
 
 
@@ -279,13 +284,13 @@ def test_the_operations_own_implementation_comes_first() -> None:
     """What an operation declares for a framework wins over what the framework's file has."""
     of = operation(np.matmul, name="gemm", reference=np.square)
     of.implementations["fake"] = lambda np: np.square
-    case_of(cell(of), Fake()).measure()
+    case_of(cell(of), FakeFramework()).measure()
 
 
 def test_the_frameworks_implementation_serves_where_the_operation_has_none() -> None:
     """An operation without an implementation of its own is the framework's of that name."""
     of = operation(name="noop", reference=np.asarray, implementations={})
-    assert measured(case_of(cell(of), Fake()))["max_relative_error"] == 0.0
+    assert measured(case_of(cell(of), FakeFramework()))["max_relative_error"] == 0.0
 
 
 # Creation
@@ -294,7 +299,7 @@ def test_the_frameworks_implementation_serves_where_the_operation_has_none() -> 
 @pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
 def test_creation_copies_values(of: Any) -> None:
     """Creating from an array and from a list is the framework's creator, on the source itself."""
-    framework = Fake()
+    framework = FakeFramework()
     case = case_of(cell(of), framework)
     created = case.measure()
     facts = case.benchmark.extra_info["fwbench"]
@@ -308,7 +313,7 @@ def test_creation_copies_values(of: Any) -> None:
 
 def test_creation_that_aliases_is_refused() -> None:
     """An array that shares memory with its source is no creation: nothing is timed."""
-    case = case_of(cell(from_numpy), Fake(copies=False))
+    case = case_of(cell(from_numpy), FakeFramework(copies=False))
     with pytest.raises(NotACopy, match="shares memory"):
         case.measure()
     assert case.benchmark.stats is None
@@ -318,7 +323,7 @@ def test_creation_that_aliases_is_refused() -> None:
 @pytest.mark.parametrize("copies", [True, False])
 def test_the_source_is_as_before_once_it_is_verified(of: Any, copies: bool) -> None:
     """Verifying a creation leaves the source as it was, so that the timed calls copy the same."""
-    work = bind(cell(of, dtype="float64"), Fake(copies=copies))
+    work = bind(cell(of, dtype="float64"), FakeFramework(copies=copies))
     try:
         work.verify(work.run())
     except NotACopy:
@@ -329,7 +334,7 @@ def test_the_source_is_as_before_once_it_is_verified(of: Any, copies: bool) -> N
 def test_creation_of_other_values_is_wrong() -> None:
     """A creator that changes values is found out."""
 
-    class Rounding(Fake):
+    class Rounding(FakeFramework):
         def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
             return lambda source: np.round(np.array(source, dtype=dtype))
 
@@ -341,7 +346,7 @@ def test_creation_of_other_values_is_wrong() -> None:
 def test_inputs_that_change_on_their_way_are_refused(kind: str) -> None:
     """A framework whose creator loses precision or range is found out before the first call."""
 
-    class Lossy(Fake):
+    class Lossy(FakeFramework):
         def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
             return lambda source: np.array(source, dtype="float16" if kind == "float" else "int8")
 
@@ -359,7 +364,7 @@ def test_inputs_that_change_on_their_way_are_refused(kind: str) -> None:
 def product(gradient: Callable[..., Any], **changes: Any) -> Any:
     """A case of the gradient of a product of two vectors, element by element."""
     of = operation(np.multiply, gradient, inputs=two_vectors, reference=np.multiply)
-    return case_of(cell(of, direction="backward", **changes), Fake())
+    return case_of(cell(of, direction="backward", **changes), FakeFramework())
 
 
 def right_gradient(g: Any, x: Any, y: Any) -> list[Any]:
@@ -367,7 +372,7 @@ def right_gradient(g: Any, x: Any, y: Any) -> list[Any]:
     return [g * y, g * x]
 
 
-@pytest.mark.parametrize("dtype", Fake.dtypes)
+@pytest.mark.parametrize("dtype", FakeFramework.dtypes)
 def test_a_right_gradient_is_measured(dtype: str) -> None:
     """The gradient by every input is verified and timed like any work."""
     facts = measured(product(right_gradient, dtype=dtype))
@@ -409,7 +414,7 @@ def test_only_floating_point_inputs_are_differentiated_by() -> None:
         inputs=lambda size, rng: (indices, rng.standard_normal(size)),
         reference=lambda picked, x: np.take(x, picked),
     )
-    work = bind(cell(of, direction="backward"), Fake())
+    work = bind(cell(of, direction="backward"), FakeFramework())
     assert isinstance(work, Backward)
     assert work.variables == [1]
     assert work.verify(work.run())["max_relative_error"] < 1e-6
@@ -423,7 +428,7 @@ def test_the_cotangent_has_the_shape_and_dtype_of_the_result() -> None:
         inputs=two_vectors,
         reference=np.dot,
     )
-    work = bind(cell(of, direction="backward", dtype="float16"), Fake())
+    work = bind(cell(of, direction="backward", dtype="float16"), FakeFramework())
     assert isinstance(work, Backward)
     assert (work.cotangent.shape, work.cotangent.dtype) == ((), np.dtype("float16"))
     assert work.cotangent != 1.0
@@ -432,14 +437,16 @@ def test_the_cotangent_has_the_shape_and_dtype_of_the_result() -> None:
 
 def test_cotangents_are_the_same_every_time() -> None:
     """Every framework's gradient begins with the same numbers."""
-    first, second = (bind(cell(operation(), direction="backward"), Fake()) for _ in range(2))
+    first, second = (
+        bind(cell(operation(), direction="backward"), FakeFramework()) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.cotangent, second.cotangent)  # type: ignore[attr-defined]
 
 
 def test_an_error_of_the_framework_is_passed_on() -> None:
     """What a framework raises while it binds reaches the user as it is, not as fwbench's."""
 
-    class Failing(Fake):
+    class Failing(FakeFramework):
         def forward(self, *arguments: Any) -> Any:
             raise MemoryError("out of memory")
 

@@ -242,7 +242,7 @@ def test_what_diverges_has_no_record(epoch: int) -> None:
     with pytest.raises(Diverged, match=f"at step 1 of 2 in epoch {epoch}"):
         one.measure()
     assert one.benchmark.extra_info == {}
-    assert host.of(one.benchmark) is None
+    assert host.record(one.benchmark) is None
 
 
 # Steps

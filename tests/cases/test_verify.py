@@ -382,7 +382,7 @@ def test_another_number_of_parameters_is_another_model(found: int) -> None:
         verify.parameters(found, 60_170)
     assert str(caught.value) == (
         f"the model trains {found} parameters, and its description has 60170: it is another "
-        "model; mend the framework's layers"
+        "model; fix the framework's layers"
     )
 
 

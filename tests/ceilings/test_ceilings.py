@@ -12,7 +12,7 @@ import pytest
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.errors import StorageError
-from fwbench.processes import session as suites
+from fwbench.processes import session
 from support.peaks import (
     BY,
     CEILING,
@@ -130,7 +130,7 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
         return {"benchmarks": stored}
 
     said: list[str] = []
-    monkeypatch.setattr(suites, "measure", measure)
+    monkeypatch.setattr(session, "measure_suite", measure)
     assert ceilings.measure(3, said.append) == {
         "Fake CPU": Ceiling({"float32": 2.0**31}, 2.0**17, dict.fromkeys(BY, "fake 1.2")),
         "Fake 9000": Ceiling({"float32": 2.0**32}, None, {"float32": "fake 1.2"}),

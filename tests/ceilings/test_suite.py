@@ -12,7 +12,7 @@ import pytest
 from fwbench import cli, machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.processes import session as suites
+from fwbench.processes import session
 from support.peaks import BY, QUICKLY
 from support.projects import Project
 
@@ -120,7 +120,7 @@ def test_the_ceilings_of_numpy() -> None:
     """A real product and a real copy: each a rate, and both together a ceiling."""
     said: list[str] = []
     arguments = ["--fw=numpy", "-k", "copy or float32-1024", "--fw-threads=1", *QUICKLY]
-    found = suites.measure("fwbench.ceilings.suite", arguments, said.append)
+    found = session.measure_suite("fwbench.ceilings.suite", arguments, said.append)
     facts = {one["extra_info"]["fwbench"]["workload"]: one for one in found["benchmarks"]}
     assert {*facts} == {"gemm", "copy"}
     assert len(found["benchmarks"]) == 2
@@ -141,7 +141,7 @@ def test_every_framework_copies() -> None:
     names = ("numpy", "tensorflow", "mxnet", "torch", "jax")
     installed = [name for name in names if importlib.util.find_spec(name)]
     arguments = [f"--fw={','.join(installed)}", "-k", "copy and cpu", "--fw-size=4096"]
-    found = suites.measure("fwbench.ceilings.suite", [*arguments, *QUICKLY], lambda _: None)
+    found = session.measure_suite("fwbench.ceilings.suite", [*arguments, *QUICKLY], lambda _: None)
     facts = [one["extra_info"]["fwbench"] for one in found["benchmarks"]]
     assert sorted(one["framework"] for one in facts) == sorted(installed)
     assert not any(one["result_is_view"] for one in facts)

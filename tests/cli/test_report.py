@@ -12,7 +12,8 @@ import pytest
 from fwbench import cli
 from fwbench.report import sections, summary
 from fwbench.report.model import read
-from fwbench.report.writers import text
+from fwbench.report.writers import csv as csv_writer
+from fwbench.report.writers import markdown
 from support.launched_runs import plain, write
 from support.reports import (
     UNREADABLE,
@@ -147,7 +148,7 @@ def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
     found = shown(run)
     assert "0 cases of 1 run" in found.text
     assert "skipped" in found.text
-    assert text.table([run]).count("\n") == 1
+    assert csv_writer.render([run]).count("\n") == 1
 
 
 # Runs that fwbench did not write
@@ -161,7 +162,7 @@ def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
     assert [one.text for one in section.all("th", scope="row")] == ["test_a", "test_b"]
     assert "750 ms" in section.text
     assert "fwbench did not write these" in section.text
-    assert [one.title for one in summary.parts([run])] == []
+    assert [one.title for one in summary.sections([run])] == []
     (provenance,) = found.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" in provenance.text
     assert "not recorded" in provenance.text
@@ -170,7 +171,7 @@ def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
 
 def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
     """Who reads only the tables must know it, too."""
-    written = text.markdown([read(foreign_run(tmp_path / "plain.json"))])
+    written = markdown.render([read(foreign_run(tmp_path / "plain.json"))])
     assert "### other benchmarks" in written
     assert "| test_a | 750 ms |" in written
     assert "fwbench did not write these" in written

@@ -197,7 +197,7 @@ def test_a_requirement_that_cannot_be_installed(
     error = said[said.index("fwbench: error: ") :]
     program = "uv" if installer == "uv" else "python"
     assert error.startswith(f"fwbench: error: {program} ended with exit status ")
-    assert "; it said last:\n  " in error
+    assert "; its last output:\n  " in error
     assert _MISSING.removeprefix("./") in error
     assert "Traceback" not in error
     assert env.left() == []
@@ -214,7 +214,7 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
     lines = [f"  line {i}" for i in range(40)]
     assert [line for line in progress.splitlines() if "line" in line] == lines
     assert error.splitlines() == [
-        "uv ended with exit status 7; it said last:",
+        "uv ended with exit status 7; its last output:",
         *lines[-15:],
     ]
     assert env.left() == []
@@ -225,7 +225,7 @@ def test_an_interpreter_that_cannot_be_made(env: Maker) -> None:
     uv = env.uv(venv="folder.joinpath('half').mkdir(); sys.exit('no such python')")
     _, said = env("add", "second", "numpy", "--python", "3.99", status=2)
     assert "fwbench: error: --python 3.99 makes no environment: " in said
-    assert "uv ended with exit status 1; it said last:" in said
+    assert "uv ended with exit status 1; its last output:" in said
     assert said.endswith("  no such python\n")
     assert len(uv.calls) == 1
     assert env.left() == []
@@ -287,6 +287,6 @@ def test_an_environment_in_which_fwbench_does_not_run(env: Maker) -> None:
     """Whatever keeps it from running is the answer, and nothing is left."""
     env.uv(venv="make(folder, fwbench=False)")
     _, said = env("add", "second", "numpy", status=3)
-    assert "fwbench: error: fwbench does not run in second; it said last:\n" in said
+    assert "fwbench: error: fwbench does not run in second; its last output:\n" in said
     assert "No module named fwbench" in said
     assert env.left() == []

@@ -189,7 +189,7 @@ def test_environments_of_the_project_are_found_without_a_variable(
 
 #: Frameworks of environments that cannot be used, and what must be said of each.
 _UNUSABLE = {
-    "numpy@aged": ["its environment has fwbench 0.0.1", f"this is {__version__}", "make it anew"],
+    "numpy@aged": ["its environment has fwbench 0.0.1", f"this is {__version__}", "recreate it"],
     "frail@third": ["does not import (OSError: libbroken.so"],
     "torch@second": ["not installed (No module named 'torch')"],
     "nothing@second": ["nothing"],

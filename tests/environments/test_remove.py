@@ -198,7 +198,7 @@ def test_an_environment_that_cannot_be_read_can_be_removed(env: Maker) -> None:
     facts = env.environments.folder_of("second") / "fwbench-environment.json"
     facts.write_text("{", encoding="utf-8")
     listed, _ = env("list")
-    assert listed == "second: cannot be read; fwbench env remove second, and make it anew\n"
+    assert listed == "second: cannot be read; fwbench env remove second, and recreate it\n"
     env("remove", "second")
     assert env.left() == []
 

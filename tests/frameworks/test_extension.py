@@ -45,7 +45,7 @@ def test_framework_that_computes_wrongly(project: Project) -> None:
         "hasty_framework:Hasty",
         """
         import numpy as np
-        from support.pool_framework import Pool, _inline
+        from pool_framework import Pool, _inline
 
         class Hasty(Pool):
             name = "hasty"
@@ -74,18 +74,130 @@ def test_framework_that_computes_wrongly(project: Project) -> None:
     assert "WrongResult" in outcomes[f"test_it[tanh-{place}]"].text
 
 
+#: One operation, in NumPy and in a framework that cannot be used.
+_WITH_NUMPY = """
+import pytest
+from fwbench.workloads import sigmoid
+
+@pytest.mark.fwbench(sigmoid, frameworks=("numpy", "{other}"), sizes=(8,))
+def test_it(case):
+    case.measure()
+"""
+
+#: What a package installs as the framework ``mars``, and what is said of it before anything runs.
+_UNUSABLE = {
+    "no framework": (
+        "def Mars(): return {'tanh': 'tanh'}",
+        (
+            "package planets: the entry point 'mars' (planets:Mars) gives an object of type "
+            "'dict', which is not a fwbench.Framework"
+        ),
+    ),
+    "a misspelt operation": (
+        """
+        from fwbench.frameworks.numpy.framework import NumPy
+
+        class Mars(NumPy):
+            name = "mars"
+            operations = {"sigmiod": "exp"}
+        """,
+        (
+            "package planets: the operations of mars name 'sigmiod', which is not an operation of "
+            "fwbench (did you mean 'sigmoid'?)"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), _UNUSABLE.values(), ids=_UNUSABLE)
+def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, said: str) -> None:
+    """It names the package, before anything runs; the framework is absent, and others go on.
+
+    Asked for by name, it refuses the session.
+    """
+    project.install("mars", "planets:Mars", source)
+    project.write("test_it.py", _WITH_NUMPY.format(other="mars"))
+    result = project.run(fw=None)
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines([f"  mars: absent: {said}; *", "test_it.py *"])
+    refused = project.run(fw="mars")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in str(refused.stderr)
+
+
 def test_two_packages_of_one_name(project: Project) -> None:
-    """Two packages that name a framework alike are refused, and both are named."""
+    """The name is refused, and both packages are named; other frameworks go on."""
     project.install_pool()
     project.install("pool", "other_module:Pool", "", package="other-package")
+    project.write("test_it.py", _WITH_NUMPY.format(other="pool"))
+    result = project.run(fw=None)
+    result.assert_outcomes(passed=1, skipped=1)
+    (line,) = (line for line in result.outlines if line.startswith("  pool: absent: "))
+    assert "two packages name a framework 'pool'" in line
+    assert "pool_framework" in line
+    assert "other-package" in line
+    refused = project.run(fw="pool")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert "two packages name a framework 'pool'" in str(refused.stderr)
+    assert "Traceback" not in str(refused.stderr)
+
+
+def test_what_is_out_of_date_is_noted_and_the_rest_is_measured(project: Project) -> None:
+    """A path that leads nowhere is a gap with its version; a stale gap is one sentence."""
+    project.install(
+        "mars",
+        "planets:Mars",
+        """
+        from fwbench import Gap
+        from fwbench.frameworks.numpy.framework import NumPy
+
+        class Mars(NumPy):
+            name = "mars"
+            version = "2.2"
+            operations = {"sigmoid": lambda np: lambda x: 1 / (1 + np.exp(-x)), "gemm": "mat.mul"}
+            gaps = (Gap("mars has no float8", dtype="float8"),)
+        """,
+        package="planets-for-fwbench",
+    )
     project.write("test_it.py", _SIGMOID)
-    result = project.run(fw="numpy")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = str(result.stderr)
-    assert "two packages name a framework 'pool'" in message
-    assert "pool_framework" in message
-    assert "other-package" in message
-    assert "Traceback" not in message
+    result = project.run(fw="mars")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(
+        [
+            "  mars 2.2: cpu (*); threads: *",
+            "    package planets-for-fwbench: mars 2.2 has no mat.mul; skipped: gemm",
+            (
+                "    package planets-for-fwbench: the gap 'mars has no float8' of mars is stale: "
+                "mars has no dtype 'float8'*; remove or correct it"
+            ),
+            "test_it.py *",
+            "skipped 1 case: mars 2.2 has no mat.mul",
+        ]
+    )
+
+
+def test_an_operation_in_a_second_file_is_found_at_once(project: Project) -> None:
+    """What a framework has is asked again when any file of its package changes."""
+    project.write("packages/planets/__init__.py", "")
+    project.write("packages/planets/table.py", 'OPERATIONS = {"gemm": "matmul"}')
+    project.write("packages/planets/one/__init__.py", "")
+    project.install(
+        "mars",
+        "planets.one.adapter:Mars",
+        """
+        from fwbench.frameworks.numpy.framework import NumPy
+        from planets.table import OPERATIONS
+
+        class Mars(NumPy):
+            name = "mars"
+            operations = OPERATIONS
+        """,
+        package="planets",
+    )
+    project.write("test_it.py", _SIGMOID.replace("sigmoid", "tanh").replace("100_000", "8"))
+    project.run(fw="mars").assert_outcomes(passed=1, skipped=1)
+    project.write("packages/planets/table.py", 'OPERATIONS = {"gemm": "matmul", "tanh": "tanh"}')
+    project.run(fw="mars").assert_outcomes(passed=2)
 
 
 #: In a folder of the user's: an operation, what it must be, and how two frameworks compute it.

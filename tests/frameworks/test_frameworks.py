@@ -14,23 +14,29 @@ from typing import Any
 
 import pytest
 
+from fwbench.isolation.describe import describe
 from fwbench.machine import thread_variables
+from fwbench.manifest import Manifest
+from fwbench.workloads import OPERATIONS
 from support.projects import Project
 
 _ROOT = Path(__file__).parents[2]
 
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 
-#: By framework: its executions but torch's compile, the dtypes it has, and the gaps that it names.
+#: By framework: how many executions it has but torch's compile, and how many dtypes.
 _OFFERED = {
-    "numpy": (1, 3, 0),
-    "mxnet": (2, 3, 8),
-    "tensorflow": (3, 4, 0),
-    "torch": (1, 4, 0),
+    "numpy": (1, 3),
+    "mxnet": (2, 3),
+    "tensorflow": (3, 4),
+    "torch": (1, 4),
 }
 
-#: Operations of Benchmark A and noop; of these, what is only created, and what has a gradient.
-_OPERATIONS, _CREATIONS, _DIFFERENTIABLE = 12, 2, 9
+#: Benchmark A and noop, without creations: every framework computes all of them.
+_IN_EVERY_FRAMEWORK = {
+    *("sigmoid", "relu", "tanh", "softplus", "softsign"),
+    *("dot", "gemm", "flatten", "l2_normalize", "noop"),
+}
 
 
 def _installed(framework: str) -> Any:
@@ -39,15 +45,44 @@ def _installed(framework: str) -> Any:
     return pytest.param(framework, marks=mark)
 
 
+def _run(program: str, framework: str) -> Any:
+    """What a program prints last, as JSON, in a process that has one thread."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, framework],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **thread_variables(1)},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 each_framework = pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED])
 
 
-def _expected(framework: str) -> int:
-    """How many cases a framework fills in every execution, dtype and direction."""
-    executions, dtypes, gaps = _OFFERED[framework]
-    forward = _CREATIONS + executions * (_OPERATIONS - _CREATIONS)
-    backward = 0 if framework == "numpy" else executions * _DIFFERENTIABLE
-    return dtypes * (forward + backward) - gaps
+def _manifest(framework: str) -> Manifest:
+    """What a framework says of itself, in a process of its own."""
+    (answer,) = describe([framework], 1).values()
+    assert isinstance(answer, Manifest), answer
+    return answer
+
+
+def _expected(manifest: Manifest, kind: str = "cpu") -> int:
+    """How many cases a framework fills on a device, in every execution, dtype and direction."""
+    executions = [name for name in manifest.executions if name not in manifest.on_request]
+    assert (len(executions), len(manifest.dtypes)) == _OFFERED[manifest.name]
+    assert {*manifest.operations} >= _IN_EVERY_FRAMEWORK
+    assert manifest.missing == {}
+    return sum(
+        manifest.gap(operation.name, execution, direction, dtype, kind) is None
+        for operation in OPERATIONS
+        if operation.creates or operation.name in manifest.operations
+        for execution in (executions if operation.compilable else ["eager"])
+        for direction in ("forward", "backward")
+        if direction == "forward" or (operation.differentiable and manifest.differentiable)
+        for dtype in manifest.dtypes
+    )
 
 
 def _verify(framework: str, tmp_path: Path, *arguments: str) -> tuple[int, str]:
@@ -74,7 +109,7 @@ def test_every_implementation_is_verified(framework: str, tmp_path: Path) -> Non
         framework, tmp_path, "--fw-device=cpu", f"--fw-dtype={','.join(_FLOATS)}"
     )
     assert status == pytest.ExitCode.OK, output
-    assert f"{_expected(framework)} passed" in output, output
+    assert f"{_expected(_manifest(framework))} passed" in output, output
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
@@ -99,22 +134,25 @@ def test_compile(framework: str, tmp_path: Path) -> None:
 _FORCE_GAPS = """
 import json, sys
 from fwbench import workloads
-from fwbench.case import bind
-from fwbench.frameworks import load
+from fwbench.cases.work import bind
+from fwbench.frameworks.registry import load
 from fwbench.grid import Cell
 
 framework = load(sys.argv[1], 1)
+manifest = framework.manifest("")
 operations = {operation.name: operation for operation in workloads.OPERATIONS}
-tried, closed = 0, []
-for name, dtype, kind in framework.gaps:
-    device = next((d.name for d in framework.devices("") if d.name.startswith(kind)), None)
-    if device is None:
-        continue
+tried, closed = [], []
+for gap in framework.gaps:
+    devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
     for execution in sorted({*framework.executions} - framework.on_request):
-        cell = Cell(operations[name], framework.name, device, execution, "forward", dtype, 8)
-        tried += 1
+        if gap.workload not in operations or not devices or gap.execution not in (None, execution):
+            continue
+        operation, dtype = operations[gap.workload], gap.dtype or "float32"
+        direction = gap.direction or "forward"
+        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, 8)
+        tried.append(operation.name)
         try:
-            with framework.scope(device, "float32"):
+            with framework.scope(devices[0], "float32"):
                 work = bind(cell, framework)
                 work.verify(work.run())
         except Exception:
@@ -124,20 +162,53 @@ print(json.dumps([tried, closed]))
 """
 
 
-@pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED if _OFFERED[name][2]])
+@each_framework
 def test_gaps_are_strict(framework: str) -> None:
     """What a framework says it does not offer it really does not: a closed gap shows itself."""
-    done = subprocess.run(
-        [sys.executable, "-c", _FORCE_GAPS, framework],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **thread_variables(1)},
-    )
-    tried, closed = json.loads(done.stdout.splitlines()[-1])
+    tried, closed = _run(_FORCE_GAPS, framework)
+    operations = {operation.name for operation in OPERATIONS}
+    declared = {gap.workload for gap in _manifest(framework).gaps} & operations
+    assert {*tried} == declared
     assert closed == []
-    # Each gap is one in the other direction, too.
-    assert tried == _OFFERED[framework][2] / 2
+
+
+@each_framework
+def test_nothing_of_a_framework_is_out_of_date(framework: str) -> None:
+    """In the versions that are tested every path leads somewhere, and every gap can apply."""
+    assert _manifest(framework).notices == ()
+
+
+#: Asks for a learner in every execution that the framework declares, and in one that nobody knows.
+_TRAINS = """
+import json, sys
+from fwbench.errors import DeclarationError
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.registry import load
+from fwbench.workloads import mlp
+
+framework = load(sys.argv[1], 1)
+named, refused = [], False
+with framework.scope("cpu", "float32"):
+    for execution in framework.training_executions:
+        learner = framework.learner(Job(mlp, "cpu", execution, "float32", 8))
+        named.append(execution in learner.executions)
+    try:
+        framework.learner(Job(mlp, "cpu", "inference", "float32", 8))
+    except DeclarationError as error:
+        refused = "'inference'" in str(error)
+print(json.dumps([named, refused]))
+"""
+
+
+@pytest.mark.parametrize(
+    "framework", [_installed(name) for name in ("mxnet", "tensorflow", "torch")]
+)
+def test_training_code_names_the_executions_that_it_trains_in(framework: str) -> None:
+    """Each that the framework declares, and none besides: what is new is not trained eagerly."""
+    named, refused = _run(_TRAINS, framework)
+    assert named
+    assert all(named)
+    assert refused
 
 
 _MEASURED = """
@@ -255,7 +326,7 @@ def test_every_implementation_is_verified_on_a_gpu(tmp_path: Path) -> None:
         "torch", tmp_path, "--fw-device=gpu", f"--fw-dtype={','.join(_FLOATS)}"
     )
     assert status == pytest.ExitCode.OK, output
-    assert f"{_expected('torch')} passed" in output, output
+    assert f"{_expected(_manifest('torch'), 'gpu')} passed" in output, output
 
 
 @pytest.mark.gpu

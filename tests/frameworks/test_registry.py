@@ -68,12 +68,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A folder of packages; what was found and imported is forgotten before and after."""
     monkeypatch.syspath_prepend(tmp_path)
     before = {*sys.modules}
-    registry.registered.cache_clear()
+    registry._claims.cache_clear()
     registry.load.cache_clear()
     yield Site(tmp_path)
     for module in {*sys.modules} - before:
         del sys.modules[module]
-    registry.registered.cache_clear()
+    registry._claims.cache_clear()
     registry.load.cache_clear()
 
 
@@ -105,11 +105,12 @@ def test_two_packages_that_claim_one_name(site: Site) -> None:
     """A name is one framework's: two packages that claim it are both named, with what to do."""
     site.install("planets")
     site.install("moons")
-    with pytest.raises(DeclarationError, match="two packages name a framework 'mars'") as caught:
-        registry.registered()
-    assert "planets (planets:Mars)" in str(caught.value)
-    assert "moons (moons:Mars)" in str(caught.value)
-    assert "uninstall one of them" in str(caught.value)
+    with pytest.raises(FrameworkBroken, match="two packages name a framework 'mars'") as caught:
+        registry.load("mars", 1)
+    assert "planets (planets:Mars)" in caught.value.reason
+    assert "moons (moons:Mars)" in caught.value.reason
+    assert caught.value.remedy == "uninstall one of them"
+    assert registry.load("numpy", 1).name == "numpy", "other frameworks go on"
 
 
 def test_one_package_found_twice(site: Site) -> None:
@@ -153,7 +154,6 @@ def test_the_extra_is_the_frameworks_own(site: Site) -> None:
         ("raise OSError('libcuda.so: cannot open')", "OSError: libcuda.so: cannot open"),
         ("import", "SyntaxError: "),
         ("Venus = 1", "AttributeError: "),
-        ("Mars = None", "TypeError: "),
         (
             "from fwbench.frameworks.contract import Framework\nclass Mars(Framework): pass",
             "TypeError: Can't instantiate abstract class Mars",
@@ -174,6 +174,73 @@ def test_a_broken_framework(site: Site, file: str, said: str | None) -> None:
     assert said in caught.value.reason
     assert caught.value.remedy == "try it alone: python -c 'import planets'"
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "given"),
+    [
+        ("Mars = None", "None"),
+        ("Mars = 'numpy'", "an object of type 'str'"),
+        ("def Mars(): return {}", "an object of type 'dict'"),
+        ("class Mars: pass", "an object of type 'Mars'"),
+    ],
+)
+def test_an_entry_point_that_gives_no_framework(site: Site, file: str, given: str) -> None:
+    """One sentence names the package, the entry point and what it gave."""
+    site.install("planets", file)
+    with pytest.raises(FrameworkBroken) as caught:
+        registry.load("mars", 1)
+    assert caught.value.reason == (
+        f"package planets: the entry point 'mars' (planets:Mars) gives {given}, which is not a "
+        "fwbench.Framework"
+    )
+    assert "derived from fwbench.Framework" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        (
+            "operations = {'sigmiod': 'exp'}",
+            (
+                "the operations of mars name 'sigmiod', which is not an operation of fwbench "
+                "(did you mean 'sigmoid'?)"
+            ),
+        ),
+        (
+            "operations = {'from_numpy': 'array'}",
+            "the operations of mars name 'from_numpy', which is not an operation of fwbench",
+        ),
+        (
+            "operations = {'tanh': 3}",
+            (
+                "the operations of mars give 3 for 'tanh', which is neither a dotted path nor a "
+                "function"
+            ),
+        ),
+        (
+            "gaps = {('gemm', 'float16', 'cpu'): 'no kernel'}",
+            "the gaps of mars hold ('gemm', 'float16', 'cpu'), which is not a fwbench.Gap",
+        ),
+    ],
+)
+def test_a_wrong_declaration_is_refused(site: Site, declared: str, said: str) -> None:
+    """The framework cannot be used, and one sentence names the package, the name, the near miss."""
+    site.install("planets", f"{FILE}\n    {declared}\n")
+    with pytest.raises(FrameworkBroken) as caught:
+        registry.load("mars", 1)
+    assert caught.value.reason == f"package planets: {said}"
+    assert "@operation.implement('mars')" in caught.value.remedy
+    assert isinstance(caught.value.__cause__, DeclarationError)
+
+
+def test_notices_name_the_package(site: Site) -> None:
+    """The package that installed a framework is known by its name, not by its module's."""
+    site.install("planets", f"{FILE}\n    operations = {{'tanh': 'tan_h'}}\n")
+    manifest = registry.load("mars", 1).manifest("a CPU")
+    (notice,) = manifest.notices
+    assert notice.startswith("package planets: mars ")
+    assert manifest.operations == ()
 
 
 @pytest.mark.parametrize("kind", ["FrameworkMissing", "FrameworkBroken"])

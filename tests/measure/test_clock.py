@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import CpuUse
-from support.fakes import HandClock
+from fwbench.testing import HandClock
 
 DISPATCH_S = 2.0**-10
 WORK_S = 2.0**-4

@@ -19,7 +19,7 @@ from fwbench.measure.resources import (
     CpuClock,
     CpuUse,
     GpuUse,
-    Neighbours,
+    OtherProcesses,
     cpu_use,
     gpu_use,
     peak_memory_bytes,
@@ -186,11 +186,11 @@ def test_what_other_processes_kept_busy(
     account = Account(before, {name: 64.0 + value for name, value in used.items()})
     monkeypatch.setattr(resources, "time", account)
     monkeypatch.setattr(resources, "psutil", account)
-    neighbours = Neighbours()
-    assert neighbours.cpus is None
-    with neighbours:
+    others = OtherProcesses()
+    assert others.cpus is None
+    with others:
         pass
-    assert neighbours.cpus == cpus
+    assert others.cpus == cpus
 
 
 # GPU

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.measure.clock import Clock
 from fwbench.measure.warmup import WarmUp, warm_up
-from support.fakes import HandClock
+from fwbench.testing import HandClock
 
 #: Longer than the shortest block, so that a block is one call.
 CALL_S = 2.0**-8

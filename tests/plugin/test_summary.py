@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fwbench.manifest import Absent, Device
-from fwbench.plugin.summary import Summary
-from fwbench.report.terminal import header, section
+from fwbench.plugin.summary import Summary, header
+from fwbench.report.terminal import section
+from fwbench.toggles import TOGGLES
 from support.fakes import manifest
 
 
@@ -49,7 +50,10 @@ def said(*records: dict[str, Any], skips: tuple[str, ...] = ()) -> str:
 def session(**changes: Any) -> Any:
     """What the header needs to know of a session."""
     options = SimpleNamespace(threads=2, isolation="process")
-    defaults = {"options": options, "manifests": {"fake": manifest()}, "absent": {}, "plan": None}
+    defaults = {
+        **{"options": options, "manifests": {"fake": manifest()}, "absent": {}, "plan": None},
+        "known_toggles": TOGGLES,
+    }
     return SimpleNamespace(**{**defaults, **changes})
 
 

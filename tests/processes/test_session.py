@@ -1,7 +1,9 @@
-"""Suites of fwbench's own are measured in sessions of their own."""
+"""Child sessions of pytest run what they are told to, suites of fwbench's own among them."""
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from fwbench.errors import SuiteError
-from fwbench.processes import session as suites
+from fwbench.processes import session
 from support.peaks import QUICKLY
 
+_TWO = "".join(f"def test_{n}(benchmark):\n    benchmark(int)\n" for n in ("first", "second"))
 _TIMED = "def test_timed(benchmark):\n    benchmark(int)\n"
 _FAILING = "def test_failing():\n    assert 'so' == 'not so'\n"
 
@@ -28,7 +31,7 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], No
     (tmp_path / "conftest.py").write_text("raise RuntimeError\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(suites, "resources", SimpleNamespace(files=lambda _: folder))
+    monkeypatch.setattr(session, "resources", SimpleNamespace(files=lambda _: folder))
 
     def write(text: str) -> None:
         (folder / "some.py").write_text(text, encoding="utf-8")
@@ -45,7 +48,7 @@ def test_a_suite_is_measured_on_its_own(suite: Callable[[str], None]) -> None:
     """Not in the current project; its arguments count, its lines are told, its traces go."""
     suite(_TIMED + _TIMED.replace("timed", "left_out"))
     said: list[str] = []
-    found = suites.measure("some", [*QUICKLY, "-k", "not left_out"], said.append)
+    found = session.measure_suite("some", [*QUICKLY, "-k", "not left_out"], said.append)
     assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
     assert any(line.startswith("test_suite.py::test_timed PASSED") for line in said)
     assert not any(line.endswith("\n") for line in said)
@@ -55,10 +58,10 @@ def test_a_suite_is_measured_on_its_own(suite: Callable[[str], None]) -> None:
 def test_failing_tests_may_be_borne(suite: Callable[[str], None]) -> None:
     """Where not all must pass, what was measured counts; where all must, the failure is told."""
     suite(_TIMED + _FAILING)
-    found = suites.measure("some", QUICKLY, lambda _: None, all_must_pass=False)
+    found = session.measure_suite("some", QUICKLY, lambda _: None, all_must_pass=False)
     assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
     with pytest.raises(SuiteError, match=r"'some' .*exit status is 1\)") as caught:
-        suites.measure("some", QUICKLY, lambda _: None)
+        session.measure_suite("some", QUICKLY, lambda _: None)
     assert "assert 'so' == 'not so'" in str(caught.value)
     assert _emptied()
 
@@ -80,7 +83,7 @@ def test_a_suite_that_measures_nothing(
     """It is an error, whether or not all must pass."""
     suite(text)
     with pytest.raises(SuiteError, match=rf"exit status is {status}\)"):
-        suites.measure("some", QUICKLY, lambda _: None, all_must_pass=all_must_pass)
+        session.measure_suite("some", QUICKLY, lambda _: None, all_must_pass=all_must_pass)
     assert _emptied()
 
 
@@ -88,7 +91,7 @@ def test_a_session_that_was_stopped_is_not_measured(suite: Callable[[str], None]
     """An interruption is no failing test: what it left over is not all that there is."""
     suite(_TIMED + "def test_stop():\n    raise KeyboardInterrupt\n")
     with pytest.raises(SuiteError, match=r"exit status is 2\)"):
-        suites.measure("some", QUICKLY, lambda _: None, all_must_pass=False)
+        session.measure_suite("some", QUICKLY, lambda _: None, all_must_pass=False)
 
 
 def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
@@ -96,9 +99,56 @@ def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
     suite("for i in range(100):\n    print('line', i)\nraise RuntimeError('broken')\n")
     said: list[str] = []
     with pytest.raises(SuiteError) as caught:
-        suites.measure("some", [*QUICKLY, "-s"], said.append)
-    _, _, last = str(caught.value).partition("it said last:\n")
+        session.measure_suite("some", [*QUICKLY, "-s"], said.append)
+    _, _, last = str(caught.value).partition("its last output:\n")
     assert [line.rstrip() for line in last.splitlines()] == said[-25:]
     assert "RuntimeError: broken" in last
     assert "line 1" in said
     assert "line 1" not in last.splitlines()
+
+
+# Any session
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project of two tests."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (tmp_path / "test_two.py").write_text(_TWO, encoding="utf-8")
+    return tmp_path
+
+
+def _variables() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+
+
+@pytest.mark.parametrize(
+    ("selected", "names"),
+    [(None, ["test_first", "test_second"]), (["test_two.py::test_second"], ["test_second"])],
+)
+def test_a_session_measures_what_is_selected(
+    folder: Path, selected: list[str] | None, names: list[str]
+) -> None:
+    """All that the arguments select, or of that the node ids that are named."""
+    results, told = folder / "results.json", []
+    done = session.run(
+        ["-p", session.SELECTOR, "-p", "no:cacheprovider", *QUICKLY],
+        folder=folder,
+        results=results,
+        variables=_variables(),
+        selected=selected,
+        say=told.append,
+    )
+    assert done.status == 0
+    assert any(f"{len(names)} passed" in line for line in told)
+    measured = json.loads(results.read_text(encoding="utf-8"))["benchmarks"]
+    assert [entry["name"] for entry in measured] == names
+
+
+def test_a_session_that_breaks_down_has_a_status_and_last_lines(folder: Path) -> None:
+    """Nothing is raised: what is broken is for whoever asked to say."""
+    done = session.run(
+        ["--no-such-option"], folder=folder, results=folder / "r.json", variables=_variables()
+    )
+    assert done.status not in session.RAN
+    assert any("--no-such-option" in line for line in done.last_lines)

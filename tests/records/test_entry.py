@@ -6,14 +6,15 @@ import pytest
 
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
-from support.fakes import Fake, case_of, cell, operation
+from fwbench.testing import FakeFramework
+from support.fakes import case_of, cell, operation
 from support.journals import measured, sent
 
 
 @pytest.mark.parametrize("cprofile", [False, True])
 def test_a_restored_record_is_what_was_measured(cprofile: bool) -> None:
     """What pytest-benchmark makes of a restored record is what it would have made on the spot."""
-    case = case_of(cell(operation()), Fake(), cprofile=cprofile)
+    case = case_of(cell(operation()), FakeFramework(), cprofile=cprofile)
     case.measure()
     here = case.benchmark.stats
     restored = host.restore(sent(case))
@@ -44,13 +45,13 @@ def test_a_record_has_what_surrounds_its_times() -> None:
 
 def test_what_was_not_measured_has_no_record() -> None:
     """Neither a disabled nor a failed benchmark leaves a record."""
-    disabled = case_of(cell(operation()), Fake(), disabled=True)
+    disabled = case_of(cell(operation()), FakeFramework(), disabled=True)
     disabled.measure()
-    assert host.of(disabled.benchmark) is None
-    failed = case_of(cell(operation()), Fake())
+    assert host.record(disabled.benchmark) is None
+    failed = case_of(cell(operation()), FakeFramework())
     failed.measure()
     failed.benchmark.has_error = True
-    assert host.of(failed.benchmark) is None
+    assert host.record(failed.benchmark) is None
 
 
 def test_a_run_is_written_as_pytest_benchmark_does() -> None:

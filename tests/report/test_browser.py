@@ -245,7 +245,7 @@ def report(tmp_path: Path) -> str:
         training(),
         plain(),
     )
-    return html.html([read(path)])
+    return html.render([read(path)])
 
 
 @pytest.fixture(scope="module")
@@ -278,8 +278,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     runs = [read(path)]
     lines, _ = history.collect(_history(folder / "history", 12, 2.0))
-    before = [*report_2020.parts(runs), *history.parts(lines)]
-    return html.html(runs, ["bad.json is empty"], before)
+    before = [*report_2020.sections(runs), *history.sections(lines)]
+    return html.render(runs, ["bad.json is empty"], before)
 
 
 def _history(folder: Path, runs: int, shift: float) -> Path:
@@ -384,7 +384,7 @@ def test_points_show_their_values(chromium: str, tmp_path: Path, report: str) ->
 def test_names_do_nothing(chromium: str, tmp_path: Path, name: str) -> None:
     """A browser reads scripts in pictures as another parser does: names are text to it, too."""
     exercise = _LOOK.replace("NAME", json.dumps(name).replace("</", "<\\/"))
-    made = html.html(*named(tmp_path, name))
+    made = html.render(*named(tmp_path, name))
     found = exercised(chromium, tmp_path, made, exercise)
     assert found["complaints"] == []
     assert found["requests"] == []
@@ -397,7 +397,7 @@ def test_a_page_without_a_chart_works(chromium: str, tmp_path: Path) -> None:
     """Plain benchmarks alone, and a run without any."""
     for number, entries in enumerate(((plain(),), ())):
         run = read(write(tmp_path / f"{number}.json", *entries))
-        found = exercised(chromium, tmp_path, html.html([run]), "found.title = document.title;")
+        found = exercised(chromium, tmp_path, html.render([run]), "found.title = document.title;")
         assert found["complaints"] == []
         assert found["title"] == "fwbench report"
 
@@ -421,7 +421,7 @@ def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
     """That no shift was found is an answer, and stays until something is chosen."""
     run = read(write(tmp_path / "run.json", case()))
     lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
-    made = html.html([run], before=history.parts(lines))
+    made = html.render([run], before=history.sections(lines))
     assert "None was found." in made
     found = exercised(chromium, tmp_path, made, "found.sections = look().sections;")
     assert found["complaints"] == []
@@ -431,7 +431,7 @@ def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
 def test_a_history_alone_works(chromium: str, tmp_path: Path) -> None:
     """Without a run, all that a page can do is there."""
     lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
-    found = exercised(chromium, tmp_path, html.html([], before=history.parts(lines)), _USE)
+    found = exercised(chromium, tmp_path, html.render([], before=history.sections(lines)), _USE)
     assert (found["complaints"], found["requests"]) == ([], [])
     assert len(found["sections"]) == 3
 

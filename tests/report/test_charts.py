@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.report import charts, sections
-from fwbench.report.charts import Point
+from fwbench.report import sections
+from fwbench.report.drawing import bars, lines
+from fwbench.report.drawing.chart import Point
 from support.pages import everything
 from support.reports import Node, case, chart_of, parsed, part, shown, stored, training
 
@@ -77,7 +78,7 @@ def test_points_say_value_and_spread(tmp_path: Path) -> None:
 def test_every_point_has_its_spread(number: int) -> None:
     """However many lines there are; each has a name and one of the colours."""
     points = {f"line {i}": [Point(10, 1.0 + i, 0.5 + i, 2.0 + i)] for i in range(number)}
-    picture = parsed(charts.lines("title", points, "size").svg)
+    picture = parsed(lines.draw("title", points, "size").svg)
     assert len(picture.of_class("ci")) == len(picture.of_class("legend")) == number
     found = {
         node.attributes["class"].split("color-")[1].split()[0]
@@ -88,13 +89,13 @@ def test_every_point_has_its_spread(number: int) -> None:
 
 def test_a_point_without_spread_has_none() -> None:
     """A single value spreads over nothing."""
-    picture = parsed(charts.lines("title", {"line": [Point(10, 1.0, 1.0, 1.0)]}, "size").svg)
+    picture = parsed(lines.draw("title", {"line": [Point(10, 1.0, 1.0, 1.0)]}, "size").svg)
     assert picture.of_class("ci") == []
 
 
 def test_bars_are_told_one_by_one() -> None:
     """Values in the words that the picture uses; a value that is not there is not told."""
-    chart = charts.bars("t", {"first": {"a": 1.0, "b": 2.0}, "all": {"a": 3.0}}, "{} s".format)
+    chart = bars.draw("t", {"first": {"a": 1.0, "b": 2.0}, "all": {"a": 3.0}}, "{} s".format)
     assert chart.text == "t: a, first: 1.0 s; a, all: 3.0 s; b, first: 2.0 s"
 
 

@@ -122,7 +122,7 @@ def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str
         "Fake CPU, 2 threads": {1.0},
         called: {2.0},
     }
-    found = history.parts(lines)
+    found = history.sections(lines)
     assert [one.title for one in found] == [
         "Lasting shifts",
         "history of gemm, Fake CPU, 2 threads",
@@ -287,7 +287,7 @@ def test_labels_of_runs_of_one_day(tmp_path: Path, a_day: int) -> None:
             kept(tmp_path / f"{number}.json", case(), at=number),
             datetime=f"{day(number // a_day)}T{number % a_day % 24:02}:00:00+00:00",
         )
-    (chart,) = history.parts(collect(tmp_path)[0])[1].charts
+    (chart,) = history.sections(collect(tmp_path)[0])[1].charts
     (axis,) = [
         one for one in parsed(chart.svg).of_class("axis") if "x" in one.attributes["class"].split()
     ]

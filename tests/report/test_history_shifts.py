@@ -191,7 +191,7 @@ def test_shifts_are_listed_first() -> None:
         line(levels((10, 0.002), (10, 0.0022), noise=0.0), "slower", machine="Other CPU, 1 thread"),
         line(levels((10, 1.0), (10, 2.0)), "far slower"),
     ]
-    found, *_ = history.parts(lines)
+    found, *_ = history.sections(lines)
     assert found.title == "Lasting shifts"
     assert [*column(found, "case")] == ["far slower", "slower", "faster"]
     slower = texts(found)[1]
@@ -215,15 +215,15 @@ def test_shifts_are_listed_first() -> None:
 def test_no_shift_is_said() -> None:
     """Also of how many cases nothing can be said."""
     few = [line(levels((9, 1.0)), name) for name in ("a", "b")]
-    found, *_ = history.parts([*few, line(levels((10, 1.0)))])
+    found, *_ = history.sections([*few, line(levels((10, 1.0)))])
     assert found.rows == []
     assert found.notes[1:] == [
         "2 cases had fewer than 10 runs: too few to tell.",
         "None was found.",
     ]
-    found, *_ = history.parts([few[0]])
+    found, *_ = history.sections([few[0]])
     assert found.notes[1] == "1 case had fewer than 10 runs: too few to tell."
-    found, *_ = history.parts([line(levels((10, 1.0)))])
+    found, *_ = history.sections([line(levels((10, 1.0)))])
     assert found.notes[1:] == ["None was found."]
 
 
@@ -257,7 +257,7 @@ def test_upgrades_are_collected(tmp_path: Path) -> None:
 def test_upgrades_are_shown() -> None:
     """In the row, in the words of the chart, and in what its dots say."""
     versions = ((0, "1.0"), (2, "1.1"), (3, "2.0"))
-    _, found = history.parts([line([1.0] * 5, versions=versions)])
+    _, found = history.sections([line([1.0] * 5, versions=versions)])
     assert texts(found)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
     (chart,) = found.charts
     assert f"{day(2)}: upgrade 1.0 -> 1.1; {day(3)}: upgrade 1.1 -> 2.0" in chart.text
@@ -272,7 +272,7 @@ def test_an_upgrade_beside_a_shift_is_named(upgraded: int) -> None:
     """Its place is not known to the run."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
     versions = ((0, "1.0"), (upgraded, "2.0"))
-    found, _ = history.parts([line(times_s, versions=versions, framework="torch")])
+    found, _ = history.sections([line(times_s, versions=versions, framework="torch")])
     assert [row["with it"] for row in texts(found)] == ["torch 1.0 -> 2.0"]
 
 
@@ -280,7 +280,7 @@ def test_an_upgrade_beside_a_shift_is_named(upgraded: int) -> None:
 def test_another_upgrade_is_not_named(upgraded: int) -> None:
     """One that was at another time has nothing to do with the shift, and is marked by itself."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
-    found, shown = history.parts([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
+    found, shown = history.sections([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
     assert [row["with it"] for row in texts(found)] == [""]
     assert f"{day(upgraded)}: upgrade 1.0 -> 2.0" in shown.charts[0].text
 
@@ -288,7 +288,7 @@ def test_another_upgrade_is_not_named(upgraded: int) -> None:
 def test_an_upgrade_at_a_shift_is_one_mark() -> None:
     """Both are said of the same run."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.0)
-    _, found = history.parts([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
+    _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     (chart,) = found.charts
     assert chart.text.endswith(f"; {day(20)}: upgrade 1.0 -> 2.0, +20.0% (1 s -> 1.2 s)")
     assert len(dots(chart)) == 40 + 1

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from fwbench.report import charts, history, sections
-from fwbench.report.charts import Chart, Point
+from fwbench.report import history, sections
+from fwbench.report.drawing import over_time
+from fwbench.report.drawing.chart import COLOURS, Chart, Point
 from fwbench.report.history import collect
-from fwbench.report.sections import Part
-from fwbench.report.writers import html, text
+from fwbench.report.section import Section
+from fwbench.report.writers import csv as csv_writer
+from fwbench.report.writers import html, markdown
 from support.histories import day, dots, kept, levels, line, statistics_of, texts
 from support.launched_runs import plain
 from support.reports import (
@@ -52,7 +54,7 @@ def heights_of(chart: Chart, series: int) -> list[float]:
 def test_a_row_tells_first_and_last() -> None:
     """How many runs, the first and the last time, since when, upgrades, shifts."""
     times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
-    _, found = history.parts([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
+    _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     assert found.title == "history of gemm, Fake CPU, 2 threads"
     assert texts(found) == [
         {
@@ -77,7 +79,7 @@ def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
     entries = [case(), case("dot"), case("gemm", "torch"), larger, plain()]
     for number in range(2):
         kept(tmp_path / f"{number}.json", *entries, at=number)
-    found = history.parts(collect(tmp_path)[0])
+    found = history.sections(collect(tmp_path)[0])
     assert {one.title.partition(",")[0]: len(one.rows) for one in found} == {
         "Lasting shifts": 0,
         "history of gemm": 3,
@@ -92,7 +94,7 @@ def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
 def drawn(runs: int, marks: Mapping[int, str] | None = None) -> Chart:
     """A chart of so many runs, a day each."""
     points = [Point(i, 1.0 + i, 0.5 + i, 1.5 + i, f"label {i}") for i in range(runs)]
-    return charts.over_time("gemm", [day(i) for i in range(runs)], points, marks or {})
+    return over_time.draw("gemm", [day(i) for i in range(runs)], points, marks or {})
 
 
 @pytest.mark.parametrize("runs", [2, 10, 59, 60])
@@ -142,7 +144,7 @@ def test_lines_of_a_history_have_colours() -> None:
     """Each its own, also the marks."""
     for marks, number in (({}, 3), ({1: "x"}, 4)):
         found = re.findall(r"\.color-\d[^{]*{stroke:(#\w+)", drawn(5, marks).svg)
-        assert len({*found} & {*charts._COLOURS}) == len(found) == number
+        assert len({*found} & {*COLOURS}) == len(found) == number
 
 
 def test_lines_of_a_history_have_names() -> None:
@@ -179,7 +181,7 @@ def test_labels_have_room(runs: int) -> None:
 
 def test_a_case_of_one_run_has_no_chart() -> None:
     """A row it has; two runs are a chart."""
-    _, found = history.parts([line([1.0], "once"), line([1.0, 2.0], "twice")])
+    _, found = history.sections([line([1.0], "once"), line([1.0, 2.0], "twice")])
     assert [*column(found, "case")] == ["once", "twice"]
     assert [chart.title for chart in found.charts] == ["twice"]
     assert found.notes == []
@@ -191,14 +193,14 @@ def _quickly(title: str, *_: Any) -> Chart:
 
 def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """300, those with shifts before others; how many more there are is said where they are."""
-    monkeypatch.setattr(charts, "over_time", _quickly)
+    monkeypatch.setattr(over_time, "draw", _quickly)
     still = [line([1.0, 1.0], f"still {number}") for number in range(303)]
     other = [
         line([1.0] * 10 + [2.0] * 10, f"shifted {number}", machine="Other CPU, 2 threads")
         for number in range(2)
     ]
     once = [line([1.0], "once")]
-    _, here, there = history.parts([*once, *still, *other])
+    _, here, there = history.sections([*once, *still, *other])
     assert [chart.title for chart in there.charts] == ["shifted 0", "shifted 1"]
     assert [chart.title for chart in here.charts] == [f"still {number}" for number in range(298)]
     assert len(here.rows) == 304
@@ -208,9 +210,9 @@ def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_as_many_as_may_be_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """300 of 300, without a note; cases of one run are none of them."""
-    monkeypatch.setattr(charts, "over_time", _quickly)
+    monkeypatch.setattr(over_time, "draw", _quickly)
     lines = [line([1.0, 1.0], f"case {number}") for number in range(300)]
-    _, found = history.parts([*(line([1.0], f"once {number}") for number in range(5)), *lines])
+    _, found = history.sections([*(line([1.0], f"once {number}") for number in range(5)), *lines])
     assert len(found.charts) == 300
     assert found.notes == []
 
@@ -218,7 +220,7 @@ def test_as_many_as_may_be_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 # Names that would be markup
 
 
-def named(folder: Path, name: str) -> list[Part]:
+def named(folder: Path, name: str) -> list[Section]:
     """The history of cases of which all that has a name is called so, with a shift and upgrades."""
     everywhere: dict[str, Any] = dict.fromkeys(("device", "direction", "dtype"), name)
     for number in range(20):
@@ -232,15 +234,15 @@ def named(folder: Path, name: str) -> list[Part]:
             revision=name,
             machine={"cpu": name},
         )
-    return history.parts(collect(folder)[0])
+    return history.sections(collect(folder)[0])
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
     """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: what is shortened is so in both.
-    harmless = parsed(html.html([], before=named(tmp_path / "harmless", "x" * len(name))))
-    hostile = parsed(html.html([], before=named(tmp_path / "hostile", name)))
+    harmless = parsed(html.render([], before=named(tmp_path / "harmless", "x" * len(name))))
+    hostile = parsed(html.render([], before=named(tmp_path / "hostile", name)))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     for node in hostile:
         assert not [one for one in node.attributes if one.startswith("on")]
@@ -253,7 +255,7 @@ def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
 def test_names_are_no_markup_in_a_picture(name: str) -> None:
     """Title, days, points and marks are text."""
     points = [Point(i, 1.0, 0.5, 2.0, name) for i in range(3)]
-    chart = charts.over_time(name, [name] * 3, points, {1: name})
+    chart = over_time.draw(name, [name] * 3, points, {1: name})
     picture = parsed(chart.svg)
     assert name in picture.text
     assert not picture.all("img", "i")
@@ -265,7 +267,7 @@ def test_names_are_no_markup_in_a_picture(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_the_markdown_of_a_history(tmp_path: Path, name: str) -> None:
     """Headings and tables hold no tag."""
-    written = text.markdown([], before=named(tmp_path, name))
+    written = markdown.render([], before=named(tmp_path, name))
     assert "<" not in written
     assert len([one for one in written.splitlines() if one.startswith("| ---")]) == 3
 
@@ -340,7 +342,7 @@ def test_statistics_in_csv(tmp_path: Path) -> None:
     )
     found = [
         (row["median_s"], row["low_s"], row["high_s"], row["values"], row["of"])
-        for row in csv.DictReader(io.StringIO(text.table([run])))
+        for row in csv.DictReader(io.StringIO(csv_writer.render([run])))
     ]
     assert found == [
         ("2.0", "1.0", "4.0", "137", "rounds"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.report import loops
+from fwbench.toggles import Toggle, known
 
 
 def loop(
@@ -17,7 +18,16 @@ def loop(
     compile_s: float = 0.0,
     **changes: Any,
 ) -> dict[str, Any]:
-    """A record of a training loop, as much as the report reads."""
+    """A record of a training loop, as much as the report reads.
+
+    Args:
+        framework: of the loop.
+        execution: of the loop.
+        losses: after each epoch of the first repetition.
+        step_s: seconds of a step.
+        compile_s: seconds of compiling.
+        changes: other facts; a toggle that is among them was asked for.
+    """
     facts: dict[str, Any] = {
         "workload": "lenet",
         "framework": framework,
@@ -45,7 +55,9 @@ def loop(
         "peak_host_memory_bytes": 2**30,
         **changes,
     }
-    return {"param": "p", "extra_info": {"fwbench": facts}}
+    asked = {name: changes[name] for name in facts["toggles"] if name in changes}
+    params = {"workload": "lenet", "framework": framework, **asked}
+    return {"param": "p", "params": params, "extra_info": {"fwbench": facts}}
 
 
 def test_a_loop_is_told_in_a_line() -> None:
@@ -135,3 +147,40 @@ def test_loops_are_compared_with_those_of_the_same_toggles() -> None:
     records = [loop(), loop(execution="compile", toggles=toggles, workers="4")]
     assert loops.break_even(records) == []
     assert any("torch compile workers=4" in line for line in loops.section(records))
+
+
+def _with(name: str, value: str, **changes: Any) -> dict[str, Any]:
+    """A loop for which a toggle was asked for."""
+    return loop(toggles={"workers": "0", "decay": "off", name: value}, **{name: value}, **changes)
+
+
+def test_a_toggle_that_is_not_known_here_is_a_part_of_the_name() -> None:
+    """A newer fwbench, or a framework that is not installed, may have measured it."""
+    records = [_with("flux", "low"), _with("flux", "high", losses=(2.0, 1.5))]
+    (found,) = loops.loss_curves(records)
+    assert found["between"] == ["torch eager flux=low", "torch eager flux=high"]
+    assert found["max_deviation"] == 0.5
+
+
+def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
+    """Only what differs in its execution alone has gained from it."""
+    records = [_with("flux", "low"), _with("flux", "high", execution="compile", step_s=0.1)]
+    assert loops.break_even(records) == []
+    assert len(loops.break_even([*records, _with("flux", "high")])) == 1
+
+
+@pytest.mark.parametrize("changes_work", [True, False])
+def test_a_toggle_says_whether_it_changes_the_work(changes_work: bool) -> None:
+    """Then curves are not compared; otherwise names tell the loops apart."""
+    flux = Toggle("flux", ("low", "high"), "", "m", process=True, changes_work=changes_work)
+    records = [_with("flux", "low"), _with("flux", "high")]
+    found = loops.loss_curves(records, known([flux]))
+    names = [["torch eager flux=low", "torch eager flux=high"]]
+    assert [one["between"] for one in found] == ([] if changes_work else names)
+
+
+def test_a_parameter_of_the_user_s_own_is_not_in_the_name() -> None:
+    """Only toggles are, which the record has among its toggles."""
+    made = loop()
+    made["params"]["mine"] = "x"
+    assert loops.section([made])[1].startswith("  torch eager  1 s")

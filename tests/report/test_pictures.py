@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from fwbench import cli
-from fwbench.report import charts, sections
+from fwbench.report import sections
+from fwbench.report.drawing import png
 from fwbench.report.model import read
 from support.launched_runs import plain, write
 from support.reports import case, stored, training
@@ -82,7 +83,7 @@ def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for one in sections.details([made]):
         for chart in one.charts:
             assert "var(--" in chart.svg
-            charts.png(chart)
+            png.picture(chart)
     assert len(given) >= 9
     assert [svg for svg in given if b"var(" in svg] == []
 

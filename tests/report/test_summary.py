@@ -10,7 +10,7 @@ import pytest
 
 from fwbench.report import summary
 from fwbench.report.model import Run, read
-from fwbench.report.writers import text
+from fwbench.report.writers import markdown
 from support.reports import case, column, foreign_run, part, runs_of, shown, stored, training
 
 
@@ -69,7 +69,7 @@ def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
 
 def test_a_case_without_a_rival_is_no_difference(tmp_path: Path) -> None:
     """A framework that is alone differs from nothing, and has won nothing."""
-    assert summary.parts([stored(tmp_path, "run.json", case(), case("dot"))]) == []
+    assert summary.sections([stored(tmp_path, "run.json", case(), case("dot"))]) == []
 
 
 def test_the_same_work_is_compared(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_summaries_are_of_one_run_each(tmp_path: Path) -> None:
         slow=[case("gemm", "torch", (100.0,) * 5), case("gemm", "mxnet", (200.0,) * 5)],
         fast=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
     )
-    titles = [one.title for one in summary.parts(runs)]
+    titles = [one.title for one in summary.sections(runs)]
     assert titles == [
         f"{what} ({run}.json)"
         for run in ("slow", "fast")
@@ -133,7 +133,7 @@ def test_what_must_be_known_first_is_noted(
     (note,) = summary.notes([run])
     assert said in note
     assert [one.text for one in shown(run).of_class("note")] == [note]
-    assert note in text.markdown([run])
+    assert note in markdown.render([run])
     assert summary.notes([stored(tmp_path, "run.json", case(), training())]) == []
 
 

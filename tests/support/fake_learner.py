@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.testing import FakeFramework
 from fwbench.workloads.data import DataSet, Found, Split
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.training import Batch
-from support.fakes import Fake
 
 
 def right_losses(job: Job) -> Sequence[float]:
@@ -38,7 +38,7 @@ def told(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
 
 
 @dataclass
-class Trainer(Fake):
+class Trainer(FakeFramework):
     """The fake framework, with learners.
 
     Attributes:
@@ -103,6 +103,8 @@ class FakeLearner(Learner):
         events: resets, learning rates, orders, epochs and evaluations, one after the other.
         steps: how many since the last reset.
     """
+
+    executions = ("eager", "graph", "fit")
 
     def __init__(self, job: Job, by: Trainer) -> None:
         super().__init__(job)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.report.charts import Chart
+from fwbench.report.drawing.chart import Chart
 from fwbench.report.history import Line, Moment
-from fwbench.report.sections import Part
+from fwbench.report.section import Section
 from support.launched_runs import output
 from support.reports import Node, case, parsed
 
@@ -123,7 +123,7 @@ def only(lines: Sequence[Line]) -> Line:
     return found
 
 
-def texts(of: Part) -> list[dict[str, str]]:
+def texts(of: Section) -> list[dict[str, str]]:
     """The rows of a table, by the columns."""
     return [
         {name: cell.text for name, cell in zip(of.columns, row.cells, strict=True)}

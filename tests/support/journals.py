@@ -9,16 +9,17 @@ from pytest_benchmark.utils import safe_dumps
 
 from fwbench.cases.case import Case
 from fwbench.plugin import host
-from support.fakes import Fake, case_of, cell, operation
+from fwbench.testing import FakeFramework
+from support.fakes import case_of, cell, operation
 
 
 def sent(case: Case) -> Any:
     """The record of a measured case, as it arrives in the parent."""
-    return json.loads(safe_dumps(host.of(case.benchmark)))
+    return json.loads(safe_dumps(host.record(case.benchmark)))
 
 
 def measured(**settings: Any) -> dict[str, Any]:
     """The record of a case of the fake framework, as it arrives in the parent."""
-    case = case_of(cell(operation()), Fake(), **settings)
+    case = case_of(cell(operation()), FakeFramework(), **settings)
     case.measure()
     return sent(case)

@@ -103,21 +103,29 @@ class Project:
         path.write_text(dedent(text), encoding="utf-8")
         return path
 
-    def install(self, framework: str, value: str, source: str, package: str = "") -> None:
+    def install(
+        self,
+        name: str,
+        value: str,
+        source: str,
+        package: str = "",
+        group: str = "fwbench.frameworks",
+    ) -> None:
         """Install a package of one file and one entry point, as an installer would.
 
         Args:
-            framework: the name of the entry point.
-            value: what it points to, ``module:Class``.
+            name: of the entry point.
+            value: what it points to, ``module:Class`` or ``module``.
             source: of the module.
             package: what the package is called; default: as the module.
+            group: of the entry point.
         """
         module = value.partition(":")[0]
         package = package or module
-        self.write(f"packages/{module}.py", source)
+        self.write(f"packages/{module.replace('.', '/')}.py", source)
         info = f"packages/{package}-1.0.dist-info"
         self.write(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        self.write(f"{info}/entry_points.txt", f"[fwbench.frameworks]\n{framework} = {value}\n")
+        self.write(f"{info}/entry_points.txt", f"[{group}]\n{name} = {value}\n")
 
     def install_pool(self) -> None:
         """Install the framework of pool_framework.py."""

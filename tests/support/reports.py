@@ -10,9 +10,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from fwbench.report import charts, sections, summary
+from fwbench.report import sections, summary
+from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run, read
-from fwbench.report.sections import Cell, Part
+from fwbench.report.section import Section, TableCell
 from fwbench.report.writers import html
 from support.launched_runs import QUIET, entry, output, plain, write
 
@@ -212,26 +213,26 @@ def parsed(markup: str) -> Node:
 
 def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
     """The page of runs."""
-    return parsed(html.html(runs, problems))
+    return parsed(html.render(runs, problems))
 
 
-def part(runs: Sequence[Run], title: str) -> Part:
+def part(runs: Sequence[Run], title: str) -> Section:
     """The part of that title."""
     (found,) = [
         one
-        for one in (*summary.parts(runs), *sections.details(runs))
+        for one in (*summary.sections(runs), *sections.details(runs))
         if one.title.startswith(title)
     ]
     return found
 
 
-def column(of: Part, name: str) -> dict[str, Cell]:
+def column(of: Section, name: str) -> dict[str, TableCell]:
     """A column of a table, by what stands first in its rows."""
     at = list(of.columns).index(name)
     return {row.cells[0].text: row.cells[at] for row in of.rows}
 
 
-def chart_of(of: Part, title: str) -> charts.Chart:
+def chart_of(of: Section, title: str) -> Chart:
     """The chart with that in its title."""
     (found,) = [chart for chart in of.charts if title in chart.title]
     return found

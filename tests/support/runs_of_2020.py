@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fwbench.report.model import Run
-from fwbench.report.sections import Part
+from fwbench.report.section import Section
 from fwbench.studies import report_2020
 from fwbench.studies.report_2020 import published
 from support.reports import case, stored, training
@@ -139,13 +139,13 @@ NOISE = (1.0, 2.0, 3.0, 1.5, 2.5)
 NOISE_TOO = (1.1, 2.1, 2.9, 1.6, 2.4)
 
 
-def section(runs: Sequence[Run], title: str) -> Part:
+def section(runs: Sequence[Run], title: str) -> Section:
     """The part of ``--paper`` of that title."""
-    (found,) = [one for one in report_2020.parts(runs) if one.title == title]
+    (found,) = [one for one in report_2020.sections(runs) if one.title == title]
     return found
 
 
-def rows_of(found: Part) -> list[dict[str, str]]:
+def rows_of(found: Section) -> list[dict[str, str]]:
     """The rows of a table: texts by column."""
     return [
         {name: cell.text for name, cell in zip(found.columns, row.cells, strict=True)}
@@ -206,7 +206,7 @@ def few_operations(operations: int, sizes: int) -> str:
     )
 
 
-def tells_nothing(only: Part) -> None:
+def tells_nothing(only: Section) -> None:
     """That is all there is of 2020: a note, and no row and no chart."""
     assert only.title == STATEMENTS
     assert not only.rows

@@ -12,9 +12,9 @@ from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.gate.verdicts import Comparison, Rules, compare
 from fwbench.report import sections
-from fwbench.report.charts import Chart
+from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run
-from fwbench.report.sections import Part
+from fwbench.report.section import Section
 from support.launched_runs import output, run, sample, times
 from support.reports import Node, case, parsed
 
@@ -24,7 +24,7 @@ def titles(runs: Sequence[Run]) -> list[str]:
     return [one.title for one in sections.details(runs)]
 
 
-def rows(of: Part) -> list[dict[str, str]]:
+def rows(of: Section) -> list[dict[str, str]]:
     """A table, row by row."""
     return [
         {name: cell.text for name, cell in zip(of.columns, row.cells, strict=True)}

@@ -59,7 +59,7 @@ def assert_untouched(one: Case) -> None:
     """Nothing was timed or kept, and pytest-benchmark does not complain beside the failure."""
     assert one.benchmark.stats is None
     assert one.benchmark.extra_info == {}
-    assert host.of(one.benchmark) is None
+    assert host.record(one.benchmark) is None
     one.benchmark._cleanup()
     one.benchmark._logger.warning.assert_not_called()
 

@@ -15,7 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.workloads.models import layers, networks, reference
+from fwbench.workloads import TRAININGS, lenet, mlp, sentiment_lstm
+from fwbench.workloads.models import layers, reference
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -30,7 +31,6 @@ from fwbench.workloads.models.layers import (
 from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, RMSprop, Training
 
-_TRAININGS = [found for found in vars(networks).values() if isinstance(found, Training)]
 _BATCH = 2
 
 each_layer = pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_row_that_occurs_moves_without_a_gradient() -> None:
 def _texts(vocabulary: int) -> Training:
     """The sentiment experiment, small."""
     small = (Embedding(vocabulary, 3), LSTM(2), Dense(2, relu=False))
-    return replace(networks.sentiment_lstm, layers=small, shape=(4,))
+    return replace(sentiment_lstm, layers=small, shape=(4,))
 
 
 def test_lazy_updates_differ_from_the_third_loss_on() -> None:
@@ -249,7 +249,7 @@ def test_lazy_updates_differ_from_the_third_loss_on() -> None:
 
 def test_lazy_updates_make_no_difference_where_every_token_occurs() -> None:
     """A vocabulary of 2 has one token beside the padding, and models of images have none."""
-    for training in (_texts(2), networks.mlp):
+    for training in (_texts(2), mlp):
         dense = reference.losses(training, 2, 4)
         assert reference.losses(training, 2, 4, lazy=True) == pytest.approx(dense, rel=1e-14)
 
@@ -257,19 +257,19 @@ def test_lazy_updates_make_no_difference_where_every_token_occurs() -> None:
 @pytest.mark.parametrize(("batch", "rows"), [(16, 8), (12, 4), (6, 2), (3, 1)])
 def test_a_batch_that_repeats_its_examples_has_their_losses(batch: int, rows: int) -> None:
     """So one trajectory serves many batch sizes."""
-    alone = reference.losses(networks.lenet, rows, 5)
-    assert reference.losses(networks.lenet, batch, 5) == pytest.approx(alone, rel=1e-12)
+    alone = reference.losses(lenet, rows, 5)
+    assert reference.losses(lenet, batch, 5) == pytest.approx(alone, rel=1e-12)
 
 
 def test_losses_begin_anew_each_time() -> None:
     """Nothing is left of the steps before."""
-    assert reference.losses(networks.mlp, 4, 3) == reference.losses(networks.mlp, 4, 5)[:3]
+    assert reference.losses(mlp, 4, 3) == reference.losses(mlp, 4, 5)[:3]
 
 
 def test_steps_that_the_check_does_not_have_are_refused() -> None:
     """Rather than returning fewer."""
     with pytest.raises(UsageError, match="21 steps; the check has 20"):
-        reference.losses(networks.mlp, 1, TRAJECTORY_STEPS + 1)
+        reference.losses(mlp, 1, TRAJECTORY_STEPS + 1)
 
 
 def test_what_has_no_reference_is_named() -> None:
@@ -294,8 +294,8 @@ def _stored() -> dict[str, Any]:
 def test_every_training_loop_has_its_trajectories() -> None:
     """For each number of different examples, and lazy where gradients can be sparse."""
     stored = _stored()
-    assert [*stored] == [training.name for training in _TRAININGS]
-    for training in _TRAININGS:
+    assert {*stored} == {training.name for training in TRAININGS}
+    for training in TRAININGS:
         lazy = {"lazy"} if "sparse" in training.toggles else set()
         assert {*stored[training.name]} == {"dense", *lazy}
         for by_rows in stored[training.name].values():
@@ -303,13 +303,13 @@ def test_every_training_loop_has_its_trajectories() -> None:
             assert {len(losses) for losses in by_rows.values()} == {TRAJECTORY_STEPS}
 
 
-@pytest.mark.parametrize("training", _TRAININGS, ids=lambda training: str(training.name))
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: str(training.name))
 def test_stored_trajectories_are_those_of_the_reference(training: Training) -> None:
     """All steps of the small models, and the first ones of the others.
 
     Where this fails after a change that was meant: python scripts/trajectories.py
     """
-    steps = TRAJECTORY_STEPS if training in (networks.lenet, networks.mlp) else 3
+    steps = TRAJECTORY_STEPS if training in (lenet, mlp) else 3
     for update, by_rows in _stored()[training.name].items():
         for rows, losses in by_rows.items():
             found = reference.losses(training, int(rows), steps, lazy=update == "lazy")
@@ -320,7 +320,7 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
     """In float64, with PyTorch's own convolutions, pools, loss and gradients."""
     torch = pytest.importorskip("torch")
     f = torch.nn.functional
-    training = networks.lenet
+    training = lenet
     parameters = layers.channels_first(training.layers, training.shape, training.initial())
     weights = [torch.tensor(array, requires_grad=True) for array in parameters]
     descents = [Descent(training.optimizer, weight.detach().numpy()) for weight in weights]

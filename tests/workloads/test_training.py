@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fwbench.presets import PRESETS
-from fwbench.workloads.models import layers, networks
+from fwbench.workloads import TRAININGS, cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads.models import layers
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -22,21 +23,19 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.training import CHECKED_STEPS, TRAJECTORY_STEPS, Training, check_rows, order
 
-_TRAININGS = [found for found in vars(networks).values() if isinstance(found, Training)]
-
 each_training = pytest.mark.parametrize(
-    "training", _TRAININGS, ids=lambda training: str(training.name)
+    "training", TRAININGS, ids=lambda training: str(training.name)
 )
 
 
 @pytest.mark.parametrize(
     ("training", "parameters"),
     [
-        (networks.lenet, 60_170),
-        (networks.cifar_cnn, 1_250_858),
-        (networks.mlp, 109_386),
+        (lenet, 60_170),
+        (cifar_cnn, 1_250_858),
+        (mlp, 109_386),
         # The table, both kernels of the LSTM and its one bias, the dense layer.
-        (networks.sentiment_lstm, 5_000 * 100 + 2 * 100 * 400 + 400 + 100 * 2 + 2),
+        (sentiment_lstm, 5_000 * 100 + 2 * 100 * 400 + 400 + 100 * 2 + 2),
     ],
     ids=lambda of: getattr(of, "name", None),
 )
@@ -141,10 +140,10 @@ def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
 
 def test_what_an_example_counts_for() -> None:
     """A text as many times as it has tokens."""
-    assert (networks.lenet.vocabulary, networks.lenet.unit) == (None, "images")
-    assert networks.lenet.units_per_example == 1
-    assert (networks.sentiment_lstm.vocabulary, networks.sentiment_lstm.unit) == (5_000, "tokens")
-    assert networks.sentiment_lstm.units_per_example == 500
+    assert (lenet.vocabulary, lenet.unit) == (None, "images")
+    assert lenet.units_per_example == 1
+    assert (sentiment_lstm.vocabulary, sentiment_lstm.unit) == (5_000, "tokens")
+    assert sentiment_lstm.units_per_example == 500
 
 
 @pytest.mark.parametrize(

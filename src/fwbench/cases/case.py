@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_benchmark.fixture import BenchmarkFixture
-
+from fwbench.cases.benchmark import Benchmark
 from fwbench.cases.work import Work, bind
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
-from fwbench.measure.resources import Neighbours
+from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.warmup import WarmUp, warm_up
 from fwbench.records import entry as record
 
@@ -27,12 +26,11 @@ def _nobody(_: Any) -> None:
 
 
 class Case:
-    """What a test's ``case`` argument is.
+    """One cell of the grid in the process that measures it: a test's ``case`` argument.
 
     Attributes:
-        cell: which cell of the grid.
+        cell: the cell of the grid.
         framework: the framework, loaded in this process.
-        benchmark: pytest-benchmark's fixture.
     """
 
     #: What stands for a launch: the smallest of its rounds.
@@ -44,20 +42,25 @@ class Case:
         framework: Framework,
         manifest: Manifest,
         clock: Clock,
-        benchmark: BenchmarkFixture,
+        benchmark: Benchmark,
         warmup_s: float,
         tell: Callable[[Any], Any] = _nobody,
         cache: Path | None = None,
     ) -> None:
         self.cell = cell
         self.framework = framework
-        self.benchmark = benchmark
+        self._benchmark = benchmark
         self._manifest = manifest
         self._clock = clock
         self._warmup_s = warmup_s
         self._tell = tell
         self._cache = cache
-        self._neighbours = Neighbours()
+        self._other_processes = OtherProcesses()
+
+    @property
+    def benchmark(self) -> Any:
+        """pytest-benchmark's fixture, for more ``extra_info`` and the like."""
+        return self._benchmark.fixture
 
     def measure(self) -> Any:
         """Bind, verify, warm up and measure this case, and record what is known of it.
@@ -81,7 +84,7 @@ class Case:
         return bind(self.cell, self.framework)
 
     def _measure(self) -> Any:
-        benchmark = self.benchmark
+        benchmark = self._benchmark
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
@@ -90,8 +93,8 @@ class Case:
             warmup = WarmUp(0, 0.0, None)
             if benchmark.enabled:
                 warmup = warm_up(work.run, self._clock, self._warmup_s)
-        with self.framework.scope(self.cell.device, self.cell.dtype), self._neighbours:
-            returned = benchmark(work.run)
+        with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
+            returned = benchmark.time(work.run)
         self._record(
             {
                 "first_call_s": first_call_s,
@@ -105,20 +108,23 @@ class Case:
 
     @contextmanager
     def _unused_on_failure(self) -> Iterator[None]:
-        """Keep pytest-benchmark from warning, beside a failure, that its fixture was not used."""
+        """Keep pytest-benchmark from warning, after a failure, that its fixture was not used."""
         try:
             yield
         except BaseException:
-            self.benchmark._mode = "fwbench: failed before it was measured"  # noqa: SLF001
+            self._benchmark.leave_unused()
             raise
 
     def _record(self, found: dict[str, Any]) -> None:
         """Keep what is known of this case, if it was timed."""
-        if self.benchmark.stats is not None:
-            self.benchmark.extra_info["fwbench"] = {
-                **record.facts(self.cell, self.framework, self._manifest),
-                **record.times(self.benchmark, self._clock),
-                "statistic": self.statistic,
-                "others_cpus": self._neighbours.cpus,
-                **found,
-            }
+        benchmark = self._benchmark
+        if benchmark.timed:
+            benchmark.keep(
+                {
+                    **record.facts(self.cell, self.framework, self._manifest),
+                    **record.times(benchmark.rounds_s, benchmark.iterations, self._clock),
+                    "statistic": self.statistic,
+                    "others_cpus": self._other_processes.cpus,
+                    **found,
+                }
+            )

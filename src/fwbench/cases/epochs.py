@@ -36,7 +36,7 @@ _DECAY_EACH = 10
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch.
+    """What one epoch of a training brought.
 
     Attributes:
         repetition: which training, from 1.
@@ -241,7 +241,13 @@ def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> dict[str,
 
 
 def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
-    """How many whole batches an epoch has."""
+    """How many whole batches an epoch has.
+
+    Args:
+        schedule: whose ``steps`` are the most there may be.
+        data: with the training examples.
+        batch: examples in a batch.
+    """
     steps = int(data.train.y.size) // batch
     return steps if schedule.steps is None else min(steps, schedule.steps)
 

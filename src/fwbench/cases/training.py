@@ -158,17 +158,17 @@ class TrainingCase(Case):
 
     @property
     def schedule(self) -> Schedule:
-        """How long to train."""
+        """How long to train, as the grid has settled it."""
         assert self.cell.schedule is not None  # noqa: S101 (the grid's duty)
         return self.cell.schedule
 
     @property
     def checked_steps(self) -> int:
         """How many losses are compared with the reference's."""
-        return CHECKED_STEPS if self.benchmark.enabled else _CHECKED_UNTIMED
+        return CHECKED_STEPS if self._benchmark.enabled else _CHECKED_UNTIMED
 
     def learner(self) -> Learner:
-        """The model, built."""
+        """The framework's learner, with its model built and its weights the initial ones."""
         cell = self.cell
         return self.framework.learner(
             Job(
@@ -189,7 +189,7 @@ class TrainingCase(Case):
 
 
 class StepCase(TrainingCase):
-    """One step."""
+    """The case of one step on a batch that lies on the device."""
 
     def bind(self) -> Work:
         """A batch on the device, and a learner that has not seen it."""
@@ -197,14 +197,14 @@ class StepCase(TrainingCase):
 
     def _record(self, found: dict[str, Any]) -> None:
         """With what the first call took beyond a typical one."""
-        if self.benchmark.stats is not None:
-            typical_s = statistics.median(self.benchmark.stats.stats.data)
+        if self._benchmark.timed:
+            typical_s = statistics.median(self._benchmark.rounds_s)
             found["compile_s"] = max(0.0, found["first_call_s"] - typical_s)
         super()._record(found)
 
 
 class LoaderCase(TrainingCase):
-    """One pass of a loader."""
+    """The case of one pass of a loader over the training set."""
 
     def bind(self) -> Work:
         """The framework's loader over the training set."""
@@ -219,7 +219,7 @@ class LoopCase(TrainingCase):
     statistic = "median"
 
     def _measure(self) -> None:
-        benchmark, schedule, device = self.benchmark, self.schedule, self.cell.device
+        benchmark, schedule, device = self._benchmark, self.schedule, self.cell.device
         with self._unused_on_failure(), self.framework.scope(device, self.cell.dtype):
             data = self.data()
             memory_known = reset_peak_memory()
@@ -236,11 +236,11 @@ class LoopCase(TrainingCase):
                 clock,
                 self.framework.threads() or 1,
                 decay=self.cell.toggle("decay") == "on",
-                timed_s=lambda: benchmark.stats.stats.data if benchmark.stats else (),
+                timed_s=lambda: benchmark.rounds_s,
                 tell=self._tell_of,
             )
-        with self.framework.scope(device, self.cell.dtype), self._neighbours:
-            benchmark.pedantic(
+        with self.framework.scope(device, self.cell.dtype), self._other_processes:
+            benchmark.time_rounds(
                 epochs.round,
                 setup=epochs.prepare,
                 rounds=(schedule.epochs - schedule.warmup_epochs) * schedule.repetitions,
@@ -248,9 +248,9 @@ class LoopCase(TrainingCase):
             try:
                 epochs.finish()
             except BaseException:
-                benchmark.has_error = True  # as if it had happened in a round
+                benchmark.discard()
                 raise
-        if benchmark.stats is None:
+        if not benchmark.timed:
             return
         warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
         self._record(

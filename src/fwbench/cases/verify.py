@@ -183,7 +183,7 @@ def placed(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> None:
     if np.issubdtype(wanted.dtype, np.floating):
         result(found, wanted, TOLERANCES[dtype])
     elif not np.array_equal(found, wanted):
-        raise WrongResult("an input changed on its way to the device; mend the framework's creator")
+        raise WrongResult("an input changed on its way to the device; fix the framework's creator")
 
 
 def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
@@ -216,7 +216,7 @@ def parameters(found: int, wanted: int) -> None:
     if found != wanted:
         raise WrongTraining(
             f"the model trains {found} parameters, and its description has {wanted}: it is another "
-            "model; mend the framework's layers"
+            "model; fix the framework's layers"
         )
 
 

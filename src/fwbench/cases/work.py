@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.frameworks.contract import Array, Framework, Run
+from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.grid import Cell
 from fwbench.workloads.operation import Operation
 
@@ -34,7 +34,7 @@ class Work(ABC):
         run: one call of it.
     """
 
-    run: Run
+    run: BoundCall
 
     @abstractmethod
     def verify(self, result: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Forward(_OperationWork):
         """The operation's own for this framework, or the framework's for the operation."""
         operation = self.operation
         own = operation.implementations.get(self.framework.name)
-        return own or self.framework.operations[operation.name]
+        return own or self.framework.implementation(operation.name)
 
     def placed(self, operand: NDArray[Any]) -> Array:
         """An operand on the device, checked to have arrived."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from fwbench import project
 from fwbench.errors import StorageError
-from fwbench.processes import session as suites
+from fwbench.processes import session
 from fwbench.records import files
 
 #: The suite, eagerly: what is compiled computes its products with the same libraries.
@@ -55,7 +55,12 @@ class Ceiling:
         return max(flops / best if best else 0.0, moved_bytes / self.bytes_per_s)
 
     def with_result(self, facts: Mapping[str, Any], seconds: float) -> Self:
-        """With one more result of the suite, if it is a better one."""
+        """This ceiling with one more result of the suite, if it is a better one.
+
+        Args:
+            facts: of the result's record.
+            seconds: of its fastest round.
+        """
         by = f"{facts['framework']} {facts['framework_version']}"
         if facts["workload"] == _COPY:
             rate = facts["bytes"] / seconds
@@ -81,7 +86,7 @@ def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
     """
     arguments = [*_ARGUMENTS, f"--fw-threads={threads}"]
     # Where a framework's product fails, or takes minutes, another one's counts.
-    results = suites.measure("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
+    results = session.measure_suite("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
     found: dict[str, Ceiling] = {}
     for entry in results["benchmarks"]:
         facts = entry["extra_info"]["fwbench"]
@@ -128,7 +133,7 @@ class Ceilings:
         files.check_writable(self.path)
 
     def store(self, found: Mapping[str, Ceiling]) -> None:
-        """Keep them.
+        """Write the ceilings of this machine, in place of earlier ones.
 
         Raises:
             StorageError: they cannot be written.
@@ -138,12 +143,12 @@ class Ceilings:
 
 
 def to_json(found: Mapping[str, Ceiling]) -> dict[str, Any]:
-    """As JSON's own types."""
+    """Ceilings by device as JSON's own types."""
     return {device: dataclasses.asdict(ceiling) for device, ceiling in found.items()}
 
 
 def from_json(values: Mapping[str, Any]) -> dict[str, Ceiling]:
-    """From what :func:`to_json` gave.
+    """Ceilings by device, from what :func:`to_json` returned.
 
     Raises:
         AttributeError: it is something else.

@@ -17,10 +17,10 @@ from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
 from fwbench.gate import self_test
 from fwbench.gate.ab import Job, Stages
-from fwbench.gate.launch import Launcher
+from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Tree, is_dirty, sides
 from fwbench.gate.verdicts import Rules
-from fwbench.options import options
+from fwbench.options import values
 from fwbench.project import project_root
 
 #: What chance does beside the launches' own spread, between processes that take turns.
@@ -47,11 +47,11 @@ def add_to(commands: Any) -> None:
         metavar="LAUNCHES",
         nargs="?",
         const=60,
-        type=checked(options.positive, "launches"),
+        type=checked(values.positive, "launches"),
         help="say how often comparisons err on this machine, and what they can see, from so many "
         "launches of a suite of NumPy operations (default: 60, a few minutes)",
     )
-    launches = partial(ab.add_argument, metavar="N", type=checked(options.positive, "launches"))
+    launches = partial(ab.add_argument, metavar="N", type=checked(values.positive, "launches"))
     launches("--launches", default=Stages.launches, help="of each side (default: 5)")
     launches(
         "--fresh-launches",
@@ -60,21 +60,21 @@ def add_to(commands: Any) -> None:
     )
     ab.add_argument(
         "--flag",
-        type=checked(options.share, "flag"),
+        type=checked(values.share, "flag"),
         default=Stages.flag,
         help="a case looks changed if chance alone does that with a smaller probability (default: "
         "0.15)",
     )
     ab.add_argument(
         "--margin",
-        type=checked(options.share, "margin"),
+        type=checked(values.share, "margin"),
         default=MARGIN,
         help="what the tests concede to chance beyond the launches' own (default: 1%%)",
     )
     ab.add_argument(
         "--seed",
         metavar="N",
-        type=checked(options.natural, "seed"),
+        type=checked(values.natural, "seed"),
         help="of the order of launches and cases (default: a new one, which is printed)",
     )
     add_rules(ab)

@@ -17,7 +17,7 @@ from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import registry
 from fwbench.isolation.describe import describe
 from fwbench.manifest import Manifest
-from fwbench.options import options
+from fwbench.options import values
 from fwbench.project import project_root
 from fwbench.report.units import four_digits
 from fwbench.workloads import data
@@ -53,7 +53,7 @@ def add_to(commands: Any) -> None:
 
 def _threads(text: str) -> int:
     try:
-        return options.positive(text, "number of threads")
+        return values.positive(text, "number of threads")
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -130,11 +130,11 @@ def _report(facts: dict[str, Any]) -> str:
     lines += _ceilings(facts["ceilings"])
     if facts["environments"]:
         lines.append("environments beside this one (fwbench env show NAME says more)")
-    for name, values in facts["environments"].items():
-        has = ", ".join(f"{one} {version}" for one, version in values["frameworks"].items())
-        lines.append(f"  {name:<16} python {values['python']}: {has}")
-    for name, values in facts["frameworks"].items():
-        manifest = Manifest.from_json(values)
+    for name, kept in facts["environments"].items():
+        has = ", ".join(f"{one} {version}" for one, version in kept["frameworks"].items())
+        lines.append(f"  {name:<16} python {kept['python']}: {has}")
+    for name, described in facts["frameworks"].items():
+        manifest = Manifest.from_json(described)
         threads = "cannot be told" if manifest.threads is None else str(manifest.threads)
         on_request = dict.fromkeys(manifest.on_request, " (on request)")
         lines += [
@@ -146,6 +146,7 @@ def _report(facts: dict[str, Any]) -> str:
             *_training(manifest),
             f"  threads     {threads}",
             *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
+            *(f"  notice      {notice}" for notice in manifest.notices),
         ]
     for name, absent in facts["absent"].items():
         lines += [f"{name}: cannot be used here", f"  found       {absent['reason']}"]
@@ -159,8 +160,8 @@ def _ceilings(found: dict[str, Any]) -> list[str]:
     if not found:
         return ["ceilings", "  not measured; fwbench doctor --peaks measures them"]
     lines = []
-    for device, values in found.items():
-        ceiling = Ceiling(**values)
+    for device, stored in found.items():
+        ceiling = Ceiling(**stored)
         lines.append(f"ceilings of {device}")
         lines += [
             f"  {dtype:<9} {four_digits(rate / 1e9)} GFLOP/s ({ceiling.by.get(dtype, 'unknown')})"

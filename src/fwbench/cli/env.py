@@ -61,7 +61,7 @@ def _list(_: argparse.Namespace) -> int:
     found = environments.all()
     names = environments.names()
     for name in names:
-        unreadable = f"{name}: cannot be read; fwbench env remove {name}, and make it anew"
+        unreadable = f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
         print(_line(found[name]) if name in found else unreadable)
     if not names:
         print(f"there is no environment under {environments.folder}; make one: fwbench env add")

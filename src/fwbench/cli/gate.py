@@ -12,7 +12,7 @@ from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import check_facts, read, refuse_differences
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, compare, fail_on
-from fwbench.options import options
+from fwbench.options import values
 from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.project import project_root
 from fwbench.records import files
@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
     )
     gate.add_argument(
         "--margin",
-        type=checked(options.share, "margin"),
+        type=checked(values.share, "margin"),
         default=STORED_MARGIN,
         help="what the test concedes to drift between sessions (default: 3%%; more where the "
         "baseline's own sessions lie further apart)",
@@ -65,26 +65,26 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add what decides, alike for every comparison."""
     parser.add_argument(
         "--threshold",
-        type=checked(options.share, "threshold"),
+        type=checked(values.share, "threshold"),
         default=Rules.threshold,
         help="the smallest change that is worth a verdict (default: 3%%)",
     )
     parser.add_argument(
         "--level",
-        type=checked(options.share, "level"),
+        type=checked(values.share, "level"),
         default=Rules.level,
         help="probability, over all cases together, that an unchanged one is called changed "
         "(default: 0.05)",
     )
     parser.add_argument(
         "--confidence",
-        type=checked(options.share, "confidence"),
+        type=checked(values.share, "confidence"),
         default=Rules.confidence,
         help="of the interval that is shown (default: 0.99)",
     )
     parser.add_argument(
         "--widest",
-        type=checked(options.share, "widest interval"),
+        type=checked(values.share, "widest interval"),
         default=Rules.widest,
         help="an interval wider than this leaves a case inconclusive (default: 25%%)",
     )
@@ -105,7 +105,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what is written and failed on, alike for every comparison."""
     parser.add_argument(
         "--fail-on",
-        type=checked(lambda text, _: fail_on(options.names(text)), ""),
+        type=checked(lambda text, _: fail_on(values.names(text)), ""),
         default=FAIL_ON,
         metavar="VERDICTS",
         help="regressed, missing, inconclusive (default: regressed,missing)",

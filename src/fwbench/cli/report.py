@@ -10,19 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench import studies
+from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
-from fwbench.report import charts, history, sections
+from fwbench.report import history, sections
+from fwbench.report.drawing import png
 from fwbench.report.model import Run, read
-from fwbench.report.sections import Part
-from fwbench.report.writers import html, text
-from fwbench.studies import report_2020
+from fwbench.report.section import Section
+from fwbench.report.writers import csv, html, markdown
 
 _SOME_UNREADABLE = 1
 
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     report = commands.add_parser(
         "report",
         help="stored runs as one HTML file, as Markdown, as CSV, or as pictures",
@@ -43,36 +44,56 @@ def add_to(commands: Any) -> None:
     report.add_argument(
         "-k", dest="only", metavar="TEXT", default="", help="only cases with this in their names"
     )
-    report.add_argument(
-        "--paper",
-        action="store_true",
-        help="beside the TensorFlow / MXNet report of 2020: its figures and its statements "
-        "(measure with --fw-size paper)",
-    )
+    report.set_defaults(run=_report)
+    _add_studies(report)
     report.add_argument(
         "--history",
         type=Path,
         metavar="FOLDER",
         help="every case over all runs in a folder such as .benchmarks",
     )
-    report.set_defaults(run=_report)
+
+
+def _add_studies(report: argparse.ArgumentParser) -> None:
+    """Add the option of each study."""
+    report.set_defaults(studies=[])
+    try:
+        every = studies.all_studies()
+    except DeclarationError as error:
+        # Other commands do without studies.
+        report.set_defaults(run=partial(_refuse, error))
+        return
+    for study in every:
+        report.add_argument(
+            f"--{study.OPTION}",
+            dest="studies",
+            action="append_const",
+            const=study,
+            help=study.HELP,
+        )
+
+
+def _refuse(error: DeclarationError, _: argparse.Namespace) -> int:
+    raise error
 
 
 def _report(arguments: argparse.Namespace) -> int:
     _check(arguments)
     runs, problems = _read(arguments.runs, arguments.only)
     if arguments.runs and not runs:
-        _tell(problems)
+        _warn(problems)
         raise UsageError("none of these is a run; nothing is written")
-    before = report_2020.parts(runs) if arguments.paper else []
+    before = [
+        section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
+    ]
     if arguments.history:
         lines, unread = history.collect(arguments.history, arguments.only)
-        before += history.parts(lines)
+        before += history.sections(lines)
         problems += unread
-    _tell(problems)
-    _write(arguments.output, partial(html.html, runs, problems, before))
-    _write(arguments.markdown, partial(text.markdown, runs, problems, before))
-    _write(arguments.csv, partial(text.table, runs))
+    _warn(problems)
+    _write(arguments.output, partial(html.render, runs, problems, before))
+    _write(arguments.markdown, partial(markdown.render, runs, problems, before))
+    _write(arguments.csv, partial(csv.render, runs))
     if arguments.png:
         _draw(arguments.png, [*before, *sections.details(runs)])
     return _SOME_UNREADABLE if problems else 0
@@ -86,37 +107,41 @@ def _check(arguments: argparse.Namespace) -> None:
         StorageError: it cannot be written.
     """
     written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
-    outputs = {path.resolve() for path in written}
-    wrong = {
-        "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER": not written
-        and not arguments.png,
-        "say what to show: files that --benchmark-json wrote, or --history FOLDER": not (
-            arguments.runs or arguments.history
-        ),
-        "--csv holds the cases of RUN files, and none is given": arguments.csv
-        and not arguments.runs,
-        "a report would replace a run; write it to another file": outputs
-        & {path.resolve() for path in arguments.runs},
-        "a report would lie among the runs of the history; write it elsewhere": arguments.history
-        and any(_is_of(path, arguments.history) for path in outputs),
-        "two reports would be written to one file; give each its own": len(outputs) < len(written),
-    }
-    for what, is_wrong in wrong.items():
-        if is_wrong:
-            raise UsageError(what)
+    _check_asked(arguments, nothing_written=not written)
+    _check_outputs(arguments, [path.resolve() for path in written])
     for path in written:
         files.check_writable(path)
     if arguments.png:
-        charts.converter()
+        png.converter()
         _make(arguments.png)
 
 
-def _is_of(path: Path, history: Path) -> bool:
+def _check_asked(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
+    if nothing_written and not arguments.png:
+        raise UsageError(
+            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER"
+        )
+    if not (arguments.runs or arguments.history):
+        raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
+    if arguments.csv and not arguments.runs:
+        raise UsageError("--csv holds the cases of RUN files, and none is given")
+
+
+def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> None:
+    if {*outputs} & {path.resolve() for path in arguments.runs}:
+        raise UsageError("a report would replace a run; write it to another file")
+    if arguments.history and any(_is_in(arguments.history, path) for path in outputs):
+        raise UsageError("a report would lie among the runs of the history; write it elsewhere")
+    if len({*outputs}) < len(outputs):
+        raise UsageError("two reports would be written to one file; give each its own")
+
+
+def _is_in(history: Path, path: Path) -> bool:
     """Whether a file would be taken for a run of a history."""
     return path.suffix == ".json" and path.is_relative_to(history.resolve())
 
 
-def _tell(problems: Sequence[str]) -> None:
+def _warn(problems: Sequence[str]) -> None:
     for problem in problems:
         print(f"fwbench: {problem}", file=sys.stderr)
 
@@ -140,11 +165,11 @@ def _make(folder: Path) -> None:
     files.check_writable(folder / "chart.png")
 
 
-def _draw(folder: Path, drawn: Sequence[Part]) -> None:
-    for part in sections.linkable(drawn):
-        for number, chart in enumerate(part.charts, 1):
-            path = folder / f"{part.id.removeprefix('part-')}-{number}.png"
-            picture = charts.png(chart)
+def _draw(folder: Path, drawn: Sequence[Section]) -> None:
+    for section in sections.linkable(drawn):
+        for number, chart in enumerate(section.charts, 1):
+            path = folder / f"{section.id.removeprefix('part-')}-{number}.png"
+            picture = png.picture(chart)
             try:
                 path.write_bytes(picture)
             except OSError as error:
@@ -168,10 +193,10 @@ def _read(paths: list[Path], only: str) -> tuple[list[Run], list[str]]:
 
 
 def _chosen(run: Run, only: str) -> Run:
-    """A run with those of its cases that have something in their names."""
+    """A run with only those of its cases that have the text in their names."""
     comparison = run.comparison
     if comparison is not None:
-        judged = [one for one in comparison.judgements if only in one.name]
+        judged = [judgement for judgement in comparison.judgements if only in judgement.name]
         comparison = dataclasses.replace(comparison, judgements=judged)
-    records = [one for one in run.records if only in one.name]
+    records = [record for record in run.records if only in record.name]
     return dataclasses.replace(run, records=records, comparison=comparison)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import sysconfig
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +27,7 @@ from fwbench.environments.named import (
 )
 from fwbench.errors import InstallationError, UsageError, unknown
 from fwbench.names import framework_of
+from fwbench.processes import command
 from fwbench.version import __version__
 
 _SHOWN_LINES = 15
@@ -90,7 +88,11 @@ def add(
 
 
 def remove(environments: Environments, name: str) -> None:
-    """Remove an environment.
+    """Remove an environment with all that it holds.
+
+    Args:
+        environments: the named environments of the project.
+        name: of the one to remove.
 
     Raises:
         UsageError: there is none of that name.
@@ -188,41 +190,28 @@ def _installer(folder: Path, python: str | None) -> _Installer:
     return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
 
 
-def _run(command: Sequence[str], say: Callable[[str], Any]) -> None:
-    """Run an installer.
+def _run(arguments: Sequence[str], say: Callable[[str], Any]) -> None:
+    """Run an installer, with its arguments.
 
     Raises:
         InstallationError: it failed; the message ends with its last lines.
     """
-    last: deque[str] = deque(maxlen=_SHOWN_LINES)
     # Of another environment: an activated one must not be taken for the one that is made.
-    surroundings = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
     try:
-        with subprocess.Popen(
-            command,
-            env=surroundings,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # to be ended with all that it has started
-        ) as process:
-            assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
-            try:
-                for line in process.stdout:
-                    last.append(line.rstrip())
-                    say(f"  {line.rstrip()}")
-            except BaseException:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
+        done = command.run(
+            arguments,
+            keep_lines=_SHOWN_LINES,
+            variables=variables,
+            say=lambda line: say(f"  {line}"),
+            own_group=True,  # to be ended with all that it has started
+        )
     except OSError as error:
-        raise InstallationError(f"cannot run {command[0]}: {error.strerror}") from error
-    if process.returncode:
+        raise InstallationError(f"cannot run {arguments[0]}: {error.strerror}") from error
+    if done.status:
         raise InstallationError(
-            f"{Path(command[0]).name} ended with exit status {process.returncode}; it said last:\n"
-            + "\n".join(f"  {line}" for line in last)
+            f"{Path(arguments[0]).name} ended with exit status {done.status}; its last output:\n"
+            + "\n".join(f"  {line}" for line in done.last_lines)
         )
 
 
@@ -246,21 +235,17 @@ def _looked_at(folder: Path, name: str) -> dict[str, Any]:
     Raises:
         InstallationError: nothing, or that the framework that gives it its name cannot be used.
     """
-    done = subprocess.run(
+    done = command.capture(
         [interpreter_in(folder), "-P", "-m", "fwbench", "doctor", "--json"],
-        # What it has itself, not what lies beside it.
-        env={**os.environ, VARIABLE: str(folder / "none")},
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
+        # Without the project's other environments.
+        variables={**os.environ, VARIABLE: str(folder / "none")},
     )
     try:
-        facts: dict[str, Any] = json.loads(done.stdout)
+        facts: dict[str, Any] = json.loads(done.output)
     except ValueError:
-        lines = done.stderr.splitlines()[-_SHOWN_LINES:]
+        lines = done.errors.splitlines()[-_SHOWN_LINES:]
         raise InstallationError(
-            f"fwbench does not run in {name}; it said last:\n" + "\n".join(lines)
+            f"fwbench does not run in {name}; its last output:\n" + "\n".join(lines)
         ) from None
     own = framework_of(name)
     if own in facts["absent"]:

@@ -34,7 +34,7 @@ _FACTS = "fwbench-environment.json"
 
 @dataclass(frozen=True)
 class Environment:
-    """A complete environment.
+    """A named environment whose installation was completed.
 
     Attributes:
         name: as ``fwbench env`` takes it.
@@ -54,7 +54,7 @@ class Environment:
 
     @property
     def interpreter(self) -> str:
-        """Its Python."""
+        """The path of its Python."""
         return interpreter_in(self.folder)
 
     @property
@@ -146,6 +146,15 @@ class Environments:
         environment = self.of(reference)
         return sys.executable if environment is None else environment.interpreter
 
+    def path_of(self, reference: str) -> list[str]:
+        """The folders that the interpreter of a framework imports packages from.
+
+        Raises:
+            StorageError: what its environment holds cannot be read.
+        """
+        environment = self.of(reference)
+        return sys.path if environment is None else environment.path
+
     def references(self) -> list[str]:
         """Every framework of every environment, as ``--fw`` takes it."""
         return [name for environment in self.all().values() for name in environment.references]
@@ -179,6 +188,6 @@ def _read(mark: Path) -> Environment:
         return Environment(name=mark.parent.name, folder=mark.parent, **facts)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise StorageError(
-            f"cannot read {mark} ({error}); make the environment anew: "
+            f"cannot read {mark} ({error}); recreate the environment: "
             f"fwbench env remove {mark.parent.name}, then fwbench env add"
         ) from error

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fwbench.environments.named import Environments
+from fwbench.frameworks import sources
 from fwbench.manifest import Absent, Manifest
 from fwbench.version import __version__
 
@@ -21,13 +22,23 @@ class ManifestCache:
     Args:
         cache: ``config.cache``; None where pytest's cache is switched off.
         threads: of every framework.
-        environments: in which some of them are.
+        interpreter_of: the interpreter that has a framework, by the framework's name.
+        path_of: the folders that this interpreter imports packages from.
     """
 
-    def __init__(self, cache: Any, threads: int, environments: Environments) -> None:
+    def __init__(
+        self,
+        cache: Any,
+        threads: int,
+        interpreter_of: Callable[[str], str],
+        path_of: Callable[[str], Sequence[str]],
+    ) -> None:
         self._cache = cache
         self._threads = threads
-        self._environments = environments
+        self._interpreter_of = interpreter_of
+        self._path_of = path_of
+        # Frameworks share packages: fwbench's own is one of each.
+        self._state = functools.cache(sources.state)
 
     def get(self, name: str) -> Manifest | Absent | None:
         """What a framework has said of itself; None if it must be asked."""
@@ -35,35 +46,39 @@ class ManifestCache:
         if not stored:
             return None
         if "absent" in stored:
-            same = stored["fingerprint"] == self._fingerprint(name, "")
+            same = stored["fingerprint"] == self._fingerprint(name)
             return Absent(**stored["absent"]) if same else None
-        if stored["fingerprint"] != self._fingerprint(name, stored["manifest"]["source"]):
+        places = stored["manifest"].get("sources", ())
+        if stored["fingerprint"] != self._fingerprint(name, places):
             return None
         return Manifest.from_json(stored["manifest"])
 
     def put(self, manifest: Manifest | Absent) -> None:
-        """Keep a manifest, or that a package is missing; what is broken may be mended anywhere."""
+        """Keep a manifest, or that a package is missing; what is broken may be fixed anywhere."""
         if not self._cache:
             return
         if isinstance(manifest, Absent):
             if manifest.missing:
-                fingerprint = self._fingerprint(manifest.name, "")
+                fingerprint = self._fingerprint(manifest.name)
                 kept = {"fingerprint": fingerprint, "absent": dataclasses.asdict(manifest)}
                 self._cache.set(_key(manifest.name), kept)
         else:
-            fingerprint = self._fingerprint(manifest.name, manifest.source)
+            fingerprint = self._fingerprint(manifest.name, manifest.sources)
             stored = {"fingerprint": fingerprint, "manifest": manifest.to_json()}
             self._cache.set(_key(manifest.name), stored)
 
-    def _fingerprint(self, name: str, source: str) -> str:
-        """Changes whenever a framework could answer differently.
+    def _fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
+        """A text that differs whenever the framework could answer differently.
 
         Installing or removing a package changes the folder that packages lie in; other folders of
         the path change with every file that is written there.
+
+        Args:
+            name: of the framework.
+            places: the packages of its class.
         """
-        environment = self._environments.of(name)
-        interpreter = self._environments.interpreter_of(name)
-        path = sys.path if environment is None else environment.path
+        interpreter = self._interpreter_of(name)
+        path = self._path_of(name)
         packages = [entry for entry in path if entry.endswith(("site-packages", "dist-packages"))]
         facts = [
             __version__,
@@ -71,7 +86,8 @@ class ManifestCache:
             interpreter,
             _modified_ns(interpreter),
             self._threads,
-            [(entry, _modified_ns(entry)) for entry in (*packages, source)],
+            [(entry, _modified_ns(entry)) for entry in packages],
+            [self._state(place) for place in places],
             sorted(str(device) for device in Path("/dev").glob("nvidia[0-9]*")),
             [os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")],
         ]

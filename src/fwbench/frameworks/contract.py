@@ -1,31 +1,31 @@
-"""HOW a framework computes: the one shape that every framework's file has.
+"""HOW a framework computes: the shape that every framework's adapter has.
 
-A framework is a class in a file of its own, named by an entry point of the group
+A framework is a class in a module of its own, named by an entry point of the group
 ``fwbench.frameworks``. The entry point is loaded in the framework's own worker process alone, so
-the file imports its framework at the top; its environment variables are set by then.
+the module imports its framework at the top; its environment variables are set by then.
 """
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from fwbench.manifest import Device, Manifest
+from fwbench.frameworks import declarations, sources, table
+from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.table import Table
+from fwbench.manifest import Device, Gap, Manifest
+from fwbench.toggles import Toggle
 from fwbench.workloads.operation import Implementation
-
-if TYPE_CHECKING:
-    from fwbench.frameworks.learner import Job, Learner
 
 #: A framework's own array; only its file knows more.
 Array = Any
 
 #: One call of the bound work, and nothing else: what the clock runs around.
-Run = Callable[[], Any]
+BoundCall = Callable[[], Any]
 
 
 class Framework(ABC):
@@ -35,39 +35,46 @@ class Framework(ABC):
         name: as ``--fw`` takes it; equals the name of the entry point.
         version: of the framework.
         namespace: what implementations are called with: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
-        operations: the implementation of each operation, by the operation's name.
+        operations: by the name of an operation of fwbench's, the dotted path of the function
+            below the namespace, or an implementation (:mod:`fwbench.frameworks.table`). Operations
+            of other packages are implemented by :meth:`fwbench.Operation.implement`.
         executions: what ``--fw-execution`` takes, in the order to show them.
         on_request: executions that run only when they are asked for by name.
         dtypes: what ``--fw-dtype`` takes.
         differentiable: whether there is a gradient (``backward``).
-        gaps: what the framework does not offer, by (operation, dtype, ``cpu`` or ``gpu``), with the
-            reason.
+        gaps: what the framework does not offer, of operations and of training.
         variables: prefixes of the environment variables that change its speed; they are recorded.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
-        training_executions: how it can train models; empty: not at all.
+        training_executions: how it can train models; empty: not at all. Each is one that the
+            training code names, too (:attr:`fwbench.Learner.executions`).
         whole_loops: those of them that are loops of the framework's own, without single steps.
         training_dtypes: in which it can train.
         process_toggles: the toggles of a whole process that its file reads when it is imported.
+        own_toggles: toggles that it adds to fwbench's; its file reads each from the environment
+            (:func:`fwbench.toggles.variable`) when it is imported.
         toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
+        package: the installed package that names it, for messages; the registry sets it.
     """
 
     name: ClassVar[str]
-    operations: ClassVar[Mapping[str, Implementation]]
+    operations: ClassVar[Table]
     executions: ClassVar[tuple[str, ...]] = ("eager",)
     on_request: ClassVar[frozenset[str]] = frozenset()
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     differentiable: ClassVar[bool] = True
-    gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    gaps: ClassVar[Sequence[Gap]] = ()
     variables: ClassVar[tuple[str, ...]] = ()
     reads_stack: ClassVar[bool] = False
     training_executions: ClassVar[tuple[str, ...]] = ()
     whole_loops: ClassVar[frozenset[str]] = frozenset()
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
     process_toggles: ClassVar[tuple[str, ...]] = ()
+    own_toggles: ClassVar[tuple[Toggle, ...]] = ()
     toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     version: str
     namespace: Any
+    package: str = ""
 
     @abstractmethod
     def set_threads(self, threads: int) -> None:
@@ -118,7 +125,7 @@ class Framework(ABC):
     @abstractmethod
     def forward(
         self, implementation: Implementation, inputs: Sequence[Array], execution: str
-    ) -> Run:
+    ) -> BoundCall:
         """Bind the operation to its inputs.
 
         Inputs are arguments of what is compiled and never closed over: a compiler folds constants.
@@ -139,7 +146,7 @@ class Framework(ABC):
         variables: Sequence[int],
         cotangent: Array,
         execution: str,
-    ) -> Run:
+    ) -> BoundCall:
         """Bind the forward pass and the gradient.
 
         Args:
@@ -174,12 +181,25 @@ class Framework(ABC):
         """How this framework was built: libraries, compilers, CUDA."""
         return {}
 
+    def implementation(self, operation: str) -> Implementation:
+        """The implementation of an operation of fwbench's.
+
+        Args:
+            operation: its name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return table.implementation(self.operations, operation)
+
     def manifest(self, cpu_model: str) -> Manifest:
         """What this framework has and can do here, as the process that runs pytest needs it.
 
         Args:
             cpu_model: what this machine's CPU is called.
         """
+        missing = table.missing_paths(self.operations, self.namespace)
+        operations = tuple(name for name in self.operations if name not in missing)
         return Manifest(
             name=self.name,
             version=self.version,
@@ -187,15 +207,30 @@ class Framework(ABC):
             executions=self.executions,
             on_request=tuple(sorted(self.on_request)),
             dtypes=self.dtypes,
-            operations=tuple(self.operations),
+            operations=operations,
+            missing={
+                name: f"{self.name} {self.version} has no {path}" for name, path in missing.items()
+            },
             differentiable=self.differentiable,
-            gaps=tuple((*place, reason) for place, reason in self.gaps.items()),
+            gaps=tuple(self.gaps),
             training_executions=self.training_executions,
             whole_loops=tuple(sorted(self.whole_loops)),
             training_dtypes=self.training_dtypes,
-            process_toggles=self.process_toggles,
+            process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
+            own_toggles=self.own_toggles,
             toggle_gaps=tuple((*what, reason) for what, reason in self.toggle_gaps.items()),
             threads=self.threads(),
             build=self.build(),
-            source=inspect.getfile(type(self)),
+            sources=sources.packages_of(type(self)),
+            notices=tuple(self._notices(missing, operations)),
         )
+
+    def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
+        offered = {
+            "operations": operations,
+            "executions": (*self.executions, *self.training_executions),
+            "dtypes": (*self.dtypes, *self.training_dtypes),
+        }
+        package = self.package or type(self).__module__.partition(".")[0]
+        for notice in declarations.notices(self.name, self.version, missing, self.gaps, offered):
+            yield f"package {package}: {notice}"

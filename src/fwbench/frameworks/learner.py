@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from fwbench.errors import DeclarationError
 from fwbench.workloads.training import Batch, Training
 
 #: One batch as a framework has it: examples and labels on the device.
@@ -73,9 +74,23 @@ class Learner(ABC):
 
     Args:
         job: what to train, and how.
+
+    Attributes:
+        executions: the executions that this code can train in.
+
+    Raises:
+        DeclarationError: the job asks for another one.
     """
 
+    executions: ClassVar[Collection[str]] = ("eager",)
+
     def __init__(self, job: Job) -> None:
+        if job.execution not in self.executions:
+            raise DeclarationError(
+                f"{type(self).__name__} was asked to train {job.training.name} in the execution "
+                f"{job.execution!r}; it names {', '.join(self.executions)}. Add it to the "
+                "executions of the learner, or take it out of the framework's training_executions"
+            )
         self.job = job
 
     @abstractmethod

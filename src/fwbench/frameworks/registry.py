@@ -7,14 +7,17 @@ like anyone's, and there is no other list of them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from importlib import metadata
 
+from fwbench import toggles
 from fwbench.errors import (
     DeclarationError,
     FrameworkBroken,
     FrameworkMissing,
     FrameworkUnavailable,
 )
+from fwbench.frameworks import declarations
 from fwbench.frameworks.contract import Framework
 
 #: The entry-point group in which packages name their frameworks.
@@ -22,21 +25,22 @@ GROUP = "fwbench.frameworks"
 
 
 @functools.cache
+def _claims() -> dict[str, list[metadata.EntryPoint]]:
+    """Every entry point of the group by name; those that point to the same class count once."""
+    claims: dict[str, list[metadata.EntryPoint]] = {}
+    for point in metadata.entry_points(group=GROUP):
+        others = claims.setdefault(point.name, [])
+        if all(other.value != point.value for other in others):
+            others.append(point)
+    return claims
+
+
 def registered() -> dict[str, metadata.EntryPoint]:
     """Every framework that an installed package names, by name. Nothing is imported.
 
-    Raises:
-        DeclarationError: two packages claim one name.
+    Of a name that two packages claim it is the first one; :func:`load` refuses it.
     """
-    found: dict[str, metadata.EntryPoint] = {}
-    for point in metadata.entry_points(group=GROUP):
-        other = found.setdefault(point.name, point)
-        if other.value != point.value:
-            raise DeclarationError(
-                f"two packages name a framework {point.name!r}: {_package(other)} ({other.value}) "
-                f"and {_package(point)} ({point.value}); uninstall one of them"
-            )
-    return found
+    return {name: points[0] for name, points in _claims().items()}
 
 
 @functools.cache
@@ -49,13 +53,14 @@ def load(name: str, threads: int) -> Framework:
 
     Raises:
         FrameworkMissing: nobody names it, or a package that it needs is not installed.
-        FrameworkBroken: it is installed, and importing or starting it fails, or it computes with
-            another number of threads.
+        FrameworkBroken: it is installed, and importing or starting it fails, two packages claim
+            its name, it is declared wrongly, or it computes with another number of threads.
     """
-    point = registered().get(name)
-    if point is None:
+    points = _claims().get(name)
+    if points is None:
         raise FrameworkMissing(f"no package that is installed there names a framework {name!r}")
-    framework = _start(point, threads)
+    _refuse_rivals(points)
+    framework = _start(points[0], threads)
     found = framework.threads()
     if found not in (threads, None):
         raise FrameworkBroken(
@@ -65,16 +70,25 @@ def load(name: str, threads: int) -> Framework:
     return framework
 
 
+def _refuse_rivals(points: Sequence[metadata.EntryPoint]) -> None:
+    if len(points) > 1:
+        rivals = " and ".join(f"{_package(point)} ({point.value})" for point in points)
+        raise FrameworkBroken(
+            f"two packages name a framework {points[0].name!r}: {rivals}", "uninstall one of them"
+        )
+
+
 def _start(point: metadata.EntryPoint, threads: int) -> Framework:
     try:
-        framework: Framework = point.load()()
-        if framework.name != point.name:
-            raise FrameworkBroken(
-                f"its entry point is named {point.name!r}, and its class {framework.name!r}",
-                "give both one name: cases are named by one and found by the other",
-            )
+        framework = _made(point)
+        framework.package = _package(point)
+        declarations.check(framework.name, framework.operations, framework.gaps)
+        for problem in filter(None, map(toggles.problem, framework.own_toggles)):
+            raise FrameworkBroken(problem, f"fix own_toggles of {_package(point)}")
         framework.set_threads(threads)
         return framework
+    except DeclarationError as error:
+        raise FrameworkBroken(f"package {_package(point)}: {error}", _fix(point)) from error
     except FrameworkUnavailable:
         raise
     except ModuleNotFoundError as error:
@@ -84,6 +98,36 @@ def _start(point: metadata.EntryPoint, threads: int) -> Framework:
             f"does not import ({type(error).__name__}: {error})",
             f"try it alone: python -c 'import {point.module}'",
         ) from error
+
+
+def _made(point: metadata.EntryPoint) -> Framework:
+    """The framework that an entry point gives, which has the name of the entry point."""
+    factory = point.load()
+    framework = factory() if callable(factory) else factory
+    if not isinstance(framework, Framework):
+        raise FrameworkBroken(
+            f"package {_package(point)}: the entry point {point.name!r} ({point.value}) gives "
+            f"{_kind(framework)}, which is not a fwbench.Framework",
+            "let it name a class that is derived from fwbench.Framework",
+        )
+    if framework.name != point.name:
+        raise FrameworkBroken(
+            f"its entry point is named {point.name!r}, and its class {framework.name!r}",
+            "give both one name: cases are named by one and found by the other",
+        )
+    return framework
+
+
+def _kind(found: object) -> str:
+    return "None" if found is None else f"an object of type {type(found).__name__!r}"
+
+
+def _fix(point: metadata.EntryPoint) -> str:
+    return (
+        f"correct it in {point.module} or in the tables that it imports; operations of other "
+        f"packages are implemented where they are declared, with @operation.implement"
+        f"({point.name!r})"
+    )
 
 
 def _package(point: metadata.EntryPoint) -> str:

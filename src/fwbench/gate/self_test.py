@@ -18,7 +18,7 @@ from fwbench.errors import TooFewLaunches
 from fwbench.gate.ab import Job, Stages
 from fwbench.gate.samples import Run, Sample
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
-from fwbench.processes import session as suites
+from fwbench.processes import session
 from fwbench.records.launches import is_contended
 
 #: Short, because many launches tell more than long ones.
@@ -106,7 +106,7 @@ def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
         if _PROGRESS.match(line):
             say(line)
 
-    return pool(suites.measure("fwbench.gate.self_test_suite", arguments, progress))
+    return pool(session.measure_suite("fwbench.gate.self_test_suite", arguments, progress))
 
 
 def pool(output_json: dict[str, Any]) -> Pool:

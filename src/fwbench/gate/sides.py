@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ from fwbench.environments.named import DEFAULT, VARIABLE, Environments
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
 from fwbench.names import framework_of
+from fwbench.processes import command
 
 _REVISION = "git:"
 _WORKING_TREE = "."
@@ -241,17 +241,15 @@ def _git(folder: Path, *arguments: str) -> str:
         ComparisonError: it fails, or is not there.
     """
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
-        )
+        done = command.capture(["git", *arguments], folder=folder)
     except OSError as error:
         raise ComparisonError(f"cannot run git: {error.strerror}") from error
-    if done.returncode:
-        raise ComparisonError(done.stderr.strip() or f"git {arguments[0]} failed")
-    return done.stdout.strip()
+    if done.status:
+        raise ComparisonError(done.errors.strip() or f"git {arguments[0]} failed")
+    return done.output.strip()
 
 
-def environment_of(side: Side, environments: Environments) -> dict[str, str]:
+def variables_of(side: Side, environments: Environments) -> dict[str, str]:
     """The environment variables of a side's launches.
 
     Args:

@@ -1,1 +1,1 @@
-"""One framework per process: the parent, the worker, and what passes between them."""
+"""One framework per process: worker processes, and what frameworks say of themselves in them."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Asks frameworks for their manifests, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fwbench.errors import (
-    FrameworkUnavailable,
-    WorkerDied,
-)
+from fwbench.errors import FrameworkUnavailable, WorkerDied
 from fwbench.manifest import Absent, Manifest
-from fwbench.processes.process import START_TIMEOUT_S, Spec, WorkerProcess
+from fwbench.processes.process import START_TIMEOUT_S, WorkerProcess, WorkerSpec
 
 
 def describe(
@@ -20,21 +17,21 @@ def describe(
     threads: int,
     interpreter_of: Callable[[str], str] = lambda _: sys.executable,
 ) -> dict[str, Manifest | Absent]:
-    """Ask frameworks what they are and have, each in a process of its own, all at once.
+    """The manifest of each framework, or why it cannot be used, by name.
 
-    Nothing is timed then, so they need not take turns.
+    Nothing is timed meanwhile, so all of them are asked at once.
 
     Args:
-        names: of the frameworks.
-        threads: of each.
-        interpreter_of: which interpreter has a framework.
+        names: the frameworks to ask.
+        threads: how many threads each of them computes with.
+        interpreter_of: returns the interpreter that has a framework, by the framework's name.
     """
     workers: dict[str, WorkerProcess] = {}
     try:
         absent = {}
         for name in names:
             try:
-                spec = Spec(name, interpreter=interpreter_of(name))
+                spec = WorkerSpec(name, interpreter=interpreter_of(name))
                 workers[name] = WorkerProcess(spec, threads)
             except OSError as error:
                 absent[name] = Absent(name, f"its interpreter does not run: {error}", "")

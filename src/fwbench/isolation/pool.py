@@ -6,51 +6,50 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fwbench.errors import (
-    FrameworkBroken,
-    FrameworkUnavailable,
-    IsolationError,
-    WorkerDied,
-)
-from fwbench.processes.process import Spec, WorkerProcess
+from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
+from fwbench.processes.process import WorkerProcess, WorkerSpec
 
 #: A framework whose workers die this often before they are ready is not tried again.
 _START_ATTEMPTS = 2
 
 
-class Workers:
+class WorkerPool:
     """The workers of a session: one a framework, one case at a time over all of them.
 
     Args:
-        session_of: makes the session that a framework's worker is to begin.
-        threads: of every framework.
-        inherit_output: whether they write to the session's own output.
+        session_of: makes what a worker begins its pytest session with.
+        threads: how many threads every framework computes with.
+        inherit_output: whether workers write to the session's own output.
     """
 
     def __init__(
-        self, session_of: Callable[[Spec], dict[str, Any]], threads: int, *, inherit_output: bool
+        self,
+        session_of: Callable[[WorkerSpec], dict[str, Any]],
+        threads: int,
+        *,
+        inherit_output: bool,
     ) -> None:
         self._session_of = session_of
         self._threads = threads
         self._inherit_output = inherit_output
-        self._running: dict[Spec, WorkerProcess] = {}
-        self._failed_starts: dict[Spec, list[FrameworkUnavailable]] = {}
+        self._running: dict[WorkerSpec, WorkerProcess] = {}
+        self._failed_starts: dict[WorkerSpec, list[FrameworkUnavailable]] = {}
 
     def run(
-        self, spec: Spec, nodeid: str, following: str | None, timeout_s: float
+        self, spec: WorkerSpec, nodeid: str, following: str | None, timeout_s: float
     ) -> Iterator[list[Any]]:
-        """Run one case and pass on what its worker sends.
+        """Run one case, and yield the messages of its worker as they come.
 
         Args:
-            spec: which worker.
-            nodeid: which case.
+            spec: the worker to run it in.
+            nodeid: of the case.
             following: the next case of the same worker; it decides which fixtures stay.
-            timeout_s: how long the case may take, counted anew from every epoch that it reports.
+            timeout_s: how long the case may take; every epoch that it reports restarts the count.
 
         Raises:
             FrameworkUnavailable: the worker cannot be started.
             WorkerDied: it died of this case, or took too long; the next case gets a fresh one.
-            IsolationError: it does not know the case.
+            IsolationError: the worker did not collect the case.
         """
         worker = self._ready(spec)
         worker.mark()
@@ -72,7 +71,7 @@ class Workers:
         if message[1] is not None:
             raise IsolationError(message[1])
 
-    def _ready(self, spec: Spec) -> WorkerProcess:
+    def _ready(self, spec: WorkerSpec) -> WorkerProcess:
         worker = self._running.get(spec)
         if worker is not None and worker.is_alive():
             return worker
@@ -91,7 +90,7 @@ class Workers:
             )
             raise failures[-1] from error
 
-    def _started(self, spec: Spec) -> WorkerProcess:
+    def _started(self, spec: WorkerSpec) -> WorkerProcess:
         worker = WorkerProcess(spec, self._threads, inherit_output=self._inherit_output)
         # Known before it is ready, so that Ctrl-C meanwhile ends it too.
         self._running[spec] = worker

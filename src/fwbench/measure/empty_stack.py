@@ -1,4 +1,4 @@
-"""A stack without anybody's frames, for what is measured.
+"""An empty Python stack for what is measured.
 
 TensorFlow keeps the Python stack of every eager operation, with the line of each frame, which takes
 longer the further down in a long function it is: a frame that stands after 200 statements makes a
@@ -27,7 +27,7 @@ __tracebackhide__ = True
 
 
 def _serve(function: Callable[[], Any]) -> None:
-    """Call what is asked for, for as long as somebody asks."""
+    """Call the functions that are switched in, forever."""
     while True:
         try:
             outcome = [function(), None]
@@ -37,36 +37,36 @@ def _serve(function: Callable[[], Any]) -> None:
         function = getcurrent().parent.switch(outcome)
 
 
-class _Feet(threading.local):
-    """Where the stacks of a thread begin anew: one for each call that is not over yet."""
+class _IdleStacks(threading.local):
+    """The greenlets of a thread that no call is using now; nested calls need several."""
 
     def __init__(self) -> None:
         self.idle: list[greenlet] = []
 
 
-_FEET = _Feet()
+_STACKS = _IdleStacks()
 
 
 def call(function: Callable[[], Any]) -> Any:
-    """Call a function at the foot of a stack.
+    """Call a function on an empty stack.
 
     Returns:
         What it returned. What it raised is raised here, KeyboardInterrupt and the like included.
     """
-    foot = _FEET.idle.pop() if _FEET.idle else greenlet(_serve)
-    foot.parent = getcurrent()
-    foot.gr_context = contextvars.copy_context()
-    outcome = foot.switch(function)
-    _FEET.idle.append(foot)
+    stack = _STACKS.idle.pop() if _STACKS.idle else greenlet(_serve)
+    stack.parent = getcurrent()
+    stack.gr_context = contextvars.copy_context()
+    outcome = stack.switch(function)
+    _STACKS.idle.append(stack)
     result, error = outcome
-    outcome.clear()  # which the foot still holds
+    outcome.clear()  # which the greenlet still holds
     if error is not None:
         raise error
     return result
 
 
 def rounds(make_runner: Callable[..., Callable[..., Any]]) -> Callable[..., Callable[..., Any]]:
-    """Have pytest-benchmark make each round at the foot of a stack.
+    """Have pytest-benchmark make each round on an empty stack.
 
     Args:
         make_runner: its fixture's own, which returns what makes a round.

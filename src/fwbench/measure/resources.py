@@ -33,8 +33,8 @@ class CpuUse(NamedTuple):
         return CpuUse(self.cpu_s - earlier.cpu_s, self.preempted - earlier.preempted)
 
 
-class Neighbours:
-    """How many processors other processes kept busy, while this context was entered.
+class OtherProcesses:
+    """How many processors other processes kept busy while this context was entered.
 
     Attributes:
         cpus: that many, time stolen by other virtual machines included; None where the system does
@@ -108,11 +108,16 @@ class CpuClock:
     started_s: float = 0.0
 
     def start(self) -> None:
-        """Begin a stretch."""
+        """Begin a stretch of work."""
         self.started_s = time.process_time()
 
     def utilization(self, wall_s: float, threads: int) -> float:
-        """The share of ``threads`` processors that was busy in a stretch of ``wall_s`` seconds."""
+        """The fraction of processors that was busy since :meth:`start`.
+
+        Args:
+            wall_s: how long the stretch was.
+            threads: how many processors could have been busy.
+        """
         return (time.process_time() - self.started_s) / (wall_s * threads)
 
 

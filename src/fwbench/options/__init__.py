@@ -1,1 +1,1 @@
-"""What to measure and how: the options, their values, and what they select."""
+"""Options: their table, how text becomes values, and the values together."""

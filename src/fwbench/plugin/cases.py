@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
-from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench import grid, project
 from fwbench.cases.case import Case
@@ -17,9 +16,9 @@ from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.plugin.gate import Gate
-from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
-from fwbench.plugin.launched import LaunchedRunner
+from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
@@ -43,16 +42,16 @@ _ROUND_S = 500e-6
 
 
 def begin(config: pytest.Config) -> Session:
-    """The session of fwbench's; it begins, and its hooks join in, when first asked for."""
+    """Fwbench's session; when first asked for it begins, and its hooks are registered."""
     session = config.stash.get(_SESSION, None)
     if session is None:
         session = config.stash[_SESSION] = Session(config)
-        for plugin in (CaseHooks(session), *_parents_plugins(config, session)):
+        for plugin in (CaseHooks(session), *_parent_plugins(config, session)):
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
 
 
-def _parents_plugins(config: pytest.Config, session: Session) -> Iterator[object]:
+def _parent_plugins(config: pytest.Config, session: Session) -> Iterator[object]:
     if session.in_worker or session.under_xdist or session.problem is not None:
         return
     unmeasured = Unmeasured()
@@ -62,11 +61,16 @@ def _parents_plugins(config: pytest.Config, session: Session) -> Iterator[object
         yield Gate(config, session, store)
     if session.isolated:
         plan = session.plan
-        yield LaunchedRunner(config, session, plan) if plan else IsolatedRunner(config, session)
+        yield MultiLaunchRunner(config, session, plan) if plan else IsolatedRunner(config, session)
 
 
-def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
-    """The ``case`` of an item, in the process that measures it."""
+def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
+    """The ``case`` of an item, in the process that measures it.
+
+    Args:
+        item: a test with the marker.
+        fixture: its ``benchmark``.
+    """
     cell = item.stash.get(CELL, None)
     if cell is None:
         pytest.fail(
@@ -74,14 +78,12 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
             pytrace=False,
         )
     session = begin(item.config)
-    others = {name: value for name, value in (benchmark.params or {}).items() if name != "case"}
-    benchmark.params = {**others, **cell.params}
-    benchmark.group = benchmark.group or cell.group
+    benchmark = FixtureBenchmark(fixture)
+    benchmark.name_case(cell.params, cell.group)
     framework = session.framework(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
-        make_runner = benchmark._make_runner  # noqa: SLF001 (it offers no other way)
-        benchmark._make_runner = empty_stack.rounds(make_runner)  # noqa: SLF001
-    kind = next((kind for of, kind in _CASES.items() if isinstance(cell.workload, of)), Case)
+        benchmark.wrap_rounds(empty_stack.rounds)
+    kind = next((kind for made, kind in _CASES.items() if isinstance(cell.workload, made)), Case)
     return kind(
         cell,
         framework,
@@ -95,7 +97,7 @@ def make_case(item: pytest.Item, benchmark: BenchmarkFixture) -> Case:
 
 
 def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
-    """Passes on what is known of an epoch: to the hook, which is called in the user's process."""
+    """What passes on the facts of an epoch: to the hook, which the user's process calls."""
     worker = item.config.pluginmanager.get_plugin("fwbench-worker")
     if worker is not None:
         return partial(worker.channel.send, "epoch")
@@ -145,22 +147,17 @@ class CaseHooks:
         if cell is None or cell.gap:
             return
         framework = self.session.framework(cell.framework)
-        configured = benchmark_session(item.config).options
+        configured = BenchmarkSession(item.config)
         closest = item.get_closest_marker("benchmark")
         given = dict(closest.kwargs) if closest else {}
-        clock = Clock(given.pop("timer", configured["timer"].target), framework.waiter(cell.device))
+        clock = Clock(given.pop("timer", configured.timer), framework.waiter(cell.device))
         if clock.wait is None:
             # Calls of asynchronous work overlap within a round, so there a round is one call
             # wherever the clock allows; others lose nothing by longer rounds, and records become
             # smaller.
-            given.setdefault("min_time", max(_ROUND_S, float(configured["min_time"])))
+            given.setdefault("min_time", max(_ROUND_S, configured.min_time_s))
         item.stash[_CLOCK] = clock
-        # pytest-benchmark would find out by readings that are no rounds, and take the wait for a
-        # lack of precision, which makes rounds longer.
-        known = BenchmarkFixture._precisions  # noqa: SLF001 (it offers no other way)
-        if clock.read not in known:
-            known[clock.read] = compute_timer_precision(clock.read)
-        known[clock] = known[clock.read]
+        host.set_precision(clock)
         item.add_marker(pytest.mark.benchmark(**given, timer=clock), append=False)
 
     @pytest.hookimpl(wrapper=True)
@@ -170,5 +167,5 @@ class CaseHooks:
         """Let the record of a case that passed travel on its report."""
         report = yield
         if call.when == "call" and report.passed and CELL in item.stash:
-            report.fwbench = host.of(item.funcargs["benchmark"])  # type: ignore[attr-defined]
+            report.fwbench = host.record(item.funcargs["benchmark"])  # type: ignore[attr-defined]
         return report

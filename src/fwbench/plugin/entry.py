@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fwbench.options import options
-from fwbench.plugin import specs
+from fwbench.plugin import options, specs
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -23,12 +22,12 @@ _UNDER_XDIST = "fwbench-under-xdist"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add fwbench's options to pytest's, each as a flag and as an ini setting."""
     options.add_to(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add fwbench's own hooks."""
+    """Add the specifications of fwbench's own hooks."""
     pluginmanager.add_hookspecs(specs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ from fwbench.gate.verdicts import (
     fail_on,
     level_of_each,
 )
-from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
 from fwbench.records.stored import load
@@ -41,7 +40,7 @@ class Gate:
         self.store = store
         self.options = session.options
         self.session = session
-        self.benchmarks = benchmark_session(config)
+        self.benchmarks = BenchmarkSession(config)
         self.failing: tuple[Verdict, ...] = ()
         self.baseline: Run | None = None
         self.comparison: Comparison | None = None
@@ -69,12 +68,10 @@ class Gate:
 
         Without a name that option means the latest run that was saved, even one that had failed.
         """
-        named = self.benchmarks.compare
-        if not named or named is True:
+        named = self.benchmarks.compared_name
+        if named is None:
             return Baseline(self.config.rootpath).run()
-        # Named relative to the folder in which pytest-benchmark saves.
-        storage = Path(getattr(self.benchmarks.storage, "path", ""))
-        paths = [storage / path for path in self.benchmarks.compared_mapping]
+        paths = self.benchmarks.compared_paths
         if not paths:
             raise UsageError(f"--benchmark-compare={named} names no run that is there")
         return together(named, [Run.of(path.name, load(path)) for path in paths])
@@ -105,15 +102,9 @@ class Gate:
 
     def _compare(self, baseline: Run) -> None:
         assert self.options.gate is not None  # noqa: S101 (or there is no gate)
-        measured = self.config.hook.pytest_benchmark_generate_json(
-            config=self.config,
-            benchmarks=self.benchmarks.benchmarks,
-            include_data=True,
-            machine_info=self.benchmarks.get_machine_info(),
-            commit_info={},
-        )
+        measured = self.benchmarks.to_json()
         try:
-            contender = Run.of("this session", {**measured, "fwbench": self.store.surroundings()})
+            contender = Run.of("this session", {**measured, "fwbench": self.store.session_facts()})
             differences = refuse_differences(
                 baseline, contender, self.options.allow_different, "--fw-allow-different"
             )

@@ -1,13 +1,15 @@
 """Everything that is taken from inside pytest-benchmark, so that its next release is this file's.
 
 pytest-benchmark has no public way to its session, to the records of another process, or to the loop
-that makes a round. Nothing else of fwbench touches a private name of it.
+that makes a round. Nothing else of fwbench touches its objects.
 """
 
 from __future__ import annotations
 
+import functools
 import pstats
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,20 +17,28 @@ import pytest
 from pytest_benchmark import __version__
 from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
+from pytest_benchmark.timers import compute_timer_precision
 
-from fwbench.records import launches
+from fwbench.measure.clock import Clock, Timer
 
-#: Of pytest-benchmark, for what is written in its format.
+#: Version of pytest-benchmark, for what is written in its format.
 version = __version__
 
+Entry = Mapping[str, Any]
 
-def of(benchmark: BenchmarkFixture) -> dict[str, Any] | None:
+#: Turns the function that returns what makes a round into another such function.
+Wrap = Callable[[Callable[..., Callable[..., Any]]], Callable[..., Callable[..., Any]]]
+
+# Records
+
+
+def record(fixture: BenchmarkFixture) -> dict[str, Any] | None:
     """A measured case as plain values; None if nothing was measured."""
-    if not benchmark.stats or benchmark.has_error:
+    if not fixture.stats or fixture.has_error:
         return None
-    profile = benchmark.stats.cprofile_stats
+    profile = fixture.stats.cprofile_stats
     return {
-        "entry": benchmark.stats.as_dict(include_data=True),
+        "entry": fixture.stats.as_dict(include_data=True),
         "cprofile": [(where, what[:4]) for where, what in profile.stats.items()]
         if profile
         else None,
@@ -54,14 +64,212 @@ def restore(record: Mapping[str, Any]) -> Metadata:
     return metadata
 
 
-def with_statistics(entry: launches.Entry) -> dict[str, Any]:
-    """An entry with all statistics, which one that was merged from launches has not."""
+def with_statistics(entry: Entry) -> dict[str, Any]:
+    """An entry with all statistics, which one that was merged from launches does not have."""
     if "launches" not in entry.get("extra_info", {}).get("fwbench", {}):
         return dict(entry)
     complete = restore({"entry": entry, "cprofile": None}).as_dict(include_data=True)
     return {**entry, "stats": complete["stats"]}
 
 
-def benchmark_session(config: pytest.Config) -> Any:
-    """pytest-benchmark's session; it has no public way in."""
-    return config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001
+# The fixture of a case
+
+
+class FixtureBenchmark:
+    """pytest-benchmark's fixture as cases see it: a :class:`fwbench.cases.benchmark.Benchmark`.
+
+    Args:
+        fixture: of the case.
+    """
+
+    def __init__(self, fixture: BenchmarkFixture) -> None:
+        self.fixture = fixture
+        # The fixture's own, so that no frame of fwbench's stands in between.
+        self.time = fixture
+        self.time_rounds = fixture.pedantic
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is timed; not with ``--benchmark-disable``."""
+        return bool(self.fixture.enabled)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rounds have been timed."""
+        return self.fixture.stats is not None
+
+    @property
+    def rounds_s(self) -> Sequence[float]:
+        """The seconds per call of every round so far; empty where nothing is timed."""
+        stats = self.fixture.stats
+        return stats.stats.data if stats else ()
+
+    @property
+    def iterations(self) -> int:
+        """How many calls a round has; known once rounds have been timed."""
+        return int(self.fixture.stats.iterations)
+
+    def keep(self, facts: Mapping[str, Any]) -> None:
+        """Store what fwbench knows of the case in its record."""
+        self.fixture.extra_info["fwbench"] = facts
+
+    def leave_unused(self) -> None:
+        """Do not warn that nothing was timed: the case has failed before."""
+        self.fixture._mode = "fwbench: failed before it was measured"  # noqa: SLF001
+
+    def discard(self) -> None:
+        """Let what was timed have no record, as if a round had failed."""
+        self.fixture.has_error = True
+
+    def name_case(self, params: Mapping[str, Any], group: str) -> None:
+        """Give the record of the case its parameters and its group.
+
+        Args:
+            params: they replace the fixture's parameter ``case``.
+            group: unless the test's own marker names one.
+        """
+        others = {k: v for k, v in (self.fixture.params or {}).items() if k != "case"}
+        self.fixture.params = {**others, **params}
+        self.fixture.group = self.fixture.group or group
+
+    def wrap_rounds(self, wrap: Wrap) -> None:
+        """Change how rounds are made; see :func:`fwbench.measure.empty_stack.rounds`."""
+        self.fixture._make_runner = wrap(self.fixture._make_runner)  # noqa: SLF001
+
+
+def set_precision(clock: Clock) -> None:
+    """Tell pytest-benchmark the precision of a clock: that of the timer which the clock reads.
+
+    It would find out by readings that are no rounds, and take the wait for a lack of precision,
+    which makes rounds longer.
+    """
+    known = BenchmarkFixture._precisions  # noqa: SLF001
+    if clock.read not in known:
+        known[clock.read] = compute_timer_precision(clock.read)
+    known[clock] = known[clock.read]
+
+
+# The session
+
+
+class BenchmarkSession:
+    """pytest-benchmark's session, as far as fwbench needs it.
+
+    Args:
+        config: of a pytest session in which pytest-benchmark has been configured.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._session: Any = config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing will be timed."""
+        return bool(self._session.disabled)
+
+    @property
+    def timer(self) -> Timer:
+        """The timer of ``--benchmark-timer``, or pytest-benchmark's own."""
+        timer: Timer = self._session.options["timer"].target
+        return timer
+
+    @property
+    def min_time_s(self) -> float:
+        """The shortest round of ``--benchmark-min-time``."""
+        return float(self._session.options["min_time"])
+
+    @property
+    def json_path(self) -> Path | None:
+        """The file that ``--benchmark-json`` names; None without that option."""
+        return Path(self._session.json) if self._session.json else None
+
+    @property
+    def compared_name(self) -> str | None:
+        """The run that ``--benchmark-compare`` names; None without, or for the latest one."""
+        compare = self._session.compare
+        return str(compare) if compare and compare is not True else None
+
+    @property
+    def compared_paths(self) -> list[Path]:
+        """The files of the runs that ``--benchmark-compare`` names."""
+        # Named relative to the folder in which pytest-benchmark saves.
+        storage = Path(getattr(self._session.storage, "path", ""))
+        return [storage / path for path in self._session.compared_mapping]
+
+    @property
+    def compared(self) -> list[tuple[str, list[Entry]]]:
+        """The runs of ``--benchmark-compare``: the name of each file, and its entries."""
+        return [
+            (Path(path).name, [*entries.values()])
+            for path, entries in self._session.compared_mapping.items()
+        ]
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add a record of another process, as if it had been measured in this one."""
+        self._session.benchmarks.append(restore(record))
+
+    def clear(self) -> None:
+        """Forget all records of this process."""
+        self._session.benchmarks.clear()
+
+    def machine_info(self) -> dict[str, Any]:
+        """What pytest-benchmark stores of the machine."""
+        info: dict[str, Any] = self._session.get_machine_info()
+        return info
+
+    def commit_info(self) -> dict[str, Any]:
+        """What pytest-benchmark stores of the revision."""
+        hook = self._config.hook
+        info: dict[str, Any] = hook.pytest_benchmark_generate_commit_info(config=self._config)
+        hook.pytest_benchmark_update_commit_info(config=self._config, commit_info=info)
+        return info
+
+    def to_json(self) -> dict[str, Any]:
+        """The session so far as a run, before any plugin has added to it."""
+        measured: dict[str, Any] = self._config.hook.pytest_benchmark_generate_json(
+            config=self._config,
+            benchmarks=self._session.benchmarks,
+            include_data=True,
+            machine_info=self.machine_info(),
+            commit_info={},
+        )
+        return measured
+
+    def replace_writers(
+        self,
+        write_json: Callable[[Path, dict[str, Any]], Any],
+        on_unsaved: Callable[[str, OSError], Any],
+    ) -> None:
+        """Have runs written without harm to earlier files.
+
+        Args:
+            write_json: writes a run to the file of ``--benchmark-json``.
+            on_unsaved: called when a run cannot be saved (``--benchmark-save``), with the place
+                and the error; nothing is left of the run then.
+        """
+        # Asking what the CPU is takes a second, and pytest-benchmark asks again each time.
+        self._session.get_machine_info = functools.cache(self._session.get_machine_info)
+        self._session.save_json = lambda output: write_json(Path(self._session.json), output)
+        storage = self._session.storage
+        storage.save = functools.partial(_save, storage, storage.save, on_unsaved)
+
+    def say(self, text: str) -> None:
+        """Print a line as pytest-benchmark prints its own."""
+        self._session.logger.info(text, purple=True)
+
+
+def _save(
+    storage: Any,
+    save: Callable[[dict[str, Any], str], Any],
+    on_unsaved: Callable[[str, OSError], Any],
+    output_json: dict[str, Any],
+    name: str,
+) -> None:
+    before = {*storage.query()}
+    try:
+        save(output_json, name)
+    except OSError as error:
+        for unfinished in {*storage.query()} - before:
+            unfinished.unlink(missing_ok=True)
+        on_unsaved(str(storage), error)

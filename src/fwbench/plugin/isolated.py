@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from fwbench.errors import FwbenchError
-from fwbench.isolation.pool import Workers
-from fwbench.plugin import handover, host
-from fwbench.plugin.host import benchmark_session
+from fwbench.isolation.pool import WorkerPool
+from fwbench.plugin import handover
+from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
-from fwbench.processes.process import Spec
+from fwbench.processes.process import WorkerSpec
 
 _NEED_TERMINAL = {
     "--pdb": "usepdb",
@@ -31,12 +31,12 @@ class IsolatedRunner:
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self.config = config
         self.session = session
-        self.workers: Workers | None = None
+        self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse what needs the terminal that a worker has not.
+        """Refuse what needs a terminal, which a worker does not have.
 
         Raises:
             UsageError: it was asked for.
@@ -57,7 +57,7 @@ class IsolatedRunner:
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
         """Know which case each worker gets next: it decides which of its fixtures stay."""
-        latest: dict[Spec, str] = {}
+        latest: dict[WorkerSpec, str] = {}
         for item in reversed(cases):
             worker = self._worker_of(item)
             self.following[item.nodeid] = latest.get(worker)
@@ -76,10 +76,10 @@ class IsolatedRunner:
         return True
 
     def keep(self, report: pytest.TestReport) -> None:
-        """Give pytest-benchmark the record that a report has brought."""
+        """Give pytest-benchmark the record that a report carries."""
         measured = getattr(report, "fwbench", None)
         if measured is not None:
-            benchmark_session(self.config).benchmarks.append(host.restore(measured))
+            BenchmarkSession(self.config).add(measured)
 
     def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
         """The reports of a case, as they come."""
@@ -88,7 +88,7 @@ class IsolatedRunner:
     def run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
         """Run a case in its worker and give its reports as they come."""
         if self.workers is None:
-            self.workers = Workers(
+            self.workers = WorkerPool(
                 partial(self._worker_session, item.session),
                 self.session.options.threads,
                 inherit_output=self.config.option.capture == "no",
@@ -123,19 +123,19 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
-    def _worker_session(self, session: pytest.Session, worker: Spec) -> dict[str, Any]:
+    def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
         files = {
             str(item.path): None for item in cases_of(session) if self._worker_of(item) == worker
         }
         manifest = self.session.manifests[worker.framework]
         return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
 
-    def _worker_of(self, item: pytest.Item) -> Spec:
+    def _worker_of(self, item: pytest.Item) -> WorkerSpec:
         """Which worker an item is for: toggles of a process need one of their own."""
         cell = item.stash[CELL]
-        return Spec(
+        return WorkerSpec(
             cell.framework,
-            tuple(cell.environment.items()),
+            tuple(cell.variables.items()),
             self.session.interpreter_of(cell.framework),
         )
 
@@ -164,7 +164,7 @@ class IsolatedRunner:
         )
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Leave no process behind."""
+        """End all workers when the session is interrupted."""
         if self.workers is not None:
             self.workers.kill()
 

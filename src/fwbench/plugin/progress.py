@@ -64,7 +64,7 @@ class Progress:
         self._close()
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Clear the lines."""
+        """Clear the lines when the session is interrupted."""
         self._close()
 
     @property

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-#: Names the file, a JSON list.
-VARIABLE = "FWBENCH_SELECTED"
+from fwbench.processes.session import SELECTED_VARIABLE
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect all others."""
-    file = os.environ.get(VARIABLE)
+    """Deselect the items whose node ids the file does not have."""
+    file = os.environ.get(SELECTED_VARIABLE)
     if not file:
         return
     selected = {*json.loads(Path(file).read_text(encoding="utf-8"))}

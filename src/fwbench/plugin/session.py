@@ -7,29 +7,25 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from fwbench import grid
+from fwbench import grid, toggles
 from fwbench.environments.named import Environments
-from fwbench.errors import FrameworkUnavailable, FwbenchError, UsageError, unknown
+from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.frameworks import registry
-from fwbench.frameworks.cache import ManifestCache
 from fwbench.frameworks.contract import Framework
-from fwbench.isolation.describe import describe
-from fwbench.machine import cpu_model, thread_variables
+from fwbench.isolation.inventory import Inventory
 from fwbench.manifest import Absent, Manifest
-from fwbench.names import framework_of
-from fwbench.options.options import Options, Selection, from_marker, threshold_of
-from fwbench.plugin.host import benchmark_session
+from fwbench.options.options import Selection
+from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.options import from_config, from_marker, threshold_of
 from fwbench.presets import Schedule
 from fwbench.records.launches import Plan
-from fwbench.toggles import TOGGLES
 from fwbench.workloads import data
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
@@ -46,28 +42,19 @@ class Session:
 
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
-        environments: the named ones of the project.
-        interpreter_of: which interpreter has a framework, by the framework's name.
-        manifests: the frameworks that were asked and can be used.
-        absent: those that cannot.
+        in_worker: whether this is the session of a worker.
+        under_xdist: whether this is the session of a worker of pytest-xdist.
         problem: why nothing may run; kept, because pytest would take an error raised while it
             collects for a broken test file.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.environments = Environments(config.rootpath)
-        self.interpreter_of = functools.cache(self.environments.interpreter_of)
-        self.manifests: dict[str, Manifest] = {}
-        self.absent: dict[str, Absent] = {}
         self.problem: UsageError | None = None
         self.under_xdist = hasattr(config, "workerinput")
-        own = config.stash.get(OWN_MANIFEST, None)
-        self.in_worker = own is not None
-        if own is not None:
-            self.manifests[own.name] = own
+        self.in_worker = OWN_MANIFEST in config.stash
         try:
-            self.options = Options.of(config)
+            self.options = from_config(config)
         except UsageError as error:
             self.problem = error
 
@@ -75,6 +62,46 @@ class Session:
     def isolated(self) -> bool:
         """Whether this process leaves frameworks to workers."""
         return self.options.isolation == "process" and not self.in_worker
+
+    @functools.cached_property
+    def _inventory(self) -> Inventory:
+        config = self._config
+        inventory = Inventory(
+            Environments(config.rootpath),
+            self.options.threads,
+            getattr(config, "cache", None),
+            isolated=self.isolated,
+        )
+        if self.in_worker:
+            own = config.stash[OWN_MANIFEST]
+            inventory.manifests[own.name] = own
+        return inventory
+
+    @property
+    def manifests(self) -> Mapping[str, Manifest]:
+        """The frameworks that were asked and can be used, by name."""
+        return self._inventory.manifests
+
+    @property
+    def absent(self) -> Mapping[str, Absent]:
+        """The frameworks that were asked and cannot be used, by name."""
+        return self._inventory.absent
+
+    def framework(self, name: str) -> Framework:
+        """The framework itself, loaded into this process.
+
+        Raises:
+            FrameworkUnavailable: it cannot be.
+        """
+        return self._inventory.load(name)
+
+    def interpreter_of(self, name: str) -> str:
+        """The interpreter that has a framework.
+
+        Raises:
+            StorageError: the facts of its environment cannot be read.
+        """
+        return self._inventory.interpreter_of(name)
 
     @functools.cached_property
     def plan(self) -> Plan | None:
@@ -88,7 +115,7 @@ class Session:
     @property
     def verify_only(self) -> bool:
         """Whether pytest-benchmark is disabled, so that nothing will be timed."""
-        return bool(benchmark_session(self._config).disabled)
+        return BenchmarkSession(self._config).disabled
 
     def cells(self, mark: pytest.Mark) -> Sequence[grid.Cell]:
         """The cells of a test with this marker; none if there is a :attr:`problem`."""
@@ -98,7 +125,7 @@ class Session:
             workloads = _workloads(mark)
             selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
-                self._ask(selection)
+                self._inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_asked()
             asked = replace(self._asked(), threshold=threshold_of(mark))
@@ -113,11 +140,13 @@ class Session:
         """What else the options ask for.
 
         Raises:
-            UsageError: a toggle of a whole process, and frameworks share this one.
+            UsageError: a toggle that no framework has, or of a whole process, and frameworks share
+                this one.
         """
         options = self.options
+        asked = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
         for name in options.toggles:
-            if TOGGLES[name].process and options.isolation == "none":
+            if toggles.is_of_process(name) and options.isolation == "none":
                 raise UsageError(
                     f"the toggle {name} is set before a framework is imported: it needs a process "
                     "of its own; leave out --fw-isolation=none"
@@ -125,86 +154,30 @@ class Session:
         if self.verify_only:
             # Any data will do where nothing is timed, and two steps.
             return grid.Asked(
-                options.toggles,
+                asked,
                 lambda _: Schedule(epochs=1, warmup_epochs=0, steps=2),
                 data.generated,
                 verify_only=True,
             )
         find = functools.cache(partial(data.find, folder=options.data))
-        return grid.Asked(options.toggles, options.schedule, find)
+        return grid.Asked(asked, options.schedule, find)
 
-    def framework(self, name: str) -> Framework:
-        """The framework itself, loaded into this process.
+    def _own_toggles(self) -> list[toggles.Toggle]:
+        return [own for manifest in self.manifests.values() for own in manifest.own_toggles]
 
-        Raises:
-            FrameworkUnavailable: it cannot be.
-        """
-        return registry.load(framework_of(name), self.options.threads)
+    @property
+    def known_toggles(self) -> Mapping[str, toggles.Toggle]:
+        """Every toggle of this session by its name: fwbench's, and those of its frameworks."""
+        return toggles.known(self._own_toggles())
 
     def _check_asked(self) -> None:
-        """Refuse what the user asked for in vain; what a marker asks for in vain is skipped."""
+        """Refuse options that select nothing; a marker that selects nothing is skipped."""
         asked = self.options.asked.over(self.options.configured)
-        if asked != Selection() or not self.manifests:
-            self._ask(asked)
-            apart = {name for name in self.absent if self.environments.of(name) is not None}
+        foreign = self.options.toggles.keys() - toggles.TOGGLES.keys()  # some framework's, maybe
+        if asked != Selection() or not self.manifests or foreign:
+            self._inventory.ask(asked.frameworks)
+            apart = {name for name in self.absent if self._inventory.is_named(name)}
             grid.check(asked, self.manifests, self.absent, apart)
-
-    def _ask(self, selection: Selection) -> None:
-        """Have the manifests of the frameworks that a selection is about."""
-        known = registry.registered()
-        for name in selection.frameworks or known:
-            if name not in known and not self._is_elsewhere(name):
-                raise unknown("framework", name, [*known, *self.environments.references()])
-        asked = {*self.manifests, *self.absent}
-        names = [name for name in selection.frameworks or known if name not in asked]
-        if not names:
-            return
-        answers = self._answers(names)
-        for name in names:
-            answer = self._remedied(answers[name])
-            if isinstance(answer, Manifest):
-                self.manifests[name] = answer
-            else:
-                self.absent[name] = answer
-
-    def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
-        """What to do about a framework that its environment no longer has is done there."""
-        environment = self.environments.of(answer.name)
-        if isinstance(answer, Absent) and environment is not None and self.isolated:
-            remedy = f"make it anew: fwbench env remove {environment.name}, then fwbench env add"
-            return replace(answer, remedy=remedy)
-        return answer
-
-    def _is_elsewhere(self, name: str) -> bool:
-        """Whether a framework is, or once was, in a named environment."""
-        environment = self.environments.of(name)
-        # Of a name with a label its worker knows; of one without, the environment is the framework.
-        return environment is not None and ("@" in name or name in environment.frameworks)
-
-    def _answers(self, names: list[str]) -> dict[str, Manifest | Absent]:
-        threads = self.options.threads
-        if not self.isolated:
-            return {name: self._describe_here(name) for name in names}
-        cache = ManifestCache(getattr(self._config, "cache", None), threads, self.environments)
-        cached = {name: answer for name in names if (answer := cache.get(name))}
-        unknown_yet = [name for name in names if name not in cached]
-        asked = describe(unknown_yet, threads, self.interpreter_of)
-        for answer in asked.values():
-            cache.put(answer)
-        return {**cached, **asked}
-
-    def _describe_here(self, name: str) -> Manifest | Absent:
-        os.environ.update(thread_variables(self.options.threads))
-        if self.environments.of(name) is not None:
-            return Absent(
-                name,
-                "in an environment of its own",
-                "it needs --fw-isolation=process (the default)",
-            )
-        try:
-            return self.framework(name).manifest(cpu_model())
-        except FrameworkUnavailable as error:
-            return Absent.because(name, error)
 
 
 def _workloads(mark: pytest.Mark) -> Sequence[Workload]:

@@ -7,7 +7,6 @@ import functools
 import os
 from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from fwbench.errors import StorageError
 from fwbench.grid import Cell
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
-from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.records import entry as record
@@ -43,7 +42,7 @@ class Store:
         self.unmeasured = unmeasured
         self.tests: pytest.Session | None = None
         self.gate: dict[str, Any] | None = None
-        self.benchmarks = benchmark_session(config)
+        self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
 
@@ -62,27 +61,25 @@ class Store:
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
         self._refuse_other_data([item.stash[CELL] for item in items if CELL in item.stash])
-        if self.benchmarks.json:
+        path = self.benchmarks.json_path
+        if path is not None:
             try:
-                files.check_writable(Path(self.benchmarks.json))
+                files.check_writable(path)
             except StorageError as error:
                 raise pytest.UsageError(f"--benchmark-json: {error}") from None
-        # Asking what the CPU is takes a second, and pytest-benchmark asks each time anew.
-        self.benchmarks.get_machine_info = functools.cache(self.benchmarks.get_machine_info)
         # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
         # one, too.
-        self.benchmarks.save_json = self._save_json
-        self.benchmarks.storage.save = partial(self._save, self.benchmarks.storage.save)
+        self.benchmarks.replace_writers(self._write_json, self._unsaved)
 
     def _refuse_other_data(self, cells: list[Cell]) -> None:
         trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
-        for path, entries in self.benchmarks.compared_mapping.items():
-            for entry in entries.values():
+        for file, entries in self.benchmarks.compared:
+            for entry in entries:
                 data = entry.get("extra_info", {}).get("fwbench", {}).get("data")
                 cell = trained.get(_same(entry["params"])) if data else None
                 if cell is not None and cell.data and cell.data.source != data["source"]:
                     raise pytest.UsageError(
-                        f"--benchmark-compare: {Path(path).name} has {entry['param']} on "
+                        f"--benchmark-compare: {file} has {entry['param']} on "
                         f"{data['source']} data, here it would be {cell.data.source} "
                         f"{cell.data.name}: their times do not compare. Give both the same data "
                         "(--fw-data), or leave these cases out (-k)"
@@ -118,17 +115,14 @@ class Store:
             journal_folder(self.config.rootpath),
             f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
         )
-        hook = self.config.hook
-        commit_info = hook.pytest_benchmark_generate_commit_info(config=self.config)
-        hook.pytest_benchmark_update_commit_info(config=self.config, commit_info=commit_info)
         journal.append(
             {
                 "fwbench_journal": record.SCHEMA,
-                "machine_info": self.benchmarks.get_machine_info(),
-                "commit_info": commit_info,
+                "machine_info": self.benchmarks.machine_info(),
+                "commit_info": self.benchmarks.commit_info(),
                 "datetime": now.isoformat(),
                 "version": host.version,
-                "fwbench": self.surroundings(),
+                "fwbench": self.session_facts(),
             }
         )
         return journal
@@ -136,16 +130,17 @@ class Store:
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
         ceilings.annotate(output_json["benchmarks"], self._ceilings)
+        known = self.session.known_toggles
         output_json["fwbench"] = {
-            **self.surroundings(),
+            **self.session_facts(),
             "outcome": self._outcome(),
             "gate": self.gate,
-            "loss_curves": loops.loss_curves(output_json["benchmarks"]),
-            "break_even": loops.break_even(output_json["benchmarks"]),
+            "loss_curves": loops.loss_curves(output_json["benchmarks"], known),
+            "break_even": loops.break_even(output_json["benchmarks"], known),
         }
 
-    def surroundings(self) -> dict[str, Any]:
-        """What is known of the session beside its records."""
+    def session_facts(self) -> dict[str, Any]:
+        """What is known of the session in addition to its records."""
         options, plan = self.session.options, self.session.plan
         return {
             "version": __version__,
@@ -182,26 +177,17 @@ class Store:
         threads = self.session.options.threads
         return Ceilings(self.config.rootpath, self._machine, threads).load()
 
-    def _save_json(self, output_json: dict[str, Any]) -> None:
-        path = Path(self.benchmarks.json)
+    def _write_json(self, path: Path, output_json: dict[str, Any]) -> None:
         try:
             files.write_atomically(path, dumps(output_json, indent=4))
         except StorageError as error:
             self._failed("--benchmark-json", error)
         else:
-            logger = self.benchmarks.logger
-            logger.info(f"Wrote benchmark data in: {path}", purple=True)  # noqa: G004
+            self.benchmarks.say(f"Wrote benchmark data in: {path}")
 
-    def _save(self, save: Any, output_json: dict[str, Any], name: str) -> None:
-        storage = self.benchmarks.storage
-        before = {*storage.query()}
-        try:
-            save(output_json, name)
-        except OSError as error:
-            for unfinished in {*storage.query()} - before:
-                unfinished.unlink(missing_ok=True)
-            problem = StorageError(f"cannot write under {storage}: {error.strerror}")
-            self._failed("--benchmark-save", problem)
+    def _unsaved(self, storage: str, error: OSError) -> None:
+        problem = StorageError(f"cannot write under {storage}: {error.strerror}")
+        self._failed("--benchmark-save", problem)
 
     def _failed(self, option: str, error: StorageError) -> None:
         hint = "earlier files are as they were"
@@ -228,7 +214,7 @@ class Store:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Close the journal."""
+        """Close the journal, however the session ended."""
         if self.journal is not None:
             self.journal.close()
 

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Mapping
 from typing import Any
 
 import pytest
 
 from fwbench.plugin.session import Session
-from fwbench.report.terminal import header, section
+from fwbench.report.terminal import section
+from fwbench.report.units import count
 
 Entry = Mapping[str, Any]
 
 
+def header(session: Session) -> list[str]:
+    """One line for the session and one for each framework."""
+    options = session.options
+    isolation = {
+        "process": "each framework in a process of its own",
+        "none": "all frameworks in this process, where they disturb each other: for debugging",
+    }
+    lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
+    if session.plan is not None:
+        launches, seed = dataclasses.astuple(session.plan)
+        each = "every case once" if launches == 1 else f"every case {launches} times"
+        lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
+    for manifest in session.manifests.values():
+        devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
+        threads = "unknown" if manifest.threads is None else str(manifest.threads)
+        lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
+        lines += [f"    {notice}" for notice in manifest.notices]
+    lines += [f"  {name}: absent: {why}" for name, why in session.absent.items()]
+    return lines
+
+
 class Summary:
-    """The hooks that print."""
+    """The hooks that print the header and the section.
+
+    Args:
+        session: of fwbench.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -42,7 +69,7 @@ class Summary:
         try:
             yield
         finally:
-            lines = section(self.records, self.skips)
+            lines = section(self.records, self.skips, self.session.known_toggles)
             if lines:
                 terminalreporter.section("fwbench", sep="-", yellow=True)
             for line in lines:

@@ -22,18 +22,18 @@ class Unmeasured:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Know what framework a case that is left is of."""
+        """Remember the framework of every case that is left."""
         self._know(items)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """By ``-k``, ``-m``, ``--deselect`` or a plugin."""
+        """Remember what ``-k``, ``-m``, ``--deselect`` or a plugin left out."""
         self._know(items)
         for item in items:
             if "benchmark" in getattr(item, "fixturenames", ()):
                 self.why[item.nodeid] = "deselected"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Skipped, or failed."""
+        """Remember why a benchmark was skipped or failed."""
         if report.nodeid not in self._frameworks or report.passed:
             return
         if report.skipped and type(report.longrepr) is tuple:
@@ -43,7 +43,7 @@ class Unmeasured:
             self.why[report.nodeid] = f"{report.when} failed" if report.failed else "skipped"
 
     def to_json(self) -> list[dict[str, str]]:
-        """For the run."""
+        """What was not measured, as a run stores it: node id, framework and reason of each."""
         return [
             {"nodeid": nodeid, "framework": self._frameworks.get(nodeid, ""), "why": why}
             for nodeid, why in self.why.items()

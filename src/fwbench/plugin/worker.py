@@ -50,7 +50,7 @@ from fwbench.frameworks.registry import load
 from fwbench.manifest import Manifest
 from fwbench.names import framework_of
 from fwbench.plugin import handover
-from fwbench.plugin.host import benchmark_session
+from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import OWN_MANIFEST
 from fwbench.processes.channel import Channel
 from fwbench.version import __version__
@@ -101,7 +101,7 @@ def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
     config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
-    config.pluginmanager.register(Worker(channel, config), "fwbench-worker")
+    config.pluginmanager.register(WorkerHooks(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
 
@@ -109,7 +109,7 @@ def _run_session(channel: Channel, session: dict[str, Any]) -> None:
 _CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 
 
-class Worker:
+class WorkerHooks:
     """The hooks that make a pytest session run what it is sent."""
 
     def __init__(self, channel: Channel, config: pytest.Config) -> None:
@@ -165,11 +165,11 @@ class Worker:
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send a report."""
+        """Send a report to the parent."""
         values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         self.channel.send("report", values)
         if report.when == "teardown":
-            benchmark_session(self.config).benchmarks.clear()  # the parent has the records
+            BenchmarkSession(self.config).clear()  # the parent has the records
 
     @pytest.hookimpl
     def pytest_warning_recorded(

@@ -1,1 +1,1 @@
-"""Every process that fwbench starts: workers of frameworks, and pytest sessions."""
+"""Every process that fwbench starts: programs, pytest sessions, and workers of frameworks."""

@@ -1,6 +1,7 @@
 """Messages between the parent and a worker: JSON, so that no value on one side breaks the other.
 
-What JSON has not is replaced as pytest-benchmark replaces it in its files; tuples arrive as lists.
+What JSON cannot hold is replaced as pytest-benchmark replaces it in its files; tuples arrive as
+lists.
 """
 
 from __future__ import annotations
@@ -23,15 +24,19 @@ class Channel:
         self._connection = connection
 
     def send(self, kind: str, *values: Any) -> None:
-        """Send a message.
+        """Send a message to the other process.
+
+        Args:
+            kind: of the message.
+            values: that JSON can hold.
 
         Raises:
-            OSError: nobody is there to receive it.
+            OSError: the other side has closed the connection.
         """
         self._connection.send_bytes(dumps([kind, *values]).encode())
 
     def receive(self) -> list[Any]:
-        """Wait for a message: its kind and its values.
+        """Wait for a message, and return its kind and its values.
 
         Raises:
             EOFError: the other side has closed the connection.
@@ -41,9 +46,9 @@ class Channel:
         return message
 
     def readable(self, timeout_s: float = 0.0) -> bool:
-        """Whether a message, or the end, is there within ``timeout_s``."""
+        """Whether a message, or the end of the connection, arrives within ``timeout_s``."""
         return self._connection.poll(timeout_s)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection; the other side sees its end."""
         self._connection.close()

@@ -1,4 +1,4 @@
-"""TODO."""
+"""A worker process as its parent sees it: started, sent messages, listened to, ended."""
 
 from __future__ import annotations
 
@@ -26,24 +26,21 @@ from fwbench.version import __version__
 #: How long a framework may take to be imported.
 START_TIMEOUT_S = 300.0
 
-
 #: How long a worker may take to tear down its fixtures when it is told to stop.
 _STOP_TIMEOUT_S = 10.0
 
-
-#: How often a silent worker is looked at.
-_LOOK_EVERY_S = 0.2
-
+#: How often a silent worker is checked for having died.
+_POLL_S = 0.2
 
 #: How long a worker gets to write its traceback before it is ended.
 _TRACEBACK_S = 0.5
 
-
+#: How much of a worker's output a message shows at most.
 _TAIL_BYTES = 64 * 1024
-
-
 _TAIL_LINES = 30
 
+#: What a worker runs. A string, because imports do not run up to the plugin's room.
+WORKER_MAIN = "from fwbench.plugin.worker import main; main()"
 
 #: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
 _HARNESS_FRAME = re.compile(
@@ -54,61 +51,60 @@ _HARNESS_FRAME = re.compile(
 )
 
 
-class Spec(NamedTuple):
-    """Which worker: there is one for each.
+class WorkerSpec(NamedTuple):
+    """What tells workers apart: a session has one worker for each specification.
 
     Attributes:
-        framework: what it loads.
-        environment: environment variables, and their values, that are set before it does.
-        interpreter: what runs it.
+        framework: the framework that it loads.
+        variables: the environment variables that are set before it does, with their values.
+        interpreter: the Python that runs it.
     """
 
     framework: str
-    environment: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
     interpreter: str = sys.executable
 
 
 class WorkerProcess:
-    """One worker process.
+    """A process that has one framework, and runs cases of it.
 
     Args:
-        spec: what it is to load, and with which environment.
-        threads: the threads that it is to compute with, set before the import.
+        spec: what it loads, with which environment variables, in which interpreter.
+        threads: the threads that it computes with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
     """
 
-    def __init__(self, spec: Spec, threads: int, *, inherit_output: bool = False) -> None:
+    def __init__(self, spec: WorkerSpec, threads: int, *, inherit_output: bool = False) -> None:
         self.framework = spec.framework
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._mark = 0
-        ours, theirs = Pipe()
-        self._channel = Channel(ours)
+        connection, other_end = Pipe()
+        self._channel = Channel(connection)
         self._process = subprocess.Popen(
             [
                 # -P: a torch.py in the current folder is not PyTorch.
-                *(
-                    spec.interpreter,
-                    "-P",
-                    "-c",
-                    "from fwbench.plugin.worker import main; main()",
-                ),
-                *(str(theirs.fileno()), spec.framework, str(threads)),
+                *(spec.interpreter, "-P", "-c", WORKER_MAIN),
+                *(str(other_end.fileno()), spec.framework, str(threads)),
             ],
-            env={**os.environ, **thread_variables(threads), **dict(spec.environment)},
-            pass_fds=[theirs.fileno()],
+            env={**os.environ, **thread_variables(threads), **dict(spec.variables)},
+            pass_fds=[other_end.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=None if inherit_output else self._log,
             stderr=self._log,
             # Ctrl-C reaches the parent alone, which then ends the whole group.
             start_new_session=True,
         )
-        theirs.close()
+        other_end.close()
 
     def send(self, kind: str, *values: Any) -> None:
-        """Send a message.
+        """Send a message to the worker.
+
+        Args:
+            kind: of the message; see :mod:`fwbench.plugin.worker`.
+            values: that JSON can hold.
 
         Raises:
-            WorkerDied: there is nobody to receive it.
+            WorkerDied: the worker has ended.
         """
         try:
             self._channel.send(kind, *values)
@@ -116,11 +112,11 @@ class WorkerProcess:
             raise self._died() from None
 
     def receive(self, deadline: float, overdue: str) -> list[Any]:
-        """Wait for a message.
+        """Wait for a message: its kind and its values.
 
         Args:
             deadline: until when, in the time of ``time.monotonic``; the worker is ended then.
-            overdue: what it did not do, for the message.
+            overdue: what it failed to do in time, for the error message.
 
         Raises:
             WorkerDied: the worker ended, or said nothing in time.
@@ -137,27 +133,27 @@ class WorkerProcess:
             raise self._died() from None
 
     def _readable(self, deadline: float) -> bool:
-        return self._channel.readable(min(_LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+        return self._channel.readable(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def load(self) -> None:
         """Wait until the framework is imported.
 
         Raises:
-            FrameworkUnavailable: it cannot be, or the environment that it is in has another
-                fwbench, which would measure otherwise.
-            WorkerDied: the worker died of it.
+            FrameworkUnavailable: it cannot be, or its environment has another version of fwbench,
+                which might measure differently.
+            WorkerDied: the worker died meanwhile.
         """
         kind, *arguments = self.receive(
             time.monotonic() + START_TIMEOUT_S,
             f"did not import it within {START_TIMEOUT_S:g} s",
         )
         if kind == "unavailable":
-            *why, missing = arguments
-            raise (FrameworkMissing if missing else FrameworkUnavailable)(*why)
+            reason, remedy, missing = arguments
+            raise (FrameworkMissing if missing else FrameworkUnavailable)(reason, remedy)
         if arguments != [__version__]:
             raise FrameworkBroken(
                 f"its environment has fwbench {' '.join(arguments)}, and this is {__version__}",
-                "make it anew: fwbench env remove, then fwbench env add",
+                "recreate it: fwbench env remove, then fwbench env add",
             )
 
     def mark(self) -> None:
@@ -190,7 +186,7 @@ class WorkerProcess:
             self.kill()
 
     def is_alive(self) -> bool:
-        """Whether the process is still there."""
+        """Whether the process is still running."""
         return self._process.poll() is None
 
     def kill(self) -> None:

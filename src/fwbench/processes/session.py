@@ -1,42 +1,85 @@
-"""Suites of fwbench's own, each a module of tests, and how they are measured.
+"""Child sessions of pytest: the launches of a comparison, and suites of fwbench's own.
 
-They run as any user's suite does: in a session of pytest's own, isolated, verified, waited for.
+A suite is a module of tests. It runs as any user's suite does: in a session of pytest's own,
+isolated, verified, waited for.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import SuiteError
+from fwbench.processes import command
+from fwbench.processes.command import Finished
 
-_SHOWN_LINES = 25
+#: pytest's exit statuses when all tests ran, whether or not some have failed.
+RAN = (0, 1)
+
+#: The plugin that deselects all but some node ids, and the environment variable that names the
+#: JSON file with them. A string, because imports do not run up to the plugin's room.
+SELECTOR = "fwbench.plugin.selected"
+SELECTED_VARIABLE = "FWBENCH_SELECTED"
+
+#: How many lines of a session's output an error message shows.
+SHOWN_LINES = 25
 
 #: What a user, or a session around this one, tells pytest through the environment.
 _USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
 
-#: pytest's exit status when all tests ran, whether or not some have failed.
-_RAN = (0, 1)
+
+def run(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    results: Path,
+    variables: Mapping[str, str],
+    selected: Sequence[str] | None = None,
+    say: Callable[[str], Any] = lambda _: None,
+) -> Finished:
+    """Run a session of pytest in a process of its own.
+
+    Args:
+        arguments: of pytest.
+        folder: where it is started.
+        results: the file that ``--benchmark-json`` writes.
+        variables: all of its environment variables.
+        selected: the node ids to run of those that the arguments select; None for all. The
+            arguments must load :data:`SELECTOR`.
+        say: called with every line that pytest prints, as it comes.
+    """
+    with tempfile.TemporaryDirectory(prefix="fwbench-") as temporary:
+        given = dict(variables)
+        if selected is not None:
+            file = Path(temporary) / "selected.json"
+            file.write_text(json.dumps(list(selected)), encoding="utf-8")
+            given[SELECTED_VARIABLE] = str(file)
+        return command.run(
+            # -P: a pytest.py in the current folder is not pytest.
+            [*(sys.executable, "-P", "-m", "pytest"), *arguments, f"--benchmark-json={results}"],
+            keep_lines=SHOWN_LINES,
+            folder=folder,
+            variables=given,
+            say=say,
+        )
 
 
-def measure(
+def measure_suite(
     name: str, arguments: Sequence[str], say: Callable[[str], Any], *, all_must_pass: bool = True
 ) -> dict[str, Any]:
-    """Measure a suite.
+    """Measure a suite of fwbench's own in a session of its own.
 
     Args:
         name: of its module, in full.
         arguments: of pytest.
         say: called with every line that pytest prints while it runs.
-        all_must_pass: whether a test that fails makes the whole useless.
+        all_must_pass: whether a failed test makes the results useless.
 
     Returns:
         What ``--benchmark-json`` wrote.
@@ -50,34 +93,18 @@ def measure(
         suite = resources.files(package).joinpath(f"{module}.py")
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         (folder / "test_suite.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
-        command = [
-            *(sys.executable, "-P", "-m", "pytest", "test_suite.py", *arguments),
-            *("-p", "no:cacheprovider", f"--benchmark-json={results}"),
-        ]
-        last: deque[str] = deque(maxlen=_SHOWN_LINES)
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            env={name: value for name, value in os.environ.items() if not name.startswith(_USERS)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process:
-            assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
-            try:
-                for line in process.stdout:
-                    last.append(line)
-                    say(line.rstrip())
-            except BaseException:
-                process.terminate()
-                raise
-        allowed = _RAN[:1] if all_must_pass else _RAN
-        if process.returncode not in allowed or not results.is_file():
+        done = run(
+            ["test_suite.py", *arguments, *("-p", "no:cacheprovider")],
+            folder=folder,
+            results=results,
+            variables={k: v for k, v in os.environ.items() if not k.startswith(_USERS)},
+            say=say,
+        )
+        allowed = RAN[:1] if all_must_pass else RAN
+        if done.status not in allowed or not results.is_file():
             raise SuiteError(
                 f"fwbench's own suite {name!r} could not be measured (pytest's exit status is "
-                f"{process.returncode}); it said last:\n{''.join(last)}"
+                f"{done.status}); its last output:\n" + "\n".join(done.last_lines)
             )
-        found: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
-        return found
+        measured: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+        return measured

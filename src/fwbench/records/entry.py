@@ -8,10 +8,8 @@ pytest-benchmark's JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
@@ -61,7 +59,13 @@ def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
 
 
-def times(benchmark: BenchmarkFixture, clock: Clock) -> dict[str, float]:
-    """What the rounds just measured say, and how busy the machine was (its load over a minute)."""
+def times(rounds_s: Sequence[float], iterations: int, clock: Clock) -> dict[str, float]:
+    """What the rounds just measured say, and how busy the machine was (its load over a minute).
+
+    Args:
+        rounds_s: completion time per call of each round.
+        iterations: calls per round.
+        clock: that timed them.
+    """
     load, _, _ = os.getloadavg()
-    return {**clock.facts(benchmark.stats.stats.data, benchmark.stats.iterations), "load": load}
+    return {**clock.facts(rounds_s, iterations), "load": load}

@@ -14,7 +14,7 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
-from fwbench.report import charts
+from fwbench.report.drawing import over_time
+from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Record, Run, read
-from fwbench.report.sections.table import Cell, Part, Row, keys, seconds
+from fwbench.report.section import Row, Section, TableCell, row_keys, seconds
 from fwbench.report.units import count, time
 
 #: Runs of the running median, and the fewest between two shifts.
@@ -35,10 +36,10 @@ _WINDOW = 5
 #: The penalty of a shift is this, times the logarithm of the number of runs, in units of noise.
 _PENALTY = 4.0
 
-#: Shifts that are smaller are none, as a share; noise is taken to be a tenth of it at least.
+#: Smaller changes do not count as shifts (a share); noise is taken to be at least a tenth of it.
 _SMALLEST = 0.03
 
-#: Of so many cases there is a chart, those with shifts before others.
+#: At most this many cases have a chart, those with shifts before others.
 _DRAWN = 300
 
 
@@ -49,8 +50,8 @@ class Moment:
     Attributes:
         when: the run was measured, as ISO 8601.
         median_s: of its values.
-        low_s: where half of its launches, or rounds, begin.
-        high_s: where they end.
+        low_s: where the middle half of its launches, or rounds, begins.
+        high_s: where it ends.
         version: of the framework; empty if it is not recorded.
         revision: of the project, abbreviated.
     """
@@ -90,8 +91,8 @@ class Line:
     Attributes:
         name: of the case.
         machine: CPU and threads.
-        group: the part of the report that it belongs to.
-        keys: what its row can be chosen by.
+        group: the section of the report that it belongs to.
+        keys: the facts that its row can be filtered by.
         moments: in the order of time.
     """
 
@@ -120,15 +121,14 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
         only: a part of the names of cases; others are left out.
 
     Returns:
-        The cases, and the files that are no runs, each with the reason.
+        The cases, and the files that are not valid runs, each with the reason.
 
     Raises:
         UsageError: there is no run.
     """
-    found: dict[tuple[str, str], tuple[Record, list[Moment]]] = {}
+    cases: dict[tuple[str, str], tuple[Record, list[Moment]]] = {}
     problems = []
-    files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
-    for file in files:
+    for file in sorted(folder.rglob("*.json")) if folder.is_dir() else []:
         try:
             run = read(file)
         except UnreadableRun as error:
@@ -137,44 +137,51 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
         when = _when(run.when, file)
         for record in run.records:
             if only in record.name:
-                machine = _machine(run, record)
                 # Values are not kept: a case has thousands.
-                _, moments = found.setdefault((record.identity, machine), (record.bare(), []))
+                key = record.identity, _machine(run, record)
+                _, moments = cases.setdefault(key, (record.bare(), []))
                 moments.append(_moment(record, run, when))
-    if not found:
-        what = f" of {only!r}" if only else ""
-        raise UsageError(
-            f"--history: there is no run{what} under {folder}; --benchmark-autosave and "
-            "--benchmark-save keep runs in .benchmarks"
-            + "".join(f"\n  {problem}" for problem in problems)
-        )
+    if not cases:
+        raise _no_run(folder, only, problems)
     return [
-        Line(
-            record.name,
-            machine,
-            str(record.workload or "other benchmarks"),
-            keys(record),
-            sorted(moments, key=lambda one: one.when),
-        )
-        for (_, machine), (record, moments) in found.items()
+        _line(record, machine, moments) for (_, machine), (record, moments) in cases.items()
     ], problems
 
 
-def _when(told: str, file: Path) -> str:
+def _no_run(folder: Path, only: str, problems: Iterable[str]) -> UsageError:
+    what = f" of {only!r}" if only else ""
+    return UsageError(
+        f"--history: there is no run{what} under {folder}; --benchmark-autosave and "
+        "--benchmark-save keep runs in .benchmarks"
+        + "".join(f"\n  {problem}" for problem in problems)
+    )
+
+
+def _line(record: Record, machine: str, moments: Iterable[Moment]) -> Line:
+    return Line(
+        record.name,
+        machine,
+        str(record.workload or "other benchmarks"),
+        row_keys(record),
+        sorted(moments, key=lambda moment: moment.when),
+    )
+
+
+def _when(recorded: str, file: Path) -> str:
     """When a run was measured, as UTC; when its file was written, if it does not say so."""
     try:
-        found = datetime.fromisoformat(told)
+        when = datetime.fromisoformat(recorded)
     except ValueError:
         return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat()
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
 def _machine(run: Run, record: Record) -> str:
     """What a case was measured on, and with how many threads."""
     threads = run.surroundings.get("threads")
-    told = count(threads, "thread") if isinstance(threads, int) else "unknown threads"
+    used = count(threads, "thread") if isinstance(threads, int) else "unknown threads"
     gpu = [str(record.device_name)] if str(record.device).startswith("gpu") else []
-    return ", ".join([run.cpu or "unknown CPU", *gpu, told])
+    return ", ".join([run.cpu or "unknown CPU", *gpu, used])
 
 
 def _moment(record: Record, run: Run, when: str) -> Moment:
@@ -203,19 +210,22 @@ def shifts(times_s: Sequence[float]) -> list[Shift]:
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
     scaled = (smooth - np.median(smooth)) / max(noise, _SMALLEST / 10)
     search = _ruptures().KernelCPD(kernel="linear", min_size=_WINDOW).fit(scaled.reshape(-1, 1))
-    ends = search.predict(pen=_PENALTY * math.log(len(times_s)))
-    bounds = [0, *ends]
+    bounds = [0, *search.predict(pen=_PENALTY * math.log(len(times_s)))]
     for place in range(1, len(bounds) - 1):
         bounds[place] = _place(logs, *bounds[place - 1 : place + 2])
-    found = []
-    for first, middle, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
-        if min(middle - first, last - middle) < _WINDOW:
-            continue
-        before_s = statistics.median(times_s[first:middle])
-        after_s = statistics.median(times_s[middle:last])
-        if abs(after_s / before_s - 1) >= _SMALLEST:
-            found.append(Shift(middle, before_s, after_s))
-    return found
+    levels = zip(bounds, bounds[1:], bounds[2:], strict=False)
+    candidates = (_shift(times_s, *level) for level in levels)
+    return [shift for shift in candidates if shift is not None]
+
+
+def _shift(times_s: Sequence[float], first: int, middle: int, last: int) -> Shift | None:
+    """The change between two levels; None where one is too short, or the change too small."""
+    if min(middle - first, last - middle) < _WINDOW:
+        return None
+    before_s = statistics.median(times_s[first:middle])
+    after_s = statistics.median(times_s[middle:last])
+    large = abs(after_s / before_s - 1) >= _SMALLEST
+    return Shift(middle, before_s, after_s) if large else None
 
 
 def _place(logs: NDArray[Any], first: int, middle: int, last: int) -> int:
@@ -240,35 +250,51 @@ def _ruptures() -> Any:
     return ruptures
 
 
-def parts(lines: Sequence[Line]) -> list[Part]:
-    """The shifts of all cases, then every case with its chart."""
-    found = {
+def sections(lines: Sequence[Line]) -> list[Section]:
+    """The shifts of all cases, then every case with its chart.
+
+    Raises:
+        UsageError: the library that looks for shifts is not installed.
+    """
+    lasting = {
         number: shifts([m.median_s for m in line.moments]) for number, line in enumerate(lines)
     }
-    order = sorted(found, key=lambda number: not found[number])
-    drawn = {number for number in order if len(lines[number].moments) > 1}
-    drawn = {*[number for number in order if number in drawn][:_DRAWN]}
+    drawn = _drawn(lines, lasting)
     groups: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         groups.setdefault(f"{line.group}, {line.machine}", []).append(number)
-    shown = [_shifts(lines, found)]
-    for group, numbers in groups.items():
-        left_out = [n for n in numbers if n not in drawn and len(lines[n].moments) > 1]
-        notes = [f"{count(len(left_out), 'case')} more than are drawn: -k NAME draws less."]
-        shown.append(
-            Part(
-                f"history of {group}",
-                ("case", "runs", "first", "last", "change", "since", "upgrades", "shifts"),
-                [_row(lines[number], found[number]) for number in numbers],
-                [_chart(lines[n], found[n]) for n in numbers if n in drawn],
-                notes if left_out else [],
-            )
-        )
-    return shown
+    return [
+        _shifts(lines, lasting),
+        *(_section(group, numbers, lines, lasting, drawn) for group, numbers in groups.items()),
+    ]
 
 
-def _shifts(lines: Sequence[Line], found: Mapping[int, Sequence[Shift]]) -> Part:
-    every = [(lines[number], shift) for number, shifts in found.items() for shift in shifts]
+def _drawn(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> set[int]:
+    """The numbers of the lines that have a chart: those with shifts before others."""
+    several = [number for number in lasting if len(lines[number].moments) > 1]
+    return {*sorted(several, key=lambda number: not lasting[number])[:_DRAWN]}
+
+
+def _section(
+    group: str,
+    numbers: Sequence[int],
+    lines: Sequence[Line],
+    lasting: Mapping[int, Sequence[Shift]],
+    drawn: Collection[int],
+) -> Section:
+    left_out = [n for n in numbers if n not in drawn and len(lines[n].moments) > 1]
+    notes = [f"{count(len(left_out), 'case')} more than are drawn: -k NAME draws less."]
+    return Section(
+        f"history of {group}",
+        ("case", "runs", "first", "last", "change", "since", "upgrades", "shifts"),
+        [_row(lines[number], lasting[number]) for number in numbers],
+        [_chart(lines[n], lasting[n]) for n in numbers if n in drawn],
+        notes if left_out else [],
+    )
+
+
+def _shifts(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> Section:
+    every = [(lines[number], shift) for number, shifts in lasting.items() for shift in shifts]
     every.sort(key=lambda pair: -pair[1].change)
     few = sum(len(line.moments) < 2 * _WINDOW for line in lines)
     notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
@@ -276,20 +302,20 @@ def _shifts(lines: Sequence[Line], found: Mapping[int, Sequence[Shift]]) -> Part
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
     if not every:
         notes.append("None was found.")
-    return Part(
+    return Section(
         "Lasting shifts",
         ("case", "machine", "since", "revision", "change", "before", "after", "with it"),
         [
             Row(
                 [
-                    Cell(line.name),
-                    Cell(line.machine),
-                    Cell(_day(line.moments[shift.at])),
-                    Cell(line.moments[shift.at].revision),
-                    Cell(f"{shift.change:+.1%}", shift.change),
+                    TableCell(line.name),
+                    TableCell(line.machine),
+                    TableCell(_day(line.moments[shift.at])),
+                    TableCell(line.moments[shift.at].revision),
+                    TableCell(f"{shift.change:+.1%}", shift.change),
                     seconds(shift.before_s),
                     seconds(shift.after_s),
-                    Cell(_upgrade_at(line, shift.at)),
+                    TableCell(_upgrade_at(line, shift.at)),
                 ],
                 line.keys,
             )
@@ -309,46 +335,47 @@ def _day(moment: Moment) -> str:
     return moment.when[:10]
 
 
-def _row(line: Line, found: Sequence[Shift]) -> Row:
+def _row(line: Line, lasting: Sequence[Shift]) -> Row:
     first, last = line.moments[0], line.moments[-1]
     change = last.median_s / first.median_s - 1
     return Row(
         [
-            Cell(line.name),
-            Cell(str(len(line.moments)), len(line.moments)),
+            TableCell(line.name),
+            TableCell(str(len(line.moments)), len(line.moments)),
             seconds(first.median_s),
             seconds(last.median_s),
-            Cell(f"{change:+.1%}", change),
-            Cell(_day(first)),
-            Cell("; ".join(line.upgrades.values())),
-            Cell("; ".join(f"{_day(line.moments[s.at])} {s.change:+.1%}" for s in found)),
+            TableCell(f"{change:+.1%}", change),
+            TableCell(_day(first)),
+            TableCell("; ".join(line.upgrades.values())),
+            TableCell("; ".join(f"{_day(line.moments[s.at])} {s.change:+.1%}" for s in lasting)),
         ],
         line.keys,
     )
 
 
-def _chart(line: Line, found: Iterable[Shift]) -> charts.Chart:
+def _chart(line: Line, lasting: Iterable[Shift]) -> Chart:
     marks = {number: f"upgrade {what}" for number, what in line.upgrades.items()}
-    for shift in found:
-        told = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
-        marks[shift.at] = f"{marks[shift.at]}, {told}" if shift.at in marks else told
+    for shift in lasting:
+        event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
+        marks[shift.at] = f"{marks[shift.at]}, {event}" if shift.at in marks else event
     points = [
-        charts.Point(number, one.median_s, one.low_s, one.high_s, _told(one))
-        for number, one in enumerate(line.moments)
+        Point(number, moment.median_s, moment.low_s, moment.high_s, _moment_text(moment))
+        for number, moment in enumerate(line.moments)
     ]
-    return charts.over_time(line.name, _labels(line.moments), points, marks)
+    return over_time.draw(line.name, _labels(line.moments), points, marks)
 
 
 def _labels(moments: Sequence[Moment]) -> list[str]:
     """A label for each run, none of them twice: pygal tells labels apart by their text."""
     days = Counter(map(_day, moments))
-    found: list[str] = []
-    for one in moments:
-        label = _day(one) if days[_day(one)] == 1 else one.when[:16].replace("T", " ")
-        again = sum(other.partition(" #")[0] == label for other in found[-days[_day(one)] :])
-        found.append(f"{label} #{again + 1}" if again else label)
-    return found
+    labels: list[str] = []
+    for moment in moments:
+        day = _day(moment)
+        label = day if days[day] == 1 else moment.when[:16].replace("T", " ")
+        again = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
+        labels.append(f"{label} #{again + 1}" if again else label)
+    return labels
 
 
-def _told(moment: Moment) -> str:
+def _moment_text(moment: Moment) -> str:
     return " ".join(filter(None, (moment.when[:16], moment.version, moment.revision)))

@@ -6,102 +6,148 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from fwbench.report.deviation import largest_deviation
 from fwbench.report.units import count, time
+from fwbench.toggles import TOGGLES, Toggle
 
 Entry = Mapping[str, Any]
 Facts = Mapping[str, Any]
+Known = Mapping[str, Toggle]
 
 _GIB = 2**30
 
 
-def section(records: Sequence[Entry]) -> list[str]:
+@dataclass(frozen=True)
+class _Loop:
+    """A training loop.
+
+    Attributes:
+        facts: what fwbench recorded of it.
+        name: framework, execution, and the toggles asked for that do not change the work.
+        work: what loops must have in common for their losses to be comparable.
+        settings: the value of every toggle that does not change the work.
+    """
+
+    facts: Facts
+    name: str
+    work: tuple[Any, ...]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of_entry(cls, entry: Entry, known: Known) -> _Loop:
+        """From pytest-benchmark's entry; a toggle that nobody here knows is a part of the name."""
+        facts = entry["extra_info"]["fwbench"]
+        values = facts["toggles"]
+        work = [toggle.name for toggle in known.values() if toggle.changes_work]
+        asked = {
+            name: value
+            for name, value in (entry.get("params") or {}).items()
+            if name in values and name not in work
+        }
+        others = [toggle.name for toggle in known.values() if not toggle.changes_work]
+        return cls(
+            facts,
+            " ".join(_named(facts, asked)),
+            _work(facts, [values.get(name) for name in work]),
+            {name: values[name] for name in (*others, *asked) if name in values},
+        )
+
+
+def _named(facts: Facts, asked: Mapping[str, str]) -> Iterator[str]:
+    yield from (facts["framework"], facts["execution"])
+    yield from (f"{name}={value}" for name, value in asked.items())
+
+
+def _work(facts: Facts, toggles: Sequence[Any]) -> tuple[Any, ...]:
+    return (
+        *(facts[part] for part in ("workload", "device", "dtype", "size")),
+        facts["data"]["digest"],
+        facts["steps_per_epoch"],
+        len(_curve(facts)),
+        *toggles,
+    )
+
+
+def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
     """A few lines for each group of loops that did the same work.
 
     Args:
         records: pytest-benchmark's entries.
+        known: the toggles of the session, by name.
     """
     lines = []
-    for group, loops in _groups(records).items():
-        first = loops[0]
+    for title, loops in _groups(records, known):
+        first = loops[0].facts
         data = first["data"]
         lines.append(
-            f"{' '.join(map(str, group[:4]))}: {data['name']} ({data['source']}), "
+            f"{title}: {data['name']} ({data['source']}), "
             f"{len(_curve(first))} epochs of {count(first['steps_per_epoch'], 'step')}, "
             f"the first {first['warmup_epochs']} beside the statistics"
         )
-        width = max(len(_name(facts)) for facts in loops)
-        lines += [f"  {_name(facts):<{width}}  {_loop(facts)}" for facts in loops]
-        lines += [f"  {line}" for line in (*_apart(loops), *_paid(loops))]
+        width = max(len(loop.name) for loop in loops)
+        lines += [f"  {loop.name:<{width}}  {_figures(loop.facts)}" for loop in loops]
+        lines += [f"  {line}" for line in (*_deviation(loops), *_break_even(loops))]
     return lines
 
 
-def loss_curves(records: Sequence[Entry]) -> list[dict[str, Any]]:
+def loss_curves(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[str, Any]]:
     """How far the loss curves of each group lie apart, for the stored run.
+
+    Args:
+        records: pytest-benchmark's entries.
+        known: the toggles of the session, by name.
 
     Returns:
         For each group of at least two: ``group``, ``max_deviation`` (nats), ``epoch`` (from 1) and
         ``between`` (two names).
     """
-    found = []
-    for group, loops in _groups(records).items():
-        worst = largest_deviation({_name(one): _curve(one) for one in loops})
-        if worst is not None:
-            deviation, epoch, between = worst
-            name = " ".join(map(str, group[:4]))
-            found.append(
-                {"group": name, "max_deviation": deviation, "epoch": epoch, "between": [*between]}
+    deviations = []
+    for title, loops in _groups(records, known):
+        largest = _largest_deviation(loops)
+        if largest is not None:
+            deviation, epoch, between = largest
+            deviations.append(
+                {"group": title, "max_deviation": deviation, "epoch": epoch, "between": [*between]}
             )
-    return found
+    return deviations
 
 
-def break_even(records: Sequence[Entry]) -> list[dict[str, Any]]:
-    """After how many steps each execution that compiles has paid, for the stored run.
+def break_even(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[str, Any]]:
+    """After how many steps each execution that compiles breaks even, for the stored run.
+
+    Args:
+        records: pytest-benchmark's entries.
+        known: the toggles of the session, by name.
 
     Returns:
         For each: ``group``, ``name``, ``compile_s`` and ``steps`` (None for never).
     """
     return [
         {
-            "group": " ".join(map(str, group[:4])),
-            "name": _name(compiled),
-            "compile_s": compiled["compile_s"],
-            "steps": break_even_steps(compiled, eager),
+            "group": title,
+            "name": compiled.name,
+            "compile_s": compiled.facts["compile_s"],
+            "steps": break_even_steps(compiled.facts, eager.facts),
         }
-        for group, loops in _groups(records).items()
+        for title, loops in _groups(records, known)
         for compiled, eager in _compiled(loops)
     ]
 
 
-def _groups(records: Sequence[Entry]) -> dict[tuple[Any, ...], list[Facts]]:
-    """Loops that did the same work, whoever did it: their facts."""
+def _groups(records: Sequence[Entry], known: Known) -> list[tuple[str, list[_Loop]]]:
+    """Loops that did the same work, in whatever framework and execution, with a title."""
     groups = defaultdict(list)
     for entry in records:
-        facts = entry["extra_info"].get("fwbench", {})
-        if "epochs" in facts:
-            groups[_work(facts)].append(facts)
-    return dict(groups)
+        if "epochs" in entry["extra_info"].get("fwbench", {}):
+            loop = _Loop.of_entry(entry, known)
+            groups[loop.work].append(loop)
+    return [(" ".join(map(str, work[:4])), loops) for work, loops in groups.items()]
 
 
-def _work(facts: Facts) -> tuple[Any, ...]:
-    toggles = facts["toggles"]
-    return (
-        *(facts[part] for part in ("workload", "device", "dtype", "size")),
-        facts["data"]["digest"],
-        facts["steps_per_epoch"],
-        len(_curve(facts)),
-        *(toggles.get(name) for name in ("sparse", "decay")),
-    )
-
-
-def _name(facts: Facts) -> str:
-    """Framework, execution, and the toggles that do not change the work."""
-    asked = (f"{name}={facts[name]}" for name in ("workers", "onednn") if name in facts)
-    return " ".join([facts["framework"], facts["execution"], *asked])
-
-
-def _loop(facts: Facts) -> str:
+def _figures(facts: Facts) -> str:
     unit = next(name for name in ("images", "tokens") if f"{name}_per_s" in facts)
     tested = facts["test_accuracy"][-1]
     parts = [
@@ -120,63 +166,44 @@ def _curve(facts: Facts) -> list[float]:
     return [epoch["train_loss"] for epoch in facts["epochs"] if epoch["repetition"] == 1]
 
 
-def largest_deviation(
-    curves: Mapping[str, Sequence[float]],
-) -> tuple[float, int, tuple[str, str]] | None:
-    """How far any two of several loss curves lie apart, over the epochs that both have.
-
-    Args:
-        curves: losses after each epoch, by name.
-
-    Returns:
-        The deviation in nats, the epoch (from 1) and the two names; None for fewer than two curves.
-    """
-    apart = [
-        (abs(ours - theirs), number, (one, other))
-        for (one, first), (other, second) in itertools.combinations(curves.items(), 2)
-        for number, (ours, theirs) in enumerate(zip(first, second, strict=False), 1)
-    ]
-    return max(apart, key=lambda found: found[0], default=None)
+def _largest_deviation(loops: Sequence[_Loop]) -> tuple[float, int, tuple[str, str]] | None:
+    return largest_deviation({loop.name: _curve(loop.facts) for loop in loops})
 
 
-def _apart(loops: Sequence[Facts]) -> list[str]:
-    worst = largest_deviation({_name(one): _curve(one) for one in loops})
-    if worst is None:
+def _deviation(loops: Sequence[_Loop]) -> list[str]:
+    largest = _largest_deviation(loops)
+    if largest is None:
         return []
-    deviation, epoch, (one, other) = worst
-    where = f"{one} and {other}, epoch {epoch}"
+    deviation, epoch, (name, other) = largest
+    where = f"{name} and {other}, epoch {epoch}"
     return [f"loss curves lie at most {deviation:.2g} nats apart ({where})"]
 
 
-def _paid(loops: Sequence[Facts]) -> list[str]:
-    """After how many steps an execution has earned what compiling it cost."""
+def _break_even(loops: Sequence[_Loop]) -> list[str]:
+    """After how many steps each execution has gained what compiling it cost."""
     lines = []
     for compiled, eager in _compiled(loops):
-        steps = break_even_steps(compiled, eager)
-        paid = "does not pay: no faster than eager"
+        steps = break_even_steps(compiled.facts, eager.facts)
+        pays = "does not pay: no faster than eager"
         if steps is not None:
-            paid = f"has paid after {count(steps, 'step')}"
-        lines.append(f"{_name(compiled)}: compiling ({time(compiled['compile_s'])}) {paid}")
+            pays = f"has paid after {count(steps, 'step')}"
+        lines.append(f"{compiled.name}: compiling ({time(compiled.facts['compile_s'])}) {pays}")
     return lines
 
 
-def _compiled(loops: Sequence[Facts]) -> Iterator[tuple[Facts, Facts]]:
+def _compiled(loops: Sequence[_Loop]) -> Iterator[tuple[_Loop, _Loop]]:
     """Each loop in an execution that compiles, with the same loop in ``eager``."""
     for compiled, eager in itertools.permutations(loops, 2):
-        alike = all(
-            compiled["toggles"].get(part) == eager["toggles"].get(part)
-            for part in ("workers", "onednn")
-        )
         if (
-            alike
-            and compiled["framework"] == eager["framework"]
-            and eager["execution"] == "eager" != compiled["execution"]
+            compiled.settings == eager.settings
+            and compiled.facts["framework"] == eager.facts["framework"]
+            and eager.facts["execution"] == "eager" != compiled.facts["execution"]
         ):
             yield compiled, eager
 
 
 def break_even_steps(compiled: Facts, eager: Facts) -> int | None:
-    """After how many steps an execution has earned what compiling it cost.
+    """After how many steps an execution has gained what compiling it cost.
 
     Args:
         compiled: the facts of a loop in that execution.

@@ -9,8 +9,8 @@ from typing import Any
 
 from fwbench.records.entry import work_of
 from fwbench.report.model import Record, Run, labels
-from fwbench.report.sections.table import Cell, Part, Row
-from fwbench.report.units import count, time
+from fwbench.report.section import Row, Section, TableCell, seconds
+from fwbench.report.units import count
 
 #: How many of the largest differences are named.
 _SHOWN = 10
@@ -34,23 +34,23 @@ def notes(runs: Sequence[Run]) -> list[str]:
     return found
 
 
-def parts(runs: Sequence[Run]) -> list[Part]:
+def sections(runs: Sequence[Run]) -> list[Section]:
     """The tables of the summary."""
     several = len(runs) > 1
-    found = []
+    shown = []
     for run, name in zip(runs, labels(runs), strict=True):
         suffix = f" ({name})" if several else ""
         groups = _groups(run)
-        found += [
+        shown += [
             _means(f"Geometric mean of time against the fastest{suffix}", groups),
             _differences(f"Largest differences{suffix}", groups),
             _missing(f"Not measured{suffix}", run),
         ]
-    return [part for part in found if part.rows]
+    return [section for section in shown if section.rows]
 
 
 def _groups(run: Run) -> list[list[Record]]:
-    """What is compared side by side; `noop` is no contestant."""
+    """Records that are compared side by side; `noop` is left out, since it does no work."""
     found: dict[tuple[Any, ...], list[Record]] = {}
     for record in run.records:
         if record.facts and record.workload != "noop":
@@ -59,12 +59,12 @@ def _groups(run: Run) -> list[list[Record]]:
     return [records for records in found.values() if len(records) > 1]
 
 
-def _called(record: Record) -> str:
+def _work_text(record: Record) -> str:
     """The work, in words."""
     return " ".join(str(part) for part in work_of(record.facts)[:-1])
 
 
-def _means(title: str, groups: Sequence[Sequence[Record]]) -> Part:
+def _means(title: str, groups: Sequence[Sequence[Record]]) -> Section:
     ratios: dict[str, list[float]] = {}
     for records in groups:
         fastest = min(record.median_s for record in records)
@@ -72,50 +72,49 @@ def _means(title: str, groups: Sequence[Sequence[Record]]) -> Part:
             name = f"{record.framework} {record.execution}"
             ratios.setdefault(name, []).append(record.median_s / fastest)
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
-    return Part(
-        title,
-        ("framework and execution", "times as long", "cases"),
-        [
-            Row([Cell(name), Cell(f"{mean:.2f}x", mean), Cell(str(len(ratios[name])))])
-            for name, mean in sorted(means.items(), key=lambda pair: pair[1])
-        ],
-    )
+    rows = [
+        [TableCell(name), TableCell(f"{mean:.2f}x", mean), TableCell(str(len(ratios[name])))]
+        for name, mean in sorted(means.items(), key=lambda pair: pair[1])
+    ]
+    columns = ("framework and execution", "times as long", "cases")
+    return Section(title, columns, [Row(cells) for cells in rows])
 
 
-def _differences(title: str, groups: Sequence[Sequence[Record]]) -> Part:
-    rows = []
+def _differences(title: str, groups: Sequence[Sequence[Record]]) -> Section:
+    pairs = []
     for records in groups:
         fast, *_, slow = sorted(records, key=lambda record: record.median_s)
-        rows.append((slow.median_s / fast.median_s, _called(fast), fast, slow))
-    rows.sort(key=lambda row: -row[0])
-    return Part(
+        pairs.append((slow.median_s / fast.median_s, fast, slow))
+    pairs.sort(key=lambda pair: -pair[0])
+    return Section(
         title,
         ("what", "fastest", "its time", "slowest", "the slowest's time", "ratio"),
-        [
-            Row(
-                [
-                    Cell(group),
-                    Cell(fast.series),
-                    Cell(time(fast.median_s), fast.median_s),
-                    Cell(slow.series),
-                    Cell(time(slow.median_s), slow.median_s),
-                    Cell(f"{ratio:.1f}x", ratio),
-                ]
-            )
-            for ratio, group, fast, slow in rows[:_SHOWN]
-        ],
+        [_difference(ratio, fast, slow) for ratio, fast, slow in pairs[:_SHOWN]],
     )
 
 
-def _missing(title: str, run: Run) -> Part:
+def _difference(ratio: float, fast: Record, slow: Record) -> Row:
+    return Row(
+        [
+            TableCell(_work_text(fast)),
+            TableCell(fast.series),
+            seconds(fast.median_s),
+            TableCell(slow.series),
+            seconds(slow.median_s),
+            TableCell(f"{ratio:.1f}x", ratio),
+        ]
+    )
+
+
+def _missing(title: str, run: Run) -> Section:
     reasons = Counter(str(one["why"]) for one in run.surroundings.get("missing", []))
     for name, why in run.surroundings.get("absent", {}).items():
         reasons[f"{name}: {why}"] += 0
-    return Part(
+    return Section(
         title,
         ("why", "cases"),
         [
-            Row([Cell(reason), Cell(count(number, "case") if number else "all", number)])
+            Row([TableCell(reason), TableCell(count(number, "case") if number else "all", number)])
             for reason, number in reasons.most_common()
         ],
     )

@@ -1,59 +1,40 @@
-"""TODO."""
+"""fwbench's part of the terminal: what the tables of statistics leave out."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fwbench.plugin.session import Session
 from fwbench.records.entry import work_of
 from fwbench.report import loops
 from fwbench.report.units import count, time
+from fwbench.toggles import TOGGLES, Toggle
 
 #: From this ratio on, completion and dispatch are said to differ.
 _DISPATCH_RATIO = 2.0
 
-
+#: At most this many cases of a kind are named.
 _SHOWN = 3
-
 
 Entry = Mapping[str, Any]
 
 
-def header(session: Session) -> list[str]:
-    """One line for the session and one for each framework."""
-    options = session.options
-    isolation = {
-        "process": "each framework in a process of its own",
-        "none": "all frameworks in this process, where they disturb each other: for debugging",
-    }
-    lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
-    if session.plan is not None:
-        launches, seed = dataclasses.astuple(session.plan)
-        each = "every case once" if launches == 1 else f"every case {launches} times"
-        lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
-    for manifest in session.manifests.values():
-        devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
-        threads = "unknown" if manifest.threads is None else str(manifest.threads)
-        lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
-    lines += [f"  {name}: absent: {why}" for name, why in session.absent.items()]
-    return lines
-
-
-def section(records: Sequence[Entry], skips: Sequence[str]) -> list[str]:
+def section(
+    records: Sequence[Entry], skips: Sequence[str], toggles: Mapping[str, Toggle] = TOGGLES
+) -> list[str]:
     """What is compared, what was misread for years, what is not known.
 
     Args:
         records: pytest-benchmark's entries.
         skips: the reason of each case that was skipped.
+        toggles: those of the session, by name.
     """
     return [
         *_means(records),
-        *loops.section(records),
+        *loops.section(records, toggles),
         *_overhead(records),
         *_dispatch(records),
         *_unsteady(records),

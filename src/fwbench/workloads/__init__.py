@@ -1,56 +1,54 @@
-"""WHAT is measured: operations by family, training loops. Nothing here names a framework."""
+"""WHAT is measured: operations by family, training loops. Nothing here names a framework.
+
+Every operation and every training loop can be imported from here by its name::
+
+    from fwbench.workloads import gemm, mlp
+"""
 
 from __future__ import annotations
 
-from fwbench.workloads.models.networks import cifar_cnn, lenet, mlp, sentiment_lstm
+from typing import Any
+
+from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.operation import Implementation, Operation
-from fwbench.workloads.operations.activations import relu, sigmoid, softplus, softsign, tanh
-from fwbench.workloads.operations.creation import from_list, from_numpy
-from fwbench.workloads.operations.linalg import dot, flatten, gemm, l2_normalize
-from fwbench.workloads.operations.overhead import noop
+from fwbench.workloads.operations.activations import ACTIVATIONS
+from fwbench.workloads.operations.creation import CREATIONS
+from fwbench.workloads.operations.linalg import LINALG
+from fwbench.workloads.operations.overhead import OVERHEAD
 from fwbench.workloads.training import Training
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Cost, Workload
 
-#: The fundamental operations: Benchmark A of the TensorFlow / MXNet report, and ``noop``.
-OPERATIONS: tuple[Operation, ...] = (
-    from_numpy,
-    from_list,
-    sigmoid,
-    relu,
-    tanh,
-    softplus,
-    softsign,
-    dot,
-    gemm,
-    flatten,
-    l2_normalize,
-    noop,
-)
+#: The fundamental operations, family by family.
+OPERATIONS: tuple[Operation, ...] = (*CREATIONS, *ACTIVATIONS, *LINALG, *OVERHEAD)
 
-#: The training loops: a small one, Benchmarks B, C and D, and the sentiment experiment.
-TRAININGS: tuple[Training, ...] = (mlp, lenet, cifar_cnn, sentiment_lstm)
+_BY_NAME: dict[str, Workload] = {workload.name: workload for workload in (*OPERATIONS, *TRAININGS)}
 
 __all__ = [
+    "ACTIVATIONS",
+    "CREATIONS",
+    "LINALG",
     "OPERATIONS",
+    "OVERHEAD",
     "TRAININGS",
     "Cost",
     "Implementation",
     "Operation",
     "Training",
-    "cifar_cnn",
-    "dot",
-    "flatten",
-    "from_list",
-    "from_numpy",
-    "gemm",
-    "l2_normalize",
-    "lenet",
-    "mlp",
-    "noop",
-    "relu",
-    "sentiment_lstm",
-    "sigmoid",
-    "softplus",
-    "softsign",
-    "tanh",
+    "Workload",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A workload by its name.
+
+    Raises:
+        AttributeError: no workload has that name.
+    """
+    if name not in _BY_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _BY_NAME[name]
+
+
+def __dir__() -> list[str]:
+    """The public names, and those of all workloads."""
+    return sorted({*__all__, *_BY_NAME})

@@ -6,17 +6,15 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+from fwbench.manifest import Manifest
 from fwbench.presets import Sizes
 from fwbench.workloads.workload import Cost, Workload, first
-
-if TYPE_CHECKING:
-    from fwbench.manifest import Manifest
 
 #: ``implementation(namespace)`` returns the function that computes the operation on the
 #: framework's own arrays; ``namespace`` is what the framework's users call it through
@@ -158,6 +156,7 @@ class Operation(Workload):
         """No gradient, nothing to compile, not written, no such dtype, or not offered."""
         framework = manifest.name
         backward = direction == "backward"
+        unwritten = manifest.missing.get(self.name, f"{self.name} is not written for {framework}")
         written = (
             self.creates
             or self.name in manifest.operations
@@ -167,9 +166,9 @@ class Operation(Workload):
             {
                 f"{self.name} has no gradient": backward and not self.differentiable,
                 f"{self.name} has nothing to compile": execution != "eager" and not self.compilable,
-                f"{self.name} is not written for {framework}": not written,
+                unwritten: not written,
                 f"{framework} sees no {device}": not manifest.has(device),
                 f"{framework} offers no gradients": backward and not manifest.differentiable,
                 f"{framework} has no {dtype}": dtype not in manifest.dtypes,
             }
-        ) or manifest.gap(self.name, dtype, device)
+        ) or manifest.gap(self.name, execution, direction, dtype, device)

@@ -7,18 +7,16 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.manifest import Manifest
 from fwbench.presets import Schedule, Sizes
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layers import Arrays, Layer, Shape
 from fwbench.workloads.workload import Workload, first
-
-if TYPE_CHECKING:
-    from fwbench.manifest import Manifest
 
 _WEIGHTS_SEED = 20
 _ORDER_SEED = 21
@@ -111,13 +109,18 @@ class Trains(Workload):
     ) -> str | None:
         """No training at all, no such device, no such dtype, or not offered."""
         framework = manifest.name
-        return first(
-            {
-                f"{framework} trains no models": not manifest.training_executions,
-                f"{framework} sees no {device}": not manifest.has(device),
-                f"{framework} trains in no {dtype}": dtype not in manifest.training_dtypes,
-            }
-        ) or manifest.gap(self.loop.name, dtype, device)
+        cell = (execution, direction, dtype, device)
+        return (
+            first(
+                {
+                    f"{framework} trains no models": not manifest.training_executions,
+                    f"{framework} sees no {device}": not manifest.has(device),
+                    f"{framework} trains in no {dtype}": dtype not in manifest.training_dtypes,
+                }
+            )
+            or manifest.gap(self.loop.name, *cell)
+            or manifest.gap(self.name, *cell)
+        )
 
 
 @dataclass(frozen=True, eq=False)

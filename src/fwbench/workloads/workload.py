@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from fwbench.presets import Sizes
-
-if TYPE_CHECKING:
-    from fwbench.manifest import Manifest
-    from fwbench.presets import Schedule
+from fwbench.manifest import Manifest
+from fwbench.presets import Schedule, Sizes
 
 
 @dataclass(frozen=True)

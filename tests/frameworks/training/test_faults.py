@@ -16,7 +16,7 @@ from support.real_training import MLP, SCHEDULE, if_installed, one_of
 
 #: Could train, if anything ran.
 _TRAINER = """
-from support.pool_framework import Pool
+from pool_framework import Pool
 
 class Trainer(Pool):
     name = "trainer"
@@ -53,7 +53,7 @@ _REFUSED = {
     "toggle": (["--fw-toggle=worker=1"], ["'worker'", "sparse", "Did you mean 'workers'?"]),
     "value": (["--fw-toggle=decay=onn"], ["'onn'", "off, on", "Did you mean 'on'?"]),
     "no value": (["--fw-toggle=decay"], ["'decay' has no value", "decay=off|on"]),
-    "data": (["--fw-data=nowhere"], ["--fw-data", "'nowhere' is no folder"]),
+    "data": (["--fw-data=nowhere"], ["--fw-data", "'nowhere' is not a directory"]),
     "toggle of a process": (
         ["--fw-toggle=onednn=on", "--fw-isolation=none"],
         ["onednn", "leave out --fw-isolation=none"],

@@ -38,9 +38,9 @@ _LOSSES = """
 import json, sys
 import numpy as np
 from fwbench import workloads
-from fwbench.frameworks import load
+from fwbench.cases.epochs import whole
 from fwbench.frameworks.learner import Job
-from fwbench.measure.epochs import whole
+from fwbench.frameworks.registry import load
 from fwbench.workloads.data import Split
 from fwbench.workloads.training import order
 

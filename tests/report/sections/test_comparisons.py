@@ -13,8 +13,8 @@ import pytest
 from fwbench import cli
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.report.model import read
-from fwbench.report.sections import Part
-from fwbench.report.writers import text
+from fwbench.report.section import Section
+from fwbench.report.writers import markdown
 from support.launched_runs import entry, times, write
 from support.reports import case, chart_of, parsed, part, shown, stored, training
 from support.section_parts import (
@@ -54,7 +54,7 @@ def judged(
     return Judgement(what.pop("key", name), name, "numpy", verdict, **what)
 
 
-def of(folder: Path, *judgements: Judgement, **changes: Any) -> Part:
+def of(folder: Path, *judgements: Judgement, **changes: Any) -> Section:
     """The part of a comparison with these cases."""
     rules = {"confidence": 0.99}
     made = Comparison("base", "head", judgements, rules, **changes).to_json()
@@ -85,8 +85,8 @@ def test_verdicts_are_shown(
     (section,) = shown(found).all("section", id="part-head-json-against-base-json")
     assert "the driver differs" in section.text
     assert len(section.of_class("chart")) == 2
-    assert "the driver differs" in text.markdown([found])
-    assert "| regressed | slow |" in text.markdown([found])
+    assert "the driver differs" in markdown.render([found])
+    assert "| regressed | slow |" in markdown.render([found])
 
 
 def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fwbench.report import sections
 from fwbench.report.model import read
-from fwbench.report.sections import Cell
+from fwbench.report.section import TableCell
 from support.launched_runs import QUIET, write
 from support.reports import (
     case,
@@ -88,7 +88,7 @@ def test_work_that_is_not_declared_has_no_rate(tmp_path: Path) -> None:
     """None, not 0."""
     found = part([stored(tmp_path, "run.json", case(flops=None, bytes=None))], "gemm")
     for name in ("GFLOP/s", "GB/s"):
-        assert column(found, name) == {"numpy eager": Cell("")}
+        assert column(found, name) == {"numpy eager": TableCell("")}
 
 
 _COUNTS = {
@@ -194,14 +194,14 @@ def test_loss_curves_are_of_the_first_repetition(tmp_path: Path) -> None:
 def test_the_last_loss_is_where_the_curve_ends(tmp_path: Path) -> None:
     """Chart and table are of the same training."""
     found = part([stored(tmp_path, "run.json", training())], "training lenet")
-    assert column(found, "last loss")["torch eager"] == Cell("0.5000", 0.5)
+    assert column(found, "last loss")["torch eager"] == TableCell("0.5000", 0.5)
 
 
 def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
     """Its times are shown, its accuracy is neither 0 nor drawn."""
     run = stored(tmp_path, "run.json", training(accuracies=()))
     found = part([run], "training lenet")
-    assert column(found, "accuracy")["torch eager"] == Cell("")
+    assert column(found, "accuracy")["torch eager"] == TableCell("")
     assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
     assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
 

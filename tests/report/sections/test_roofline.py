@@ -10,10 +10,10 @@ import pytest
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
-from fwbench.report import charts
-from fwbench.report.charts import Chart, Point
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
-from fwbench.report.writers import text
+from fwbench.report.writers import markdown
 from support.launched_runs import write
 from support.reports import case, column, parsed, part, shown, stored
 from support.section_parts import (
@@ -47,7 +47,7 @@ def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
     assert "10 GB/s" in note
     (section,) = shown(made).all("section", id="part-roofline-Fake-CPU-float32")
     assert note in section.text
-    assert note in text.markdown([made])
+    assert note in markdown.render([made])
 
 
 def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_the_ceilings_are_told_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [1.5, 3.0, 7.0, 0.03, 1200.0])
 def test_both_ends_of_an_axis_are_marked(value: float) -> None:
     """One mark on a logarithmic axis says nothing of how far it is to any other value."""
-    chart = charts.lines("t", {"a": [Point(1, value, value, value)]}, "size", "y", "{:g}x".format)
+    chart = lines.draw("t", {"a": [Point(1, value, value, value)]}, "size", "y", "{:g}x".format)
     picture = parsed(chart.svg)
     axis = next(one for one in picture.of_class("axis") if "y" in one.attributes["class"].split())
     marks = [float(one.text.removesuffix("x")) for one in axis.all("text")]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.report import charts, sections
-from fwbench.report.charts import Point
+from fwbench.report import sections
+from fwbench.report.drawing import bars, curves, lines, scatter
+from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
-from fwbench.report.writers import html, text
+from fwbench.report.writers import html, markdown
 from support.launched_runs import QUIET, output, plain
 from support.pages import everything
 from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
@@ -25,8 +26,8 @@ from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, t
 def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
     """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: pygal adds a title where it shortens a label.
-    harmless = parsed(html.html(*named(tmp_path, "x" * len(name))))
-    hostile = parsed(html.html(*named(tmp_path, name)))
+    harmless = parsed(html.render(*named(tmp_path, "x" * len(name))))
+    hostile = parsed(html.render(*named(tmp_path, name)))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     for node in hostile:
         assert not [one for one in node.attributes if one.startswith("on")]
@@ -38,10 +39,10 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
     """A title of a line, in the picture, its script and its text alternative, is text."""
     point = Point(10, 1.0, 0.5, 2.0, name)
     drawn = [
-        charts.lines(name, {name: [point]}, name),
-        charts.curves(name, {name: [1.0, 2.0]}, name),
-        charts.bars(name, {name: {name: 1.0}}, str),
-        charts.scatter(name, {name: (1.0, 0.5)}, name, name),
+        lines.draw(name, {name: [point]}, name),
+        curves.draw(name, {name: [1.0, 2.0]}, name),
+        bars.draw(name, {name: {name: 1.0}}, str),
+        scatter.draw(name, {name: (1.0, 0.5)}, name, name),
     ]
     for chart in drawn:
         picture = parsed(chart.svg)
@@ -56,7 +57,7 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
     """Headings, notes, problems and tables hold no tag."""
-    written = text.markdown(*named(tmp_path, name))
+    written = markdown.render(*named(tmp_path, name))
     assert "<" not in written
     assert "x" in written
 
@@ -257,7 +258,7 @@ def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
         for size in (2**power for power in range(20))
         for framework in ("numpy", "torch", "tensorflow", "mxnet", "jax")
     ]
-    made = html.html([stored(tmp_path, "run.json", *entries)])
+    made = html.render([stored(tmp_path, "run.json", *entries)])
     found = parsed(made)
     rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
     assert len(rows) == 1000

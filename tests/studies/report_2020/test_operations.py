@@ -34,9 +34,7 @@ from support.runs_of_2020 import (
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
     """Of a run, by operation and size."""
-    return {
-        (one.operation, one.size): one for one in operations.ratios_of(device, list(run.records))
-    }
+    return {(one.operation, one.size): one for one in operations.ratios(device, list(run.records))}
 
 
 # Ratios
@@ -56,7 +54,7 @@ def test_published_ratios(device: str, operation: str, size: int, ratio: float) 
     """TensorFlow's time over MXNet's, on the same device, whatever was measured today."""
     (found,) = [
         one
-        for one in operations.ratios_of(device, [])
+        for one in operations.ratios(device, [])
         if (one.operation, one.size) == (operation, size)
     ]
     assert found.published == pytest.approx(ratio, rel=1e-3)
@@ -117,7 +115,7 @@ def test_a_framework_that_is_missing_makes_no_ratio(
 def test_the_first_gpu_is_the_gpu(tmp_path: Path) -> None:
     """Its figures stand beside those of the GPU, and not beside those of the CPU."""
     run = stored(tmp_path, "run.json", *pair("gemm", 450, 3.0, device="gpu:0"))
-    found = report_2020.parts([run])
+    found = report_2020.sections([run])
     assert [one.title for one in found if "CPU" in one.title] == []
     (row,) = rows_of(
         section([run], "2020, operations on the GPU: TensorFlow's time over MXNet's, size by size")
@@ -132,7 +130,7 @@ def test_devices_are_apart(tmp_path: Path) -> None:
     tensorflow, _ = pair("gemm", 450, 3.0)
     _, mxnet = pair("gemm", 450, 3.0, device="gpu:0")
     run = stored(tmp_path, "run.json", mxnet, tensorflow)
-    assert [one.title for one in report_2020.parts([run])] == [
+    assert [one.title for one in report_2020.sections([run])] == [
         STATEMENTS,
         "2020, operations on the CPU: TensorFlow's time over MXNet's",
         "2020, operations on the GPU: TensorFlow's time over MXNet's",
@@ -171,7 +169,7 @@ def test_only_the_first_gpu_counts(tmp_path: Path) -> None:
 def test_other_devices_are_beside_nothing(tmp_path: Path, device: str) -> None:
     """Neither their operations nor their trainings: it is said that nothing can be told."""
     entries = [*pairs(ABOUT, 2.0, device=device), of_15("mxnet", "eager", device=device)]
-    (only,) = report_2020.parts([stored(tmp_path, "run.json", *entries)])
+    (only,) = report_2020.sections([stored(tmp_path, "run.json", *entries)])
     tells_nothing(only)
     beside = stored(tmp_path, "run.json", *entries, case("dot", "torch"))
     assert {row["device"] for row in rows_of(section([beside], STATEMENTS))} == {"cpu"}

@@ -14,14 +14,13 @@ from support.runs_of_2020 import PUBLISHED_LENETS, every_device
 
 @every_device
 def test_all_operations_were_published(device: str) -> None:
-    """But noop: in both frameworks, once, in the sizes that the preset `paper` measures."""
+    """In both frameworks, once, in the sizes that operations have for the preset `paper`."""
     rows = published.rows("operations", device)
     found = Counter((row["operation"], int(row["size"]), row["framework"]) for row in rows)
     assert found == Counter(
         (of.name, size, framework)
         for of in OPERATIONS
-        if of.name != "noop"
-        for size in of.by_preset.preset("paper")
+        for size in of.by_preset.paper
         for framework in ("mxnet", "tensorflow")
     )
     assert len(rows) == 328
@@ -33,7 +32,7 @@ def test_times_of_operations_are_plausible(device: str) -> None:
     """Between a microsecond and ten seconds for a trial; no ratio is beyond a hundred."""
     times_s = [float(row["median_s"]) for row in published.rows("operations", device)]
     assert all(1e-6 < one < 10 for one in times_s)
-    found = [one.published for one in operations.ratios_of(device, [])]
+    found = [one.published for one in operations.ratios(device, [])]
     assert len(found) == 164
     assert all(0.01 < one < 100 for one in found)
 

@@ -17,7 +17,7 @@ from fwbench import cli
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report.model import read
-from fwbench.report.sections import Cell
+from fwbench.report.section import TableCell
 from fwbench.studies import report_2020
 from support.launched_runs import output, plain, write
 from support.reports import case, column, foreign_run, parsed, runs_of, stored
@@ -246,7 +246,7 @@ def test_a_run_without_fwbench_is_no_crash(
 ) -> None:
     """A report is written in which no statement has a verdict, and nothing can be told."""
     make(folder / "plain.json")
-    (only,) = report_2020.parts([read(folder / "plain.json")])
+    (only,) = report_2020.sections([read(folder / "plain.json")])
     tells_nothing(only)
     assert cli.main(["report", "plain.json", "--paper", *_OUTPUTS]) == 0
     assert "Traceback" not in capsys.readouterr().err
@@ -273,7 +273,7 @@ def test_history_alone_is_no_crash(folder: Path) -> None:
     pytest.importorskip("ruptures")
     assert cli.main(["report", "--history", str(folder), "--paper", "-o", "report.html"]) == 0
     assert "nothing can be told." in (folder / "report.html").read_text(encoding="utf-8")
-    tells_nothing(*report_2020.parts([]))
+    tells_nothing(*report_2020.sections([]))
 
 
 def test_cells_sort_by_numbers(tmp_path: Path) -> None:
@@ -282,8 +282,8 @@ def test_cells_sort_by_numbers(tmp_path: Path) -> None:
     found = section([run], "2020, LeNet on the CPU")
     (row,) = [one for one in found.rows if one.cells[4].text]
     assert row.cells[1:] == [
-        *(Cell("15", 15), Cell("787 s", 786.99), Cell("98.71%", 0.9871)),
-        *(Cell("30 s", 30.0), Cell("98.00%", 0.98)),
+        *(TableCell("15", 15), TableCell("787 s", 786.99), TableCell("98.71%", 0.9871)),
+        *(TableCell("30 s", 30.0), TableCell("98.00%", 0.98)),
     ]
     table = section([run], "2020, operations on the CPU: TensorFlow's time over MXNet's")
     done = column(table, "today, until the work was done (range)")["gemm"]
@@ -352,7 +352,7 @@ def test_several_gpus_are_refused(tmp_path: Path) -> None:
     tensorflow, _ = pair("gemm", 100, device="gpu:0", device_name="Fake GPU")
     _, mxnet = pair("gemm", 100, device="gpu:0", device_name="Other GPU")
     with pytest.raises(UsageError, match=r"Fake GPU.*Other GPU"):
-        report_2020.parts(runs_of(tmp_path, tensorflow=[tensorflow], mxnet=[mxnet]))
+        report_2020.sections(runs_of(tmp_path, tensorflow=[tensorflow], mxnet=[mxnet]))
 
 
 def test_one_case_of_two_tests_is_refused(tmp_path: Path) -> None:
@@ -362,4 +362,4 @@ def test_one_case_of_two_tests_is_refused(tmp_path: Path) -> None:
     other["fullname"] = other["fullname"].replace("test_it.py::test_it", "test_it.py::test_other")
     for first, second in itertools.permutations(([tensorflow, mxnet], [other])):
         with pytest.raises(UsageError, match="in two of them"):
-            report_2020.parts(runs_of(tmp_path, first=first, second=second))
+            report_2020.sections(runs_of(tmp_path, first=first, second=second))

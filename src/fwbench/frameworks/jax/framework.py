@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 # By default JAX takes three quarters of a GPU's memory when it starts, and workers of other
 # frameworks live beside it.
@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.jax.operations import OPERATIONS
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
 
@@ -29,10 +30,6 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 
 #: How XLA names the threads of its pool for computing on the CPU (xla/pjrt/cpu/cpu_client.cc).
 _POOL = "XLAEigen"
-
-
-def _l2_normalize(x: Any) -> Any:
-    return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 
 class Jax(Framework):
@@ -48,18 +45,7 @@ class Jax(Framework):
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
     variables = ("JAX_", "XLA_", "PJRT_", "NPROC", "OMP_", "CUDA_", "NVIDIA_")
-    operations: ClassVar = {
-        "sigmoid": lambda jax: jax.nn.sigmoid,
-        "relu": lambda jax: jax.nn.relu,
-        "tanh": lambda jax: jax.numpy.tanh,
-        "softplus": lambda jax: jax.nn.softplus,
-        "softsign": lambda jax: jax.nn.soft_sign,
-        "dot": lambda jax: jax.numpy.dot,
-        "gemm": lambda jax: jax.numpy.matmul,
-        "flatten": lambda jax: jax.numpy.ravel,
-        "l2_normalize": lambda jax: _l2_normalize,
-        "noop": lambda jax: lambda x: x,
-    }
+    operations = OPERATIONS
 
     def __init__(self) -> None:
         self._latest: Sequence[Any] = ()
@@ -120,7 +106,9 @@ class Jax(Framework):
         for array in self._latest:
             array.block_until_ready()
 
-    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
         """The inputs are arguments of what is compiled."""
         function = _EXECUTIONS[execution](implementation(jax))
 
@@ -138,7 +126,7 @@ class Jax(Framework):
         variables: Sequence[int],
         cotangent: Any,
         execution: str,
-    ) -> Run:
+    ) -> BoundCall:
         """``jax.vjp``; under jit the forward pass and the gradient are one function."""
         function = implementation(jax)
 

@@ -6,15 +6,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
-from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.manifest import Device
 from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
@@ -80,26 +81,11 @@ class MXNet(Framework):
     namespace = mx.nd
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16")
-    training_executions = tuple(_EXECUTIONS)
+    training_executions = ("eager", "hybridize")
     process_toggles = ("onednn",)
     variables = ("MXNET_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "DMLC_", "CUDA_", "NVIDIA_")
-    gaps: ClassVar = {
-        (operation, "float16", "cpu"): "mxnet has no float16 product on the CPU"
-        for operation in ("dot", "gemm")
-    }
-    operations: ClassVar = {
-        "sigmoid": lambda F: F.sigmoid,
-        "relu": lambda F: F.relu,
-        "tanh": lambda F: F.tanh,
-        "softplus": lambda F: partial(F.Activation, act_type="softrelu"),
-        "softsign": lambda F: F.softsign,
-        "dot": lambda F: F.dot,
-        "gemm": lambda F: F.dot,
-        # The operator copies; the method of an NDArray (not of a symbol) would return a view.
-        "flatten": lambda F: partial(F.reshape, shape=(-1,)),
-        "l2_normalize": lambda F: F.L2Normalization,
-        "noop": lambda F: lambda x: x,
-    }
+    gaps = GAPS
+    operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:
         """OMP_NUM_THREADS has said so at import."""
@@ -140,7 +126,9 @@ class MXNet(Framework):
         wait: Callable[[], Any] = mx.nd.waitall
         return wait
 
-    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
         """The operator, or the block, with its inputs."""
         return partial(_EXECUTIONS[execution](implementation), *inputs)
 
@@ -151,7 +139,7 @@ class MXNet(Framework):
         variables: Sequence[int],
         cotangent: Any,
         execution: str,
-    ) -> Run:
+    ) -> BoundCall:
         """``autograd.record`` and ``backward``; gradients are written, not added up."""
         function = _EXECUTIONS[execution](implementation)
         sources = [inputs[i] for i in variables]

@@ -83,6 +83,18 @@ _OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] =
 }
 
 
+def _hybridized(*blocks: Any) -> None:
+    for block in blocks:
+        block.hybridize(static_alloc=True, static_shape=True)  # anew each time
+
+
+#: The executions that can train, each with what it does to the network and to the loss.
+_EXECUTIONS: dict[str, Callable[..., None]] = {
+    "eager": lambda *_: None,
+    "hybridize": _hybridized,
+}
+
+
 class _Batches(Loader):
     def __init__(self, job: Job, context: Any, arrays: Batch, steps: int) -> None:
         self._context = context
@@ -105,6 +117,8 @@ class _Batches(Loader):
 class MXNetLearner(Learner):
     """Gluon's way to train."""
 
+    executions = tuple(_EXECUTIONS)
+
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
         self._context = context
@@ -121,9 +135,7 @@ class MXNetLearner(Learner):
         self._compile()
 
     def _compile(self) -> None:
-        if self.job.execution == "hybridize":
-            self._net.hybridize(static_alloc=True, static_shape=True)  # anew each time
-            self._loss.hybridize(static_alloc=True, static_shape=True)
+        _EXECUTIONS[self.job.execution](self._net, self._loss)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """``record``, ``backward`` and the trainer's step; a loss for each example."""

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.workloads.operation import Implementation
-
-
-def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def _softsign(x: NDArray[Any]) -> NDArray[Any]:
-    return x / (1.0 + np.abs(x))
-
-
-def _l2_normalize(x: NDArray[Any]) -> NDArray[Any]:
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
 class NumPy(Framework):
@@ -36,19 +25,7 @@ class NumPy(Framework):
     dtypes = ("float32", "float64", "float16")
     differentiable = False
     variables = ("OPENBLAS_", "MKL_", "NPY_")
-    operations: ClassVar = {
-        "sigmoid": lambda np: _sigmoid,
-        "relu": lambda np: lambda x: np.maximum(x, 0),
-        "tanh": lambda np: np.tanh,
-        # A scalar 0.0 would keep float32, an array of zeros is not needed.
-        "softplus": lambda np: lambda x: np.logaddexp(x, x.dtype.type(0)),
-        "softsign": lambda np: _softsign,
-        "dot": lambda np: np.dot,
-        "gemm": lambda np: np.matmul,
-        "flatten": lambda np: np.ravel,
-        "l2_normalize": lambda np: _l2_normalize,
-        "noop": lambda np: lambda x: x,
-    }
+    operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:
         """Bound the BLAS's threads."""
@@ -74,6 +51,8 @@ class NumPy(Framework):
     def waiter(self, device: str) -> None:
         """Nothing to wait for: NumPy returns when it is done."""
 
-    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
         """The function itself with its inputs."""
         return partial(implementation(np), *inputs)

@@ -20,8 +20,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
 
@@ -51,7 +52,7 @@ class TensorFlow(Framework):
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
     reads_stack = True
-    training_executions = (*_EXECUTIONS, "fit")
+    training_executions = ("eager", "graph", "xla", "fit")
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16")
@@ -61,18 +62,8 @@ class TensorFlow(Framework):
         "(--fw-toggle sparse=on)"
     }
     variables = (*_VARIABLES, "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
-    operations: ClassVar = {
-        "sigmoid": lambda tf: tf.math.sigmoid,
-        "relu": lambda tf: tf.nn.relu,
-        "tanh": lambda tf: tf.math.tanh,
-        "softplus": lambda tf: tf.math.softplus,
-        "softsign": lambda tf: tf.nn.softsign,
-        "dot": lambda tf: partial(tf.tensordot, axes=1),
-        "gemm": lambda tf: tf.linalg.matmul,
-        "flatten": lambda tf: partial(tf.reshape, shape=[-1]),
-        "l2_normalize": lambda tf: partial(tf.math.l2_normalize, axis=1),
-        "noop": lambda tf: lambda x: x,
-    }
+    operations = OPERATIONS
+    gaps = GAPS
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
@@ -131,7 +122,9 @@ class TensorFlow(Framework):
         wait: Callable[[], Any] = tf.test.experimental.sync_devices
         return wait
 
-    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
         """The function, or the graph of it, with its inputs as arguments."""
         return partial(_EXECUTIONS[execution](implementation(tf)), *inputs)
 
@@ -142,7 +135,7 @@ class TensorFlow(Framework):
         variables: Sequence[int],
         cotangent: Any,
         execution: str,
-    ) -> Run:
+    ) -> BoundCall:
         """A ``GradientTape`` around the function, all of it inside the graph where there is one."""
         function = implementation(tf)
 

@@ -19,7 +19,8 @@ from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.workloads.models import layers
 from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
 
-_COMPILERS: dict[str, Callable[[Any], Any]] = {
+#: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda step: step,
     "graph": tf.function,
     "xla": partial(tf.function, jit_compile=True),
@@ -105,6 +106,8 @@ class _Batches(Loader):
 class TensorFlowLearner(Learner):
     """TensorFlow's way to train: a step of one's own, eager, as a graph, or compiled by XLA."""
 
+    executions = tuple(_EXECUTIONS)
+
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         policy = _POLICIES.get(job.dtype, job.dtype)
@@ -129,7 +132,7 @@ class TensorFlowLearner(Learner):
 
     def build(self) -> None:
         """Compile the step, which reads the rates of dropout when it is traced."""
-        self._step = _COMPILERS[self.job.execution](self._train)
+        self._step = _EXECUTIONS[self.job.execution](self._train)
 
     def _train(self, examples: Any, labels: Any) -> Any:
         variables = self.model.trainable_variables
@@ -197,6 +200,8 @@ class TensorFlowLearner(Learner):
 
 class KerasFit(TensorFlowLearner):
     """Keras' own loop: ``compile`` and ``fit`` with what they do by default."""
+
+    executions = ("fit",)
 
     def build(self) -> None:
         """``compile``, which decides on XLA by itself."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import Framework, Run
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
-from fwbench.manifest import Device
+from fwbench.frameworks.torch.operations import OPERATIONS
+from fwbench.manifest import Device, Gap
 from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
 
@@ -40,25 +41,19 @@ class Torch(Framework):
     # Compiling needs a C++ compiler and takes seconds a case.
     on_request = frozenset({"compile"})
     dtypes = ("float32", "float64", "float16", "bfloat16")
-    training_executions = tuple(_EXECUTIONS)
+    training_executions = ("eager", "compile")
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("onednn",)
-    gaps: ClassVar = {
-        ("sentiment_lstm", "bfloat16", "cpu"): "torch has no bfloat16 LSTM on most CPUs"
-    }
+    gaps = (
+        Gap(
+            "torch has no bfloat16 LSTM on most CPUs",
+            "sentiment_lstm",
+            dtype="bfloat16",
+            device="cpu",
+        ),
+    )
     variables = ("TORCH", "PYTORCH_", "KMP_", "MKL_", "OMP_", "CUDA_", "NVIDIA_")
-    operations: ClassVar = {
-        "sigmoid": lambda torch: torch.sigmoid,
-        "relu": lambda torch: torch.relu,
-        "tanh": lambda torch: torch.tanh,
-        "softplus": lambda torch: torch.nn.functional.softplus,
-        "softsign": lambda torch: torch.nn.functional.softsign,
-        "dot": lambda torch: torch.dot,
-        "gemm": lambda torch: torch.matmul,
-        "flatten": lambda torch: torch.flatten,
-        "l2_normalize": lambda torch: torch.nn.functional.normalize,
-        "noop": lambda torch: lambda x: x,
-    }
+    operations = OPERATIONS
 
     def __init__(self) -> None:
         asked = os.environ.get(variable("onednn"))
@@ -100,7 +95,9 @@ class Torch(Framework):
             return None
         return partial(torch.cuda.synchronize, int(device.removeprefix("gpu:")))
 
-    def forward(self, implementation: Implementation, inputs: Sequence[Any], execution: str) -> Run:
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
         """Inputs carry no gradient, so nothing is recorded for one."""
         return partial(_EXECUTIONS[execution](implementation(torch)), *inputs)
 
@@ -111,7 +108,7 @@ class Torch(Framework):
         variables: Sequence[int],
         cotangent: Any,
         execution: str,
-    ) -> Run:
+    ) -> BoundCall:
         """``torch.autograd.grad``, which returns gradients instead of adding them up."""
         function = _EXECUTIONS[execution](implementation(torch))
         sources = [inputs[i].requires_grad_() for i in variables]

@@ -60,6 +60,19 @@ _MODULES: dict[type[layers.Layer], Callable[[Any, Shape, Job], list[nn.Module]]]
 }
 
 
+def _compiled(model: nn.Module) -> Any:
+    # Without a reset the first call may find an earlier case's code, or hit the recompile limit.
+    torch.compiler.reset()
+    return torch.compile(model, dynamic=False)
+
+
+#: The executions that can train, each with what it makes of the model.
+_EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
+    "eager": lambda model: model,
+    "compile": _compiled,
+}
+
+
 class _Batches(Loader):
     def __init__(self, job: Job, tensors: Placed, steps: int) -> None:
         self._order = Order(steps * job.batch)
@@ -85,6 +98,8 @@ class _Batches(Loader):
 class TorchLearner(Learner):
     """PyTorch's way to train."""
 
+    executions = tuple(_EXECUTIONS)
+
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._device = _device(job)
@@ -95,10 +110,7 @@ class TorchLearner(Learner):
         self._model = nn.Sequential(*modules).to(device=self._device, dtype=parameters)
         self._dtype = parameters
         self._loss = nn.CrossEntropyLoss()
-        self._forward: Any = self._model
-        if job.execution == "compile":
-            torch.compiler.reset()
-            self._forward = torch.compile(self._model, dynamic=False)
+        self._forward = _EXECUTIONS[job.execution](self._model)
         narrow = job.dtype not in ("float32", "float64")
         self._precision: Any = (
             partial(torch.autocast, self._device.type, dtype=getattr(torch, job.dtype))

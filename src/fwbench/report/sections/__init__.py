@@ -1,35 +1,44 @@
-"""What a report shows at length: a part for each operation and device, each training, the rest."""
+"""What a report shows at length: a module a kind of sections.
+
+A module defines ``ORDER``, its place in the report, and ``sections(runs, names)``, which returns
+what it shows of the runs, called by these names.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fwbench.report.discovery import extensions
 from fwbench.report.model import Run, labels
-from fwbench.report.sections import comparisons, operations, others, roofline, training
-from fwbench.report.sections.table import Cell, Part, Row
+from fwbench.report.section import Section
 
-__all__ = ["Cell", "Part", "Row", "details", "linkable"]
-
-_MAKERS = (comparisons.parts, operations.parts, roofline.parts, training.parts, others.parts)
+#: The entry points by which other packages add sections.
+GROUP = "fwbench.sections"
 
 
-def details(runs: Sequence[Run]) -> list[Part]:
-    """All parts, in the order in which they are shown, without ids."""
+def details(runs: Sequence[Run]) -> list[Section]:
+    """All sections, in the order in which they are shown, without ids.
+
+    Raises:
+        DeclarationError: sections or charts of another package cannot be used.
+    """
     names = labels(runs)
-    return [part for make in _MAKERS for part in make(runs, names)]
+    modules = extensions(sys.modules[__name__], GROUP, "sections")
+    return [section for module in modules for section in module.sections(runs, names)]
 
 
-def linkable(found: Sequence[Part]) -> list[Part]:
-    """With ids of their own, also where titles differ in signs alone."""
+def linkable(sections: Sequence[Section]) -> list[Section]:
+    """The same sections with ids of their own, also where titles differ in signs alone."""
     taken: set[str] = set()
     linked = []
-    for part in found:
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"part-{part.title}").strip("-")
+    for section in sections:
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"part-{section.title}").strip("-")
         numbered = (f"{stem}-{number}" for number in itertools.count(2))
         free = next(name for name in itertools.chain([stem], numbered) if name not in taken)
         taken.add(free)
-        linked.append(replace(part, id=free))
+        linked.append(replace(section, id=free))
     return linked

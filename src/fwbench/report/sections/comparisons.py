@@ -1,4 +1,4 @@
-"""What a gate or ``fwbench ab`` has said."""
+"""What a gate or ``fwbench ab`` found."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fwbench.gate.verdicts import Comparison, Judgement
-from fwbench.report import charts, verdicts
-from fwbench.report.charts import Chart, Point
+from fwbench.report import verdicts
+from fwbench.report.drawing import bars, changes
+from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run
-from fwbench.report.sections.table import Cell, Part, Row
+from fwbench.report.section import Row, Section, TableCell
+
+ORDER = 10
 
 #: Cases that are drawn, the worst first.
 _DRAWN = 40
@@ -17,45 +20,61 @@ _DRAWN = 40
 _RATIO = 4
 
 
-def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
-    """One for each run that was compared with another."""
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each run that was compared with another.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
     return [
-        _part(run.comparison, f" ({name})" if len(runs) > 1 else "")
+        _section(run.comparison, f" ({name})" if len(runs) > 1 else "")
         for run, name in zip(runs, names, strict=True)
         if run.comparison is not None
     ]
 
 
-def _part(comparison: Comparison, suffix: str) -> Part:
+def _section(comparison: Comparison, suffix: str) -> Section:
     title = f"{comparison.contender} against {comparison.base}{suffix}"
     ranked = verdicts.ranked(comparison)
-    counts = {verdict: {"cases": number} for verdict, number in comparison.counts.items()}
-    drawn = [charts.bars(f"{title}: verdicts", counts, "{:.0f}".format)] if counts else []
-    changes = _changes(title, ranked[:_DRAWN])
-    return Part(
+    drawn = [_counts(title, comparison), _changes(title, ranked[:_DRAWN])]
+    return Section(
         title,
         [name or "why" for name in verdicts.header(comparison)],
-        [_row(one) for one in ranked],
-        [*drawn, *([changes] if changes else [])],
+        [_row(judgement) for judgement in ranked],
+        [chart for chart in drawn if chart is not None],
         comparison.notes,
     )
 
 
 def _row(judgement: Judgement) -> Row:
-    cells = [Cell(text) for text in verdicts.row(judgement)]
-    cells[_RATIO] = Cell(cells[_RATIO].text, judgement.ratio)
+    cells = [TableCell(text) for text in verdicts.row(judgement)]
+    cells[_RATIO] = TableCell(cells[_RATIO].text, judgement.ratio)
     return Row(cells, {"framework": judgement.framework} if judgement.framework else {})
+
+
+def _counts(title: str, comparison: Comparison) -> Chart | None:
+    counts = {verdict: {"cases": number} for verdict, number in comparison.counts.items()}
+    return bars.draw(f"{title}: verdicts", counts, "{:.0f}".format) if counts else None
 
 
 def _changes(title: str, judgements: Sequence[Judgement]) -> Chart | None:
     series: dict[str, dict[str, Point]] = {}
-    names = Counter(one.name for one in judgements)
-    for one in judgements:
-        if one.ratio is not None and one.low is not None and one.high is not None:
-            change, low, high = (100 * (ratio - 1) for ratio in (one.ratio, one.low, one.high))
-            point = Point(0, change, low, high)
-            name = one.name if names[one.name] == 1 else one.key
-            series.setdefault(one.verdict, {})[name] = point
+    names = Counter(judgement.name for judgement in judgements)
+    for judgement in judgements:
+        point = _change(judgement)
+        if point is not None:
+            name = judgement.name if names[judgement.name] == 1 else judgement.key
+            series.setdefault(judgement.verdict, {})[name] = point
     if not series:
         return None
-    return charts.changes(f"{title}: change of the time, with its interval", series)
+    return changes.draw(f"{title}: change of the time, with its interval", series)
+
+
+def _change(judgement: Judgement) -> Point | None:
+    """In per cent."""
+    ratios = (judgement.ratio, judgement.low, judgement.high)
+    change, low, high = (None if ratio is None else 100 * (ratio - 1) for ratio in ratios)
+    if change is None or low is None or high is None:
+        return None
+    return Point(0, change, low, high)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fwbench.report.model import Run, foreign
-from fwbench.report.sections.table import Cell, Part, Row, of_run, seconds
+from fwbench.report.section import Row, Section, TableCell, run_suffix, seconds
 from fwbench.report.units import time
+
+ORDER = 50
+
+_COLUMNS = ("benchmark", "median", "half of them", "group", "measured")
 
 _NOTE = (
     "fwbench did not write these: framework, device, dispatch, verification and warm-up are not "
@@ -14,20 +18,24 @@ _NOTE = (
 )
 
 
-def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
-    """One, if there are any."""
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """One section, if there are any such benchmarks.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
     rows = [
         Row(
             [
-                Cell(f"{record.name}{of_run(record, names)}"),
+                TableCell(f"{record.name}{run_suffix(record, names)}"),
                 seconds(record.median_s),
-                Cell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0]),
-                Cell(record.group),
-                Cell(record.measured, record.number),
+                TableCell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0]),
+                TableCell(record.group),
+                TableCell(record.measured, record.number),
             ]
         )
         for run in runs
         for record in foreign(run.records)
     ]
-    columns = ("benchmark", "median", "half of them", "group", "measured")
-    return [Part("other benchmarks", columns, rows, notes=[_NOTE])] if rows else []
+    return [Section("other benchmarks", _COLUMNS, rows, notes=[_NOTE])] if rows else []

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fwbench.report import charts
-from fwbench.report.charts import Chart, Point
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Record, Run
-from fwbench.report.sections.table import Cell, Part, Row, billions, grouped, keys, line, share
+from fwbench.report.section import (
+    Row,
+    Section,
+    TableCell,
+    billions,
+    grouped,
+    line_name,
+    row_keys,
+    share,
+)
 from fwbench.report.units import four_digits
+
+ORDER = 30
 
 _COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of attainable")
 
@@ -23,65 +34,76 @@ _NOTE = (
 )
 
 
-def parts(runs: Sequence[Run], names: Sequence[str]) -> list[Part]:
-    """One for each device and dtype of a run for which ceilings are known."""
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each device and dtype of a run for which ceilings are known.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
     return [
-        part
+        section
         for run in runs
         for (title, records) in grouped(
-            (one for one in run.records if one.attainable_share),
+            (record for record in run.records if record.attainable_share),
             "device_name",
             "dtype",
         ).items()
-        for part in _part(title, records, run, names)
+        for section in _section(title, records, run, names)
     ]
 
 
-def _part(title: str, records: Sequence[Record], run: Run, names: Sequence[str]) -> list[Part]:
+def _section(
+    title: str, records: Sequence[Record], run: Run, names: Sequence[str]
+) -> list[Section]:
     first = records[0]
     ceiling = run.ceilings.get(first.device_name)
     if ceiling is None or not ceiling.bytes_per_s:
         return []
     best: Best = {}
-    for record in sorted(records, key=lambda one: float(one.attainable_share)):
-        best[line(record, names), record.workload, record.direction] = record
-    compute = ceiling.flops_per_s.get(first.dtype)
-    told = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
-    note = _NOTE.format(compute=told, copied=f"{four_digits(ceiling.bytes_per_s / 1e9)} GB/s")
+    for record in sorted(records, key=lambda record: float(record.attainable_share)):
+        best[line_name(record, names), record.workload, record.direction] = record
+    compute, copied = ceiling.flops_per_s.get(first.dtype), ceiling.bytes_per_s
+    rate = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
+    note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
+    rows = [_row(name, record) for (name, _, _), record in best.items()]
+    return [Section(title, _COLUMNS, rows, _charts(title, best, copied, compute), [note])]
+
+
+def _charts(title: str, best: Best, bytes_per_s: float, compute: float | None) -> list[Chart]:
     drawn = []
     if compute and any(record.flops and record.bytes for record in best.values()):
-        drawn.append(_roof(title, best, ceiling.bytes_per_s, compute))
+        drawn.append(_roof(title, best, bytes_per_s, compute))
     if any(record.bytes for record in best.values()):
-        drawn.append(_moved(f"{title}: bytes a second", best, ceiling.bytes_per_s))
-    rows = [_row(name, record) for (name, _, _), record in best.items()]
-    return [Part(title, _COLUMNS, rows, drawn, [note])]
+        drawn.append(_moved(f"{title}: bytes a second", best, bytes_per_s))
+    return drawn
 
 
 def _row(name: str, record: Record) -> Row:
     intensity = record.flops / record.bytes if record.bytes else None
     return Row(
         [
-            Cell(name),
-            Cell(f"{record.workload} {record.direction}"),
-            Cell(f"{record.size:,}", record.size),
-            Cell("" if intensity is None else f"{intensity:.3g}", intensity),
+            TableCell(name),
+            TableCell(f"{record.workload} {record.direction}"),
+            TableCell(f"{record.size:,}", record.size),
+            TableCell("" if intensity is None else f"{intensity:.3g}", intensity),
             billions(record.flops, record.median_s),
             billions(record.bytes, record.median_s),
             share(record.attainable_share),
         ],
-        keys(record),
+        row_keys(record),
     )
 
 
 def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
     """Rate over intensity; work without floating-point operations has neither."""
-    series = _series(best, lambda one: one.flops, lambda one: one.flops / one.bytes)
+    series = _series(best, lambda record: record.flops, lambda record: record.flops / record.bytes)
     places = [point.x for points in series.values() for point in points]
     ridge = compute / bytes_per_s
     ends = (min(*places, ridge), ridge, max(*places, ridge))
-    return charts.lines(
+    return lines.draw(
         title,
         series,
         "floating-point operations for each byte moved",
@@ -95,9 +117,9 @@ def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
 
 def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
     """Bytes a second over the bytes of a call."""
-    series = _series(best, lambda one: one.bytes, lambda one: one.bytes)
+    series = _series(best, lambda record: record.bytes, lambda record: record.bytes)
     places = [point.x for points in series.values() for point in points]
-    return charts.lines(
+    return lines.draw(
         title,
         series,
         "bytes moved by a call",
@@ -117,7 +139,7 @@ def _series(
     for (name, workload, direction), record in best.items():
         if work(record) and record.bytes:
             low_s, high_s = record.quartiles_s
-            rate, low, high = (work(record) / one for one in (record.median_s, high_s, low_s))
+            rate, low, high = (work(record) / time_s for time_s in (record.median_s, high_s, low_s))
             label = f"{workload} {direction} {record.size:,}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series

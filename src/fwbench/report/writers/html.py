@@ -8,10 +8,10 @@ from typing import Any
 
 import jinja2
 
-from fwbench.report import charts, sections, summary
+from fwbench.report import sections, summary
+from fwbench.report.drawing.chart import SCRIPT
 from fwbench.report.model import Run, labels
-from fwbench.report.sections import Part
-from fwbench.report.sections.table import KEYS
+from fwbench.report.section import KEYS, Section
 from fwbench.report.units import count
 from fwbench.version import __version__
 
@@ -24,13 +24,15 @@ class Provenance:
     facts: Sequence[tuple[str, str]] = field(default_factory=list)
 
 
-def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Part] = ()) -> str:
-    """The report of one or several runs.
+def render(
+    runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
+) -> str:
+    """The page of one or several runs.
 
     Args:
         runs: in the order in which they are shown.
         problems: files that could not be read, each with the reason.
-        before: parts that are shown before those of the runs.
+        before: sections that are shown before those of the runs.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fwbench.report"),
@@ -47,31 +49,31 @@ def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Par
         lead=_lead(runs),
         problems=problems,
         notes=summary.notes(runs),
-        summary=summary.parts(runs),
+        summary=summary.sections(runs),
         filters=_filters(details),
         details=details,
         provenance=[_provenance(run, name) for run, name in zip(runs, labels(runs), strict=True)],
         css=source.get_source(environment, "report.css")[0],
         script=source.get_source(environment, "report.js")[0],
-        tooltips=charts.SCRIPT if any(part.charts for part in details) else "",
+        tooltips=SCRIPT if any(section.charts for section in details) else "",
     )
 
 
-def _filters(details: Sequence[Part]) -> dict[str, list[str]]:
-    """What rows can be chosen by, and the values that there are."""
-    rows = [row for part in details for row in part.rows]
+def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
+    """The facts that rows can be filtered by, each with its values."""
+    rows = [row for section in details for row in section.rows]
     return {
         name: sorted({row.keys[name] for row in rows if name in row.keys}) for name in KEYS if rows
     }
 
 
 def _lead(runs: Sequence[Run]) -> str:
-    told = ""
+    size = ""
     if any(run.records or run.comparison is None for run in runs):
         cases = sum(len(run.records) for run in runs)
-        told = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
+        size = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
     return (
-        f"{told}Written by fwbench {__version__}. Times are completion times of one call unless "
+        f"{size}Written by fwbench {__version__}. Times are completion times of one call unless "
         "they say otherwise."
     )
 

@@ -7,17 +7,23 @@ from collections.abc import Sequence
 
 from fwbench.errors import UsageError
 from fwbench.report.model import Record, Run
-from fwbench.report.sections.table import Part
+from fwbench.report.section import Section
 from fwbench.studies.report_2020 import lenet, operations, statements
 
-__all__ = ["parts"]
+ORDER = 10
 
+OPTION = "paper"
+
+HELP = (
+    "beside the TensorFlow / MXNet report of 2020: its figures and its statements "
+    "(measure with --fw-size paper)"
+)
 
 #: What the report called a CPU and a GPU.
 _DEVICES = {"cpu": "cpu", "gpu": "gpu:0"}
 
 
-def parts(runs: Sequence[Run]) -> list[Part]:
+def sections(runs: Sequence[Run]) -> list[Section]:
     """The statements, the operations and LeNet, for each device that was measured.
 
     Runs of one machine count as one.
@@ -25,22 +31,21 @@ def parts(runs: Sequence[Run]) -> list[Part]:
     Raises:
         UsageError: the runs are from several machines, or thread counts, or have a case in common.
     """
-    ours = [run for run in runs if any(record.facts for record in run.records)]
-    _refuse_several(ours)
-    records = [record for run in ours for record in run.records if record.facts]
+    measured_runs = [run for run in runs if any(record.facts for record in run.records)]
+    _refuse_several(measured_runs)
+    records = [record for run in measured_runs for record in run.records if record.facts]
     _refuse_twice(records)
     measured = {
-        device: found
+        device: on_device
         for device, name in _DEVICES.items()
-        if (found := [one for one in records if one.device == name])
+        if (on_device := [record for record in records if record.device == name])
     }
-    ratios = {device: operations.ratios_of(device, found) for device, found in measured.items()}
+    ratios = {device: operations.ratios(device, of) for device, of in measured.items()}
+    by_operation = (operations.sections(device, of_device) for device, of_device in ratios.items())
     return [
-        statements.part(measured, ratios),
-        *itertools.chain.from_iterable(
-            operations.parts(device, found) for device, found in ratios.items()
-        ),
-        *(lenet.part(device, found) for device, found in measured.items()),
+        statements.section(measured, ratios),
+        *itertools.chain.from_iterable(by_operation),
+        *(lenet.section(device, on_device) for device, on_device in measured.items()),
     ]
 
 
@@ -49,17 +54,17 @@ def _refuse_several(runs: Sequence[Run]) -> None:
         (str(run.cpu), *_gpus(run), f"{run.surroundings.get('threads')} threads") for run in runs
     }
     if len(settings) > 1:
-        found = "; ".join(", ".join(one) for one in sorted(settings))
+        listed = "; ".join(map(", ".join, sorted(settings)))
         raise UsageError(
-            f"--paper sets one machine beside 2020, and these runs are from several: {found}; give "
-            "those of one"
+            f"--paper sets one machine beside 2020, and these runs are from several: {listed}; "
+            "give those of one"
         )
 
 
 def _gpus(run: Run) -> list[str]:
-    """What the first GPU is called, where something was measured on it."""
-    found = (str(one.device_name) for one in run.records if one.device == _DEVICES["gpu"])
-    return sorted({*found})
+    """The name of the first GPU, where something was measured on it."""
+    on_gpu = (record for record in run.records if record.device == _DEVICES["gpu"])
+    return sorted({str(record.device_name) for record in on_gpu})
 
 
 def _refuse_twice(records: Sequence[Record]) -> None:

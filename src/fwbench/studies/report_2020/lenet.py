@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fwbench.report.model import Record, trainings
-from fwbench.report.sections.table import Cell, Part, Row, percent, seconds
-from fwbench.report.sections.training import accuracy_of, epochs_of
+from fwbench.report.section import Row, Section, TableCell, percent, seconds
+from fwbench.report.trained import accuracy, epochs_s
 from fwbench.studies.report_2020 import published
 
 #: Workload, dtype, batch size and steps of an epoch.
@@ -22,57 +22,59 @@ _NOTE = (
 def measured(records: Sequence[Record]) -> dict[tuple[str, str], Record]:
     """LeNet as it was trained then, by framework and execution: whole epochs of the real MNIST."""
     return {
-        (one.framework, one.execution): one
-        for one in trainings(records)
-        if (one.workload, one.dtype, one.size, one.steps_per_epoch) == _SETTING
-        and (one.data or {}).get("source") == "real"
-        and not one.facts["params"]
+        (record.framework, record.execution): record
+        for record in trainings(records)
+        if (record.workload, record.dtype, record.size, record.steps_per_epoch) == _SETTING
+        and (record.data or {}).get("source") == "real"
+        and not record.facts["params"]
     }
 
 
-def part(device: str, records: Sequence[Record]) -> Part:
+def section(device: str, records: Sequence[Record]) -> Section:
     """Every training that was published or measured.
 
     Args:
         device: ``cpu`` or ``gpu``.
         records: measured on it.
     """
-    ours = measured(records)
+    today = measured(records)
     rows = []
-    for row in published.rows("lenet", device):
-        one = ours.pop((row["framework"], row["execution"]), None)
-        epochs = int(row["epochs"])
-        if one is not None and len(epochs_of(one)) != epochs:
-            ours[one.framework, one.execution] = one  # it is of another row
-            one = None
-        rows.append(
-            _row(
-                f"{row['framework']} {row['execution']}",
-                epochs,
-                (float(row["median_total_s"]), float(row["median_accuracy"])),
-                one,
-            )
-        )
-    rows += [_row(one.series, len(epochs_of(one)), None, one) for one in ours.values()]
-    return Part(
+    for published_row in published.rows("lenet", device):
+        case = published_row["framework"], published_row["execution"]
+        epochs = int(published_row["epochs"])
+        record = today.pop(case, None)
+        if record is not None and len(epochs_s(record)) != epochs:
+            today[case], record = record, None  # it belongs to another row
+        then = float(published_row["median_total_s"]), float(published_row["median_accuracy"])
+        rows.append(_row(device, " ".join(case), epochs, then, record))
+    rows += [
+        _row(device, record.series, len(epochs_s(record)), None, record)
+        for record in today.values()
+    ]
+    return Section(
         f"2020, LeNet on the {device.upper()}",
         ("case", "epochs", "2020 (CPU time)", "accuracy", "today (wall clock)", "accuracy today"),
-        [Row(row.cells, {**row.keys, "device": device}) for row in rows],
+        rows,
         notes=[_NOTE],
     )
 
 
-def _row(name: str, epochs: int, then: tuple[float, float] | None, now: Record | None) -> Row:
-    total_s, accuracy = then or (None, None)
-    reached = None if now is None else accuracy_of(now)
+def _row(
+    device: str, name: str, epochs: int, then: tuple[float, float] | None, now: Record | None
+) -> Row:
+    total_s, reached = then or (None, None)
     return Row(
         [
-            Cell(name),
-            Cell(str(epochs), epochs),
+            TableCell(name),
+            TableCell(str(epochs), epochs),
             seconds(total_s),
-            Cell("" if accuracy is None else percent(accuracy), accuracy),
-            seconds(None if now is None else sum(epochs_of(now))),
-            Cell("" if reached is None else percent(reached), reached),
+            _accuracy(reached),
+            seconds(None if now is None else sum(epochs_s(now))),
+            _accuracy(None if now is None else accuracy(now)),
         ],
-        {"workload": "lenet"},
+        {"workload": "lenet", "device": device},
     )
+
+
+def _accuracy(share: float | None) -> TableCell:
+    return TableCell("" if share is None else percent(share), share)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fwbench.report import charts
+from fwbench.report.drawing import bars
 from fwbench.report.model import Record
-from fwbench.report.sections.table import Cell, Part, Row
+from fwbench.report.section import Row, Section, TableCell
 from fwbench.studies.report_2020 import published
 
 
@@ -32,105 +32,145 @@ class Ratios:
     completion: float | None
 
 
-def ratios_of(device: str, records: Iterable[Record]) -> list[Ratios]:
-    """Of every operation and size that was published.
+#: The columns of the tables, and the ratio in each.
+_SHOWN: Mapping[str, Callable[[Ratios], float | None]] = {
+    "2020, published": lambda ratios: ratios.published,
+    "today, until calls returned": lambda ratios: ratios.dispatch,
+    "today, until the work was done": lambda ratios: ratios.completion,
+}
+
+_NOTE = (
+    "Above 1, MXNet takes less. Eager executions, float32, the dimensions of the report. The "
+    "published figures are CPU time until the calls returned."
+)
+
+
+def ratios(device: str, records: Iterable[Record]) -> list[Ratios]:
+    """The ratios of every operation and size that was published.
 
     Args:
         device: ``cpu`` or ``gpu``.
         records: measured on it.
     """
-    ours: dict[tuple[str, int, str], Record] = {
-        (one.workload, one.size, one.framework): one
-        for one in records
-        if one.execution == "eager"
-        and one.dtype == "float32"
-        and one.direction == "forward"
-        and not one.facts["params"]
-        and one.dispatch_s
+    today = {
+        (record.workload, record.size, record.framework): record
+        for record in records
+        if _is_comparable(record)
     }
-    then = {
+    then_s = {
         (row["operation"], int(row["size"]), row["framework"]): float(row["median_s"])
         for row in published.rows("operations", device)
     }
-    found = []
-    for operation, size in dict.fromkeys((name, size) for name, size, _ in then):
-        tensorflow, mxnet = (
-            ours.get((operation, size, framework)) for framework in ("tensorflow", "mxnet")
-        )
-        dispatch = completion = None
-        if tensorflow is not None and mxnet is not None:
-            dispatch = tensorflow.dispatch_s / mxnet.dispatch_s
-            completion = tensorflow.completion_s / mxnet.completion_s
-        then_was = then[operation, size, "tensorflow"] / then[operation, size, "mxnet"]
-        found.append(Ratios(operation, size, then_was, dispatch, completion))
-    return found
+    return [
+        _ratios(operation, size, then_s, today)
+        for operation, size in dict.fromkeys((name, size) for name, size, _ in then_s)
+    ]
 
 
-def parts(device: str, ratios: Sequence[Ratios]) -> list[Part]:
-    """All operations in one table, and all that was measured size by size in another."""
-    by = {name: [*group] for name, group in itertools.groupby(ratios, lambda one: one.operation)}
-    shown: dict[str, Callable[[Ratios], float | None]] = {
-        "2020, published": lambda one: one.published,
-        "today, until calls returned": lambda one: one.dispatch,
-        "today, until the work was done": lambda one: one.completion,
+def _is_comparable(record: Record) -> bool:
+    return (
+        (record.execution, record.dtype, record.direction) == ("eager", "float32", "forward")
+        and not record.facts["params"]
+        and bool(record.dispatch_s)
+    )
+
+
+#: An operation, a size and a framework.
+_Place = tuple[str, int, str]
+
+
+def _ratios(
+    operation: str, size: int, then_s: Mapping[_Place, float], today: Mapping[_Place, Record]
+) -> Ratios:
+    tensorflow, mxnet = ((operation, size, framework) for framework in ("tensorflow", "mxnet"))
+    then = then_s[tensorflow] / then_s[mxnet]
+    numerator, denominator = today.get(tensorflow), today.get(mxnet)
+    if numerator is None or denominator is None:
+        return Ratios(operation, size, then, None, None)
+    return Ratios(
+        operation,
+        size,
+        then,
+        numerator.dispatch_s / denominator.dispatch_s,
+        numerator.completion_s / denominator.completion_s,
+    )
+
+
+def by_operation(ratios: Iterable[Ratios]) -> dict[str, list[Ratios]]:
+    """The ratios of each operation, over its sizes."""
+    groups = itertools.groupby(ratios, lambda ratios: ratios.operation)
+    return {name: [*group] for name, group in groups}
+
+
+def sections(device: str, ratios: Sequence[Ratios]) -> list[Section]:
+    """All operations in one table, and all that was measured size by size in another.
+
+    Args:
+        device: ``cpu`` or ``gpu``.
+        ratios: measured on it.
+    """
+    by = by_operation(ratios)
+    # Of the sizes that were measured, so that all columns are about the same sizes.
+    measured = {
+        name: [one for one in group if one.completion is not None] for name, group in by.items()
     }
-    # Of the sizes that were measured, so that all columns are about the same ones.
-    about = {
-        name: [one for one in group if one.completion is not None] or group
-        for name, group in by.items()
-    }
-    series = {
-        what: {name: found for name, group in about.items() if (found := mean(map(of, group)))}
-        for what, of in shown.items()
-    }
+    about = {name: measured[name] or group for name, group in by.items()}
+    title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
     rows = [
         Row(
             [
-                Cell(name),
-                Cell(f"{sum(one.completion is not None for one in group)} of {len(group)}"),
-                *(_mean_and_range([*map(of, about[name])]) for of in shown.values()),
+                TableCell(name),
+                TableCell(f"{len(measured[name])} of {len(group)}"),
+                *(_mean_and_range([*map(ratio, about[name])]) for ratio in _SHOWN.values()),
             ],
             {"workload": name, "device": device},
         )
         for name, group in by.items()
     ]
-    each = [
+    columns = ("operation", "sizes measured", *(f"{what} (range)" for what in _SHOWN))
+    chart = bars.draw(title, _means(about), times)
+    return [
+        Section(title, columns, rows, [chart], [_NOTE]),
+        *_size_by_size(title, device, [one for one in ratios if one.completion is not None]),
+    ]
+
+
+def _means(about: Mapping[str, Sequence[Ratios]]) -> dict[str, dict[str, float]]:
+    """The means of each column's ratios by operation, where there are any."""
+    series = {
+        what: {name: value for name, group in about.items() if (value := mean(map(ratio, group)))}
+        for what, ratio in _SHOWN.items()
+    }
+    return {what: values for what, values in series.items() if values}
+
+
+def _size_by_size(title: str, device: str, measured: Sequence[Ratios]) -> list[Section]:
+    rows = [
         Row(
             [
-                Cell(f"{one.operation} {one.size:,}"),
-                *(Cell(times(of(one)), of(one)) for of in shown.values()),
+                TableCell(f"{ratios.operation} {ratios.size:,}"),
+                *(TableCell(times(ratio(ratios)), ratio(ratios)) for ratio in _SHOWN.values()),
             ],
-            {"workload": one.operation, "device": device},
+            {"workload": ratios.operation, "device": device},
         )
-        for one in ratios
-        if one.completion is not None
+        for ratios in measured
     ]
-    title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
-    note = (
-        "Above 1, MXNet takes less. Eager executions, float32, the dimensions of the report. The "
-        "published figures are CPU time until the calls returned."
-    )
-    chart = charts.bars(title, {what: found for what, found in series.items() if found}, times)
-    columns = ("operation", "sizes measured", *(f"{what} (range)" for what in shown))
-    return [
-        Part(title, columns, rows, [chart], [note]),
-        *([Part(f"{title}, size by size", ("operation", *shown), each)] if each else []),
-    ]
+    return [Section(f"{title}, size by size", ("operation", *_SHOWN), rows)] if rows else []
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The geometric mean of what is known."""
+    """The geometric mean of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return statistics.geometric_mean(known) if known else None
 
 
-def _mean_and_range(values: Sequence[float | None]) -> Cell:
+def _mean_and_range(values: Sequence[float | None]) -> TableCell:
     middle, known = mean(values), [value for value in values if value is not None]
     if middle is None:
-        return Cell("not measured")
-    return Cell(f"{times(middle)} ({times(min(known))} to {times(max(known))})", middle)
+        return TableCell("not measured")
+    return TableCell(f"{times(middle)} ({times(min(known))} to {times(max(known))})", middle)
 
 
 def times(ratio: float | None) -> str:
-    """A ratio, if it is known."""
+    """A ratio of times such as ``1.25x``; empty if it is not known."""
     return "" if ratio is None else f"{ratio:.2f}x"

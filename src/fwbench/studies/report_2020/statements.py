@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fwbench.gate.statistics import interval
 from fwbench.records.entry import work_of
 from fwbench.report.model import Record, trainings
-from fwbench.report.sections.table import Cell, Part, Row, percent
-from fwbench.report.sections.training import accuracy_of, epochs_of
+from fwbench.report.section import Row, Section, TableCell, percent
+from fwbench.report.trained import accuracy, epochs_s
 from fwbench.report.units import time
-from fwbench.studies.report_2020 import lenet, published
-from fwbench.studies.report_2020.operations import Ratios, mean, times
+from fwbench.studies.report_2020 import lenet, operations, published
+from fwbench.studies.report_2020.operations import Ratios, by_operation, mean, times
 
-#: By framework and execution.
+#: Records of LeNet by framework and execution.
 LeNets = Mapping[tuple[str, str], Record]
 
 _CONFIDENCE = 0.99
@@ -58,240 +57,252 @@ class Verdict(StrEnum):
     UNKNOWN = "cannot be told from this run"
 
 
+#: A verdict and the figures that it follows from.
+_Finding = tuple[Verdict, str]
+
+
 @dataclass(frozen=True)
-class Finding:
-    """What became of a statement on one device.
+class _Evidence:
+    """What was measured on one device.
 
     Attributes:
-        statement: as it was made.
         device: ``cpu`` or ``gpu``.
-        verdict: the verdict.
-        published: the figures that it was made on.
-        today: the run's.
+        records: of all cases.
+        ratios: of operations, TensorFlow's time over MXNet's.
+        lenets: LeNet as it was trained in 2020.
     """
 
-    statement: str
     device: str
-    verdict: Verdict
-    published: str
-    today: str
+    records: Sequence[Record]
+    ratios: Sequence[Ratios]
+    lenets: LeNets
 
 
-def part(
-    measured: Mapping[str, Sequence[Record]], operations: Mapping[str, Sequence[Ratios]]
-) -> Part:
-    """Every statement, for each device.
+@dataclass(frozen=True)
+class _Statement:
+    """A statement of 2020.
+
+    Attributes:
+        text: as it was made.
+        published: the figures that it was made on, for a device.
+        judge: what a run says of it.
+    """
+
+    text: str
+    published: Callable[[str], str]
+    judge: Callable[[_Evidence], _Finding]
+
+
+def section(
+    measured: Mapping[str, Sequence[Record]], ratios: Mapping[str, Sequence[Ratios]]
+) -> Section:
+    """Every statement, for each device, with its verdict.
 
     Args:
         measured: records by device.
-        operations: what became of them, by device.
+        ratios: of operations, by device.
     """
-    findings = [
-        finding
-        for device, records in measured.items()
-        for finding in (
-            _way_faster(device, operations[device]),
-            *(judge(device, lenet.measured(records)) for judge in _OF_LENET),
-            _first_epoch(device, trainings(records)),
-            _eager_is_faster(device, records),
-        )
-    ]
-    return Part(
+    rows = []
+    for device, records in measured.items():
+        evidence = _Evidence(device, records, ratios[device], lenet.measured(records))
+        rows += [_row(statement, evidence) for statement in _STATEMENTS]
+    return Section(
         "What became of the statements of 2020",
         ("statement", "device", "verdict", "2020", "today"),
-        [
-            Row(
-                [
-                    Cell(f'"{one.statement}"'),
-                    Cell(one.device),
-                    Cell(one.verdict),
-                    Cell(one.published),
-                    Cell(one.today),
-                ],
-                {"device": one.device},
-            )
-            for one in findings
-        ],
-        notes=[_NOTE if findings else _NOTHING],
+        rows,
+        notes=[_NOTE if rows else _NOTHING],
     )
 
 
-def _way_faster(device: str, ratios: Sequence[Ratios]) -> Finding:
-    statement = "MXNet apart from creation is way faster"
-    about = [one for one in ratios if one.operation not in _CREATION]
-    published = _extent(dict(_by(about)), lambda one: one.published)
+def _row(statement: _Statement, evidence: _Evidence) -> Row:
+    device = evidence.device
+    then = statement.published(device)
+    verdict, today = statement.judge(evidence)
+    texts = (f'"{statement.text}"', device, verdict, then, today)
+    return Row([TableCell(text) for text in texts], {"device": device})
+
+
+def _but_creation(ratios: Sequence[Ratios]) -> list[Ratios]:
+    return [one for one in ratios if one.operation not in _CREATION]
+
+
+def _operations_of_2020(device: str) -> str:
+    about = _but_creation(operations.ratios(device, ()))
+    return _extent(by_operation(about), lambda ratios: ratios.published)
+
+
+def _way_faster(evidence: _Evidence) -> _Finding:
+    about = _but_creation(evidence.ratios)
     known = [one for one in about if one.completion is not None]
-    by = dict(_by(known))
-    if len(known) < _ENOUGH * len(about) or len(by) < len(_by(about)):
-        today = (
-            f"{len(by)} of {len(_by(about))} operations were measured in both frameworks, in "
+    by, all_operations = by_operation(known), by_operation(about)
+    if len(known) < _ENOUGH * len(about) or len(by) < len(all_operations):
+        return Verdict.UNKNOWN, (
+            f"{len(by)} of {len(all_operations)} operations were measured in both frameworks, in "
             f"{len(known)} of {len(about)} sizes: pytest benchmarks --fw-size paper"
         )
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
     means = [mean(one.completion for one in group) or 0.0 for group in by.values()]
     way = min(means) > 1 and statistics.geometric_mean(means) >= _WAY
-    done, returned = (
-        _extent(by, lambda one: one.completion),
-        _extent(by, lambda one: one.dispatch),
-    )
+    done = _extent(by, lambda ratios: ratios.completion)
+    returned = _extent(by, lambda ratios: ratios.dispatch)
     faster = sum(one > 1 for one in means)
-    return Finding(
-        statement,
-        device,
-        Verdict.HOLDS if way else Verdict.FAILS,
-        published,
+    return Verdict.HOLDS if way else Verdict.FAILS, (
         f"less time for {faster} of {len(means)} operations: {done} until done; {returned} until "
-        "returned",
+        "returned"
     )
 
 
-def _by(ratios: Iterable[Ratios]) -> list[tuple[str, list[Ratios]]]:
-    return [(k, [*group]) for k, group in itertools.groupby(ratios, lambda one: one.operation)]
-
-
-def _extent(by: Mapping[str, Sequence[Ratios]], of: Callable[[Ratios], float | None]) -> str:
+def _extent(by: Mapping[str, Sequence[Ratios]], ratio: Callable[[Ratios], float | None]) -> str:
     """Between which operations the means lie."""
-    means = {name: found for name, group in by.items() if (found := mean(map(of, group)))}
+    means = {name: value for name, group in by.items() if (value := mean(map(ratio, group)))}
     low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     return f"{times(means[low])} ({low}) to {times(means[high])} ({high})"
 
 
-def _compared(one: Record, other: Record) -> tuple[Verdict, str]:
-    """Whether one takes longer than the other, and their times, ratio and interval in words."""
-    low, high = interval(other.values_s, one.values_s, _CONFIDENCE, 0)
-    told = (
-        f"{_called(one)} {time(one.median_s)}, {_called(other)} {time(other.median_s)}: "
-        f"{times(one.median_s / other.median_s)}"
+def _compared(record: Record, other: Record) -> _Finding:
+    """Whether a record takes longer than another, and their times, ratio and interval in words."""
+    low, high = interval(other.values_s, record.values_s, _CONFIDENCE, 0)
+    text = (
+        f"{_name(record)} {time(record.median_s)}, {_name(other)} {time(other.median_s)}: "
+        f"{times(record.median_s / other.median_s)}"
     )
-    if min(len(one.values_s), len(other.values_s)) < _FEW:
-        return Verdict.UNKNOWN, f"{told}, of fewer than {_FEW} values"
+    if min(len(record.values_s), len(other.values_s)) < _FEW:
+        return Verdict.UNKNOWN, f"{text}, of fewer than {_FEW} values"
     verdict = Verdict.UNKNOWN
     if low > 1 or high < 1:
         verdict = Verdict.HOLDS if low > 1 else Verdict.FAILS
-    return verdict, f"{told} ({times(low)} to {times(high)})"
+    return verdict, f"{text} ({times(low)} to {times(high)})"
 
 
-def _called(record: Record) -> str:
+def _name(record: Record) -> str:
     return f"{record.framework} {record.execution}"
 
 
-def _missing(*needed: str) -> str:
-    return (
+def _missing(*needed: str) -> _Finding:
+    return Verdict.UNKNOWN, (
         f"needs LeNet in {' and '.join(needed)}, whole epochs of the real MNIST: pytest benchmarks "
         "-k lenet --fw-epochs 5"
     )
 
 
-def _trains_faster(device: str, lenets: LeNets) -> Finding:
-    statement = "MXNet trains LeNet faster"
-    published = _of_2020(device, ("mxnet", "eager"), ("tensorflow", "graph"))
-    one, other = lenets.get(("tensorflow", "graph")), lenets.get(("mxnet", "eager"))
-    if one is None or other is None:
-        today = _missing("tensorflow graph", "mxnet eager")
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
-    verdict, told = _compared(one, other)
-    return Finding(statement, device, verdict, published, told)
+def _trains_faster(evidence: _Evidence) -> _Finding:
+    tensorflow = evidence.lenets.get(("tensorflow", "graph"))
+    mxnet = evidence.lenets.get(("mxnet", "eager"))
+    if tensorflow is None or mxnet is None:
+        return _missing("tensorflow graph", "mxnet eager")
+    return _compared(tensorflow, mxnet)
 
 
-def _hybridize(device: str, lenets: LeNets) -> Finding:
-    statement = "hybridize trades accuracy for time"
-    published = _of_2020(device, ("mxnet", "hybridize"), ("mxnet", "eager"))
-    eager, hybridize = lenets.get(("mxnet", "eager")), lenets.get(("mxnet", "hybridize"))
+def _hybridize(evidence: _Evidence) -> _Finding:
+    eager = evidence.lenets.get(("mxnet", "eager"))
+    hybridize = evidence.lenets.get(("mxnet", "hybridize"))
     if eager is None or hybridize is None:
-        today = _missing("mxnet eager", "mxnet hybridize")
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
-    verdict, told = _compared(eager, hybridize)
-    before, after = accuracy_of(eager), accuracy_of(hybridize)
+        return _missing("mxnet eager", "mxnet hybridize")
+    verdict, text = _compared(eager, hybridize)
+    before, after = accuracy(eager), accuracy(hybridize)
     if before is None or after is None:
-        today = f"{told}; accuracy was not tested in both"
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
-    if len(epochs_of(eager)) != len(epochs_of(hybridize)):
-        today = f"{told}; accuracies are after different numbers of epochs"
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+        return Verdict.UNKNOWN, f"{text}; accuracy was not tested in both"
+    if len(epochs_s(eager)) != len(epochs_s(hybridize)):
+        return Verdict.UNKNOWN, f"{text}; accuracies are after different numbers of epochs"
     if round(before - after, 6) < _LOST:
         verdict = Verdict.FAILS
-    today = f"{told}; accuracy {percent(before)} and {percent(after)}"
-    return Finding(statement, device, verdict, published, today)
+    return verdict, f"{text}; accuracy {percent(before)} and {percent(after)}"
 
 
-def _xla(device: str, lenets: LeNets) -> Finding:
-    statement = "XLA slows LeNet down"
-    published = _of_2020(device, ("tensorflow", "xla"), ("tensorflow", "graph"))
-    xla, graph = lenets.get(("tensorflow", "xla")), lenets.get(("tensorflow", "graph"))
+def _xla(evidence: _Evidence) -> _Finding:
+    xla = evidence.lenets.get(("tensorflow", "xla"))
+    graph = evidence.lenets.get(("tensorflow", "graph"))
     if xla is None or graph is None:
-        today = _missing("tensorflow xla", "tensorflow graph")
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
-    verdict, told = _compared(xla, graph)
-    return Finding(statement, device, verdict, published, told)
+        return _missing("tensorflow xla", "tensorflow graph")
+    return _compared(xla, graph)
 
 
-def _first_epoch(device: str, records: Sequence[Record]) -> Finding:
-    statement = "the first epoch takes 2.5x"
-    published = "the statement itself"
+def _first_epoch(evidence: _Evidence) -> _Finding:
+    records = trainings(evidence.records)
     if not records:
-        today = "needs trainings: pytest benchmarks -k lenet"
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+        return Verdict.UNKNOWN, "needs trainings: pytest benchmarks -k lenet"
     # Over the median of the others: a record of one epoch has no others.
     ratios = [
-        (epochs_of(one)[0] / one.median_s, f"{one.workload} {one.series} {one.size}")
-        for one in records
-        if len(epochs_of(one)) > 1
+        (epochs_s(record)[0] / record.median_s, f"{record.workload} {record.series} {record.size}")
+        for record in records
+        if len(epochs_s(record)) > 1
     ]
     if not ratios:
-        today = "no training has more than one epoch"
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+        return Verdict.UNKNOWN, "no training has more than one epoch"
     (low, least), (high, most) = min(ratios), max(ratios)
     verdict = Verdict.FAILS
     if low >= _LONG:
         verdict = Verdict.HOLDS
     elif high >= _LONG:
         verdict = Verdict.UNKNOWN
-    today = f"{times(low)} ({least}) to {times(high)} ({most})"
-    return Finding(statement, device, verdict, published, today)
+    return verdict, f"{times(low)} ({least}) to {times(high)} ({most})"
 
 
-_OF_LENET = (_trains_faster, _hybridize, _xla)
-
-
-def _eager_is_faster(device: str, records: Sequence[Record]) -> Finding:
+def _eager_is_faster(evidence: _Evidence) -> _Finding:
     """TensorFlow's eager execution against its graph: models, and the steps of models."""
-    statement = "eager is faster"
-    published = "no figures were published"
-    models = {
-        (work_of(one.facts), one.steps_per_epoch, *one.facts["params"].values(), one.execution): one
-        for one in records
-        if one.direction == "train" and one.framework == "tensorflow"
-    }
-    pairs = [
-        (graph, models[*work, "eager"])
-        for (*work, execution), graph in models.items()
-        if execution == "graph" and (*work, "eager") in models
-    ]
+    pairs = _graph_and_eager(evidence.records)
     if not pairs:
-        today = "needs a model, or its step, in tensorflow eager and graph"
-        return Finding(statement, device, Verdict.UNKNOWN, published, today)
+        return Verdict.UNKNOWN, "needs a model, or its step, in tensorflow eager and graph"
     compared = [(graph.workload, *_compared(graph, eager)) for graph, eager in pairs]
     verdicts = {verdict for _, verdict, _ in compared}
-    return Finding(
-        statement,
-        device,
-        verdicts.pop() if len(verdicts) == 1 else Verdict.UNKNOWN,
-        published,
-        "; ".join(f"{workload}: {told}" for workload, _, told in compared),
-    )
+    text = "; ".join(f"{workload}: {text}" for workload, _, text in compared)
+    return verdicts.pop() if len(verdicts) == 1 else Verdict.UNKNOWN, text
 
 
-def _of_2020(device: str, *cases: tuple[str, str]) -> str:
-    """Seconds and accuracies of the longest training that all the cases had."""
-    rows = {
-        (row["framework"], row["execution"], int(row["epochs"])): row
-        for row in published.rows("lenet", device)
-    }
-    most = max(e for _, _, e in rows if all((*case, e) in rows for case in cases))
-    told = []
-    for case in cases:
-        total_s, accuracy = (
-            float(rows[*case, most][name]) for name in ("median_total_s", "median_accuracy")
-        )
-        told.append(f"{' '.join(case)} {total_s:.0f} s, {percent(accuracy)}")
-    return f"{most} epochs: {'; '.join(told)}"
+def _graph_and_eager(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """The pairs of TensorFlow's records that differ in their execution alone."""
+    models = {(*_model(record), record.execution): record for record in records if _trains(record)}
+    return [
+        (graph, models[*model, "eager"])
+        for (*model, execution), graph in models.items()
+        if execution == "graph" and (*model, "eager") in models
+    ]
+
+
+def _trains(record: Record) -> bool:
+    return record.direction == "train" and record.framework == "tensorflow"
+
+
+def _model(record: Record) -> tuple[object, ...]:
+    return (work_of(record.facts), record.steps_per_epoch, *record.facts["params"].values())
+
+
+def _lenet_of_2020(*cases: tuple[str, str]) -> Callable[[str], str]:
+    """For a device: seconds and accuracies of the longest training that all the cases had."""
+
+    def text(device: str) -> str:
+        rows = {
+            (row["framework"], row["execution"], int(row["epochs"])): row
+            for row in published.rows("lenet", device)
+        }
+        epochs = max(e for _, _, e in rows if all((*case, e) in rows for case in cases))
+        figures = "; ".join(_figures(rows[*case, epochs]) for case in cases)
+        return f"{epochs} epochs: {figures}"
+
+    return text
+
+
+def _figures(row: Mapping[str, str]) -> str:
+    total_s, reached = float(row["median_total_s"]), float(row["median_accuracy"])
+    return f"{row['framework']} {row['execution']} {total_s:.0f} s, {percent(reached)}"
+
+
+_STATEMENTS = (
+    _Statement("MXNet apart from creation is way faster", _operations_of_2020, _way_faster),
+    _Statement(
+        "MXNet trains LeNet faster",
+        _lenet_of_2020(("mxnet", "eager"), ("tensorflow", "graph")),
+        _trains_faster,
+    ),
+    _Statement(
+        "hybridize trades accuracy for time",
+        _lenet_of_2020(("mxnet", "hybridize"), ("mxnet", "eager")),
+        _hybridize,
+    ),
+    _Statement(
+        "XLA slows LeNet down",
+        _lenet_of_2020(("tensorflow", "xla"), ("tensorflow", "graph")),
+        _xla,
+    ),
+    _Statement("the first epoch takes 2.5x", lambda _: "the statement itself", _first_epoch),
+    _Statement("eager is faster", lambda _: "no figures were published", _eager_is_faster),
+)

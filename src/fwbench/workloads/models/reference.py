@@ -25,8 +25,8 @@ from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, Optimizer, RMSpro
 Array = NDArray[np.float64]
 
 #: From the gradient of a result to that of the input and those of the parameters.
-Backward = Callable[[Array], tuple[Array, Arrays]]
-Result = tuple[Array, Backward]
+PullBack = Callable[[Array], tuple[Array, Arrays]]
+Result = tuple[Array, PullBack]
 
 #: Which rows of an array a step changes.
 Rows = slice | NDArray[Any]

@@ -14,8 +14,6 @@ from typing import Any
 from fwbench.workloads.models import networks, reference
 from fwbench.workloads.training import CHECKED_STEPS, Training, check_rows
 
-_STORED = (networks.lenet, networks.cifar_cnn, networks.sentiment_lstm, networks.mlp)
-
 
 def of(training: Training, batch: int, *, lazy: bool) -> list[float]:
     """The losses of the first steps over the batches of the check.
@@ -29,7 +27,7 @@ def of(training: Training, batch: int, *, lazy: bool) -> list[float]:
         At least :data:`~fwbench.workloads.training.CHECKED_STEPS` losses.
     """
     rows = check_rows(batch)
-    if training in _STORED:
+    if training in networks.TRAININGS:
         losses: list[float] = _stored()[training.name]["lazy" if lazy else "dense"][str(rows)]
         return losses
     return reference.losses(training, rows, CHECKED_STEPS, lazy=lazy)

@@ -26,35 +26,36 @@ def _unchanged(x: NDArray[Any]) -> NDArray[Any]:
     return x
 
 
-#: From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
-#: NumPy has not): a copy, without a conversion.
-from_numpy = Operation(
-    name="from_numpy",
-    inputs=_vector,
-    reference=_unchanged,
-    sizes=Sizes(
-        quick=(1_000, 50_000, 1_000_000),
-        paper=tuple(range(20_000, 95_001, 5_000)),
-        full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+CREATIONS = (
+    # From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
+    # NumPy has not): a copy, without a conversion.
+    Operation(
+        name="from_numpy",
+        inputs=_vector,
+        reference=_unchanged,
+        sizes=Sizes(
+            quick=(1_000, 50_000, 1_000_000),
+            paper=tuple(range(20_000, 95_001, 5_000)),
+            full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+        ),
+        cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+        differentiable=False,
+        compilable=False,
+        source=np.copy,
     ),
-    cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
-    differentiable=False,
-    compilable=False,
-    source=np.copy,
-)
-
-#: From a Python list of ``size`` floats.
-from_list = Operation(
-    name="from_list",
-    inputs=_vector,
-    reference=_unchanged,
-    sizes=Sizes(
-        quick=(100, 5_000, 50_000),
-        paper=tuple(range(5_000, 55_001, 5_000)),
-        full=(10, 1_000, 100_000, 1_000_000),
+    # From a Python list of ``size`` floats.
+    Operation(
+        name="from_list",
+        inputs=_vector,
+        reference=_unchanged,
+        sizes=Sizes(
+            quick=(100, 5_000, 50_000),
+            paper=tuple(range(5_000, 55_001, 5_000)),
+            full=(10, 1_000, 100_000, 1_000_000),
+        ),
+        cost=lambda n: Cost(flops=0.0, elements=float(n), other_bytes=float(_LIST_FLOAT_BYTES * n)),
+        differentiable=False,
+        compilable=False,
+        source=np.ndarray.tolist,
     ),
-    cost=lambda n: Cost(flops=0.0, elements=float(n), other_bytes=float(_LIST_FLOAT_BYTES * n)),
-    differentiable=False,
-    compilable=False,
-    source=np.ndarray.tolist,
 )

@@ -38,52 +38,51 @@ def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
     return x / np.sqrt(np.sum(x * x, axis=1, keepdims=True))
 
 
-#: The dot product of two vectors of ``size`` elements.
-dot = Operation(
-    name="dot",
-    inputs=_vectors,
-    reference=np.dot,
-    sizes=Sizes(
-        quick=(1_000, 31_000, 1_000_000),
-        paper=tuple(range(1_000, 91_001, 10_000)),
-        full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+LINALG = (
+    # The dot product of two vectors of ``size`` elements.
+    Operation(
+        name="dot",
+        inputs=_vectors,
+        reference=np.dot,
+        sizes=Sizes(
+            quick=(1_000, 31_000, 1_000_000),
+            paper=tuple(range(1_000, 91_001, 10_000)),
+            full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+        ),
+        cost=lambda n: Cost(flops=2.0 * n, elements=2.0 * n + 1),
+        # Forward; then both gradients: read x, y and g, write dx and dy.
+        backward_cost=lambda n: Cost(flops=4.0 * n, elements=6.0 * n + 2),
+        terms=lambda n: n,
     ),
-    cost=lambda n: Cost(flops=2.0 * n, elements=2.0 * n + 1),
-    # Forward; then both gradients: read x, y and g, write dx and dy.
-    backward_cost=lambda n: Cost(flops=4.0 * n, elements=6.0 * n + 2),
-    terms=lambda n: n,
-)
-
-#: The product of two ``size`` x ``size`` matrices.
-gemm = Operation(
-    name="gemm",
-    inputs=_matrices,
-    reference=np.matmul,
-    sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
-    cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2),
-    # Forward and one more product for each gradient.
-    backward_cost=lambda n: Cost(flops=6.0 * n**3, elements=9.0 * n**2),
-    terms=lambda n: n,
-)
-
-#: A ``size`` x ``size`` matrix as a vector of ``size ** 2`` elements. Frameworks may return a view.
-flatten = Operation(
-    name="flatten",
-    inputs=_matrix,
-    reference=np.ravel,
-    sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
-    # What a copy moves; a view moves nothing, which is why the record says which it was.
-    cost=lambda n: Cost(flops=0.0, elements=2.0 * n**2),
-    backward_cost=lambda n: Cost(flops=0.0, elements=4.0 * n**2),
-)
-
-#: Every row of a ``size`` x ``size`` matrix divided by its Euclidean norm.
-l2_normalize = Operation(
-    name="l2_normalize",
-    inputs=_matrix,
-    reference=_l2_normalize_rows,
-    sizes=Sizes(quick=(50, 250, 1_024), paper=(50, 150, 250, 350, 450), full=_MATRIX_FULL),
-    cost=lambda n: Cost(flops=3.0 * n**2 + 2.0 * n, elements=2.0 * n**2),
-    backward_cost=lambda n: Cost(flops=8.0 * n**2 + 4.0 * n, elements=5.0 * n**2),
-    terms=lambda n: n,
+    # The product of two ``size`` x ``size`` matrices.
+    Operation(
+        name="gemm",
+        inputs=_matrices,
+        reference=np.matmul,
+        sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
+        cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2),
+        # Forward and one more product for each gradient.
+        backward_cost=lambda n: Cost(flops=6.0 * n**3, elements=9.0 * n**2),
+        terms=lambda n: n,
+    ),
+    # A ``size`` x ``size`` matrix as a vector of ``size ** 2`` elements. It may be a view.
+    Operation(
+        name="flatten",
+        inputs=_matrix,
+        reference=np.ravel,
+        sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
+        # What a copy moves; a view moves nothing, which is why the record says which it was.
+        cost=lambda n: Cost(flops=0.0, elements=2.0 * n**2),
+        backward_cost=lambda n: Cost(flops=0.0, elements=4.0 * n**2),
+    ),
+    # Every row of a ``size`` x ``size`` matrix divided by its Euclidean norm.
+    Operation(
+        name="l2_normalize",
+        inputs=_matrix,
+        reference=_l2_normalize_rows,
+        sizes=Sizes(quick=(50, 250, 1_024), paper=(50, 150, 250, 350, 450), full=_MATRIX_FULL),
+        cost=lambda n: Cost(flops=3.0 * n**2 + 2.0 * n, elements=2.0 * n**2),
+        backward_cost=lambda n: Cost(flops=8.0 * n**2 + 4.0 * n, elements=5.0 * n**2),
+        terms=lambda n: n,
+    ),
 )

@@ -8,12 +8,14 @@ from fwbench.presets import Sizes
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
 
-#: Returns its argument, through the same path as every other operation.
-noop = Operation(
-    name="noop",
-    inputs=lambda size, rng: (rng.standard_normal(size),),
-    reference=np.asarray,
-    sizes=Sizes(quick=(8, 1_024, 1_000_000)),
-    cost=lambda _: Cost(flops=0.0, elements=0.0),
-    differentiable=False,
+OVERHEAD = (
+    # Returns its argument, through the same path as every other operation.
+    Operation(
+        name="noop",
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=np.asarray,
+        sizes=Sizes(quick=(8, 1_024, 1_000_000)),
+        cost=lambda _: Cost(flops=0.0, elements=0.0),
+        differentiable=False,
+    ),
 )

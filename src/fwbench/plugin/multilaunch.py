@@ -14,13 +14,13 @@ from fwbench.records import launches
 from fwbench.records.launches import Plan
 
 
-class LaunchedRunner(IsolatedRunner):
+class MultiLaunchRunner(IsolatedRunner):
     """The hooks that measure all launches first, and then give pytest one report for each case."""
 
     def __init__(self, config: pytest.Config, session: Session, plan: Plan) -> None:
         super().__init__(config, session)
         self.plan = plan
-        self.launched: dict[str, _Launched] = defaultdict(_Launched)
+        self.launched: dict[str, _CaseLaunches] = defaultdict(_CaseLaunches)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -64,7 +64,7 @@ class LaunchedRunner(IsolatedRunner):
         self.launched.clear()
 
 
-class _Launched:
+class _CaseLaunches:
     """What the launches of one case have brought so far.
 
     Attributes:
@@ -78,7 +78,11 @@ class _Launched:
         self._durations_s: dict[str, float] = defaultdict(float)
 
     def add(self, launch: int, reports: list[pytest.TestReport]) -> dict[str, Any] | None:
-        """Add a launch.
+        """Add what one launch brought.
+
+        Args:
+            launch: its number, from 0.
+            reports: of the case in this launch.
 
         Returns:
             Its entry; None if nothing was measured.

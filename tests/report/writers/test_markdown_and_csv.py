@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fwbench.report import sections, summary
-from fwbench.report.writers import text
+from fwbench.report.writers import csv as csv_writer
+from fwbench.report.writers import markdown
 from support.launched_runs import plain
 from support.pages import everything
 from support.reports import case, markdown_cells, runs_of, stored, training
@@ -20,7 +21,7 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
     """Times are seconds, as numbers, without rounding; what is not known is empty."""
     tricky = {**plain('a, "quoted"\nname', 0.1), "group": None}
     run = stored(tmp_path, "run.json", case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
-    first, second, third = csv.DictReader(io.StringIO(text.table([run])))
+    first, second, third = csv.DictReader(io.StringIO(csv_writer.render([run])))
     assert first["case"] == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (first["workload"], first["framework"], first["size"]) == ("gemm", "numpy", "100")
     assert (float(first["median_s"]), float(first["low_s"])) == (2 / 3, 1 / 3)
@@ -38,7 +39,7 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
 def test_csv_of_several_runs_says_which(tmp_path: Path) -> None:
     """By the name of the file."""
     runs = runs_of(tmp_path, first=[case()], second=[case(), case("dot")])
-    found = [row["run"] for row in csv.DictReader(io.StringIO(text.table(runs)))]
+    found = [row["run"] for row in csv.DictReader(io.StringIO(csv_writer.render(runs)))]
     assert found == ["first.json", "second.json", "second.json"]
 
 
@@ -51,7 +52,7 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
     ]
     missing = [{"nodeid": "x", "framework": "x", "why": name} for name in names]
     run = stored(tmp_path, "run.json", *entries, missing=missing)
-    blocks = text.markdown([run]).split("\n### ")
+    blocks = markdown.render([run]).split("\n### ")
     tables = [block for block in blocks if "\n| " in block]
     assert len(tables) == 5
     for block in tables:
@@ -59,14 +60,14 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
         assert all(line.endswith(" |") for line in lines)
         assert len({markdown_cells(line) for line in lines}) == 1
         assert re.fullmatch(r"\| ---( \| ---:)+ \|", lines[1])
-    assert r"a\|b" in text.markdown([run])
+    assert r"a\|b" in markdown.render([run])
 
 
 def test_markdown_holds_every_part(tmp_path: Path) -> None:
     """The tables of the page, in the order of the page, and what could not be read."""
     runs = everything(tmp_path)
-    written = text.markdown(runs, ["bad.json is empty"])
-    titles = [one.title for one in (*summary.parts(runs), *sections.details(runs))]
+    written = markdown.render(runs, ["bad.json is empty"])
+    titles = [one.title for one in (*summary.sections(runs), *sections.details(runs))]
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles
     assert "bad.json is empty" in written
     assert written.endswith("|\n")

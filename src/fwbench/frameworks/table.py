@@ -1,0 +1,80 @@
+"""Tables of operations: the name of an operation, and the framework's own function for it.
+
+A framework's ``operations.py`` holds one. A value is the dotted path of a function below the
+framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path will not
+do, an :data:`~fwbench.workloads.operation.Implementation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from fwbench.workloads.operation import Implementation
+
+
+class Call:
+    """A framework's function, named by its path below the framework's namespace.
+
+    It is an implementation: called with a namespace, it returns the function. Nothing stands
+    between the caller and a function without keyword arguments.
+
+    Args:
+        path: ``nn.functional.softplus`` for PyTorch's.
+        keywords: arguments that every call is given.
+    """
+
+    def __init__(self, path: str, **keywords: Any) -> None:
+        self.path = path
+        self.keywords = keywords
+
+    def __call__(self, namespace: Any) -> Callable[..., Any]:
+        """The function, looked up in the namespace that is given.
+
+        Raises:
+            AttributeError: the namespace does not have it.
+        """
+        function: Callable[..., Any] = attrgetter(self.path)(namespace)
+        return partial(function, **self.keywords) if self.keywords else function
+
+    def is_in(self, namespace: Any) -> bool:
+        """Whether the path leads to something that can be called."""
+        try:
+            return callable(self(namespace))
+        except (AttributeError, ImportError, TypeError):  # some packages import on demand
+            return False
+
+
+#: What a framework computes an operation with, by the operation's name.
+Table = Mapping[str, str | Implementation]
+
+
+def implementation(table: Table, operation: str) -> Implementation:
+    """The implementation of one operation.
+
+    Args:
+        table: of the framework.
+        operation: its name.
+
+    Raises:
+        KeyError: the table does not have it.
+    """
+    entry = table[operation]
+    return Call(entry) if isinstance(entry, str) else entry
+
+
+def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
+    """The paths of a table that do not lead to a function, by operation.
+
+    Args:
+        table: of the framework.
+        namespace: of the framework, in the version that is installed.
+    """
+    entries = {name: implementation(table, name) for name in table}
+    return {
+        name: entry.path
+        for name, entry in entries.items()
+        if isinstance(entry, Call) and not entry.is_in(namespace)
+    }

@@ -1,0 +1,131 @@
+"""The frameworks that a session can use, those that it cannot, and the loaded ones."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fwbench.environments.named import Environments
+from fwbench.errors import FrameworkUnavailable, unknown
+from fwbench.frameworks import registry
+from fwbench.frameworks.cache import ManifestCache
+from fwbench.frameworks.contract import Framework
+from fwbench.isolation.describe import describe
+from fwbench.machine import cpu_model, thread_variables
+from fwbench.manifest import Absent, Manifest
+from fwbench.names import framework_of
+
+
+class Inventory:
+    """The frameworks of a session, as far as they have been asked for.
+
+    Args:
+        environments: the named environments of the project.
+        threads: how many threads every framework computes with.
+        cache: pytest's, where manifests are kept; None to ask every framework again.
+        isolated: whether each framework has a process of its own; otherwise they are loaded into
+            this one.
+
+    Attributes:
+        manifests: of the frameworks that can be used, by name.
+        absent: those that cannot, with the reason, by name.
+    """
+
+    def __init__(
+        self, environments: Environments, threads: int, cache: Any, *, isolated: bool
+    ) -> None:
+        self.manifests: dict[str, Manifest] = {}
+        self.absent: dict[str, Absent] = {}
+        self._environments = environments
+        self._interpreter_of = functools.cache(environments.interpreter_of)
+        self._threads = threads
+        self._cache = cache
+        self._isolated = isolated
+
+    def ask(self, names: Sequence[str] | None) -> None:
+        """Get the manifests of frameworks, or why they cannot be used.
+
+        Args:
+            names: of the frameworks; None for all that are installed.
+
+        Raises:
+            UsageError: one of them is neither installed nor in a named environment.
+        """
+        known = registry.registered()
+        for name in names or known:
+            if name not in known and not self._is_elsewhere(name):
+                raise unknown("framework", name, [*known, *self._environments.references()])
+        asked = {*self.manifests, *self.absent}
+        missing = [name for name in names or known if name not in asked]
+        if not missing:
+            return
+        answers = self._answers(missing)
+        for name in missing:
+            answer = self._remedied(answers[name])
+            if isinstance(answer, Manifest):
+                self.manifests[name] = answer
+            else:
+                self.absent[name] = answer
+
+    def load(self, name: str) -> Framework:
+        """The framework itself, loaded into this process.
+
+        Raises:
+            FrameworkUnavailable: it cannot be.
+        """
+        return registry.load(framework_of(name), self._threads)
+
+    def interpreter_of(self, name: str) -> str:
+        """The interpreter that has a framework.
+
+        Raises:
+            StorageError: the facts of its environment cannot be read.
+        """
+        return self._interpreter_of(name)
+
+    def is_named(self, name: str) -> bool:
+        """Whether a framework lies in a named environment."""
+        return self._environments.of(name) is not None
+
+    def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
+        """An answer that says what to do where a named environment has lost its framework."""
+        environment = self._environments.of(answer.name)
+        if isinstance(answer, Absent) and environment is not None and self._isolated:
+            remedy = f"recreate it: fwbench env remove {environment.name}, then fwbench env add"
+            return replace(answer, remedy=remedy)
+        return answer
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether a framework is, or once was, in a named environment."""
+        environment = self._environments.of(name)
+        # Of a name with a label its worker knows; of one without, the environment is the framework.
+        return environment is not None and ("@" in name or name in environment.frameworks)
+
+    def _answers(self, names: list[str]) -> dict[str, Manifest | Absent]:
+        if not self._isolated:
+            return {name: self._describe_here(name) for name in names}
+        cache = ManifestCache(
+            self._cache, self._threads, self._interpreter_of, self._environments.path_of
+        )
+        cached = {name: answer for name in names if (answer := cache.get(name))}
+        uncached = [name for name in names if name not in cached]
+        described = describe(uncached, self._threads, self._interpreter_of)
+        for answer in described.values():
+            cache.put(answer)
+        return {**cached, **described}
+
+    def _describe_here(self, name: str) -> Manifest | Absent:
+        os.environ.update(thread_variables(self._threads))
+        if self.is_named(name):
+            return Absent(
+                name,
+                "in an environment of its own",
+                "it needs --fw-isolation=process (the default)",
+            )
+        try:
+            return self.load(name).manifest(cpu_model())
+        except FrameworkUnavailable as error:
+            return Absent.because(name, error)

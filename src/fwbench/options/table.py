@@ -1,0 +1,175 @@
+"""The table of options: how each is spelled, read and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fwbench import toggles
+from fwbench.machine import usable_cpus
+from fwbench.options import values
+from fwbench.options.values import DTYPES
+from fwbench.presets import PRESETS
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: how it is spelled, read and explained; the ini setting follows from it."""
+
+    flag: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    default: Callable[[], Any] = lambda: None
+    repeated: bool = False  # given several times, or in an ini file several in a row
+    alone: str | None = None  # what is meant where the flag has no value; None: it needs one
+
+    @property
+    def dest(self) -> str:
+        """The name of the option in pytest's configuration, and of its ini setting."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+SELECTORS: Mapping[str, Option] = {
+    "frameworks": Option(
+        "--fw", values.names, "NAMES", "frameworks (default: all that are installed)"
+    ),
+    "devices": Option(
+        "--fw-device", values.devices, "NAMES", "devices: cpu, gpu, gpu:N (default: all there are)"
+    ),
+    "executions": Option(
+        "--fw-execution",
+        values.names,
+        "NAMES",
+        "executions: eager, graph, xla, hybridize, compile ... "
+        "(default: all but those that run on request only, such as compile)",
+    ),
+    "dtypes": Option(
+        "--fw-dtype", values.names, "NAMES", f"dtypes: {', '.join(DTYPES)} (default: float32)"
+    ),
+    "directions": Option(
+        "--fw-direction",
+        values.directions,
+        "NAMES",
+        "directions: forward, backward (the forward pass and the gradient; default: forward)",
+    ),
+    "sizes": Option(
+        "--fw-size",
+        values.sizes,
+        "SIZES",
+        f"sizes, or a preset: {', '.join(PRESETS)} (default: quick)",
+    ),
+}
+
+SETTINGS: Mapping[str, Option] = {
+    "threads": Option(
+        "--fw-threads",
+        lambda text: values.positive(text, "number of threads"),
+        "N",
+        "threads of every framework, set and checked (default: the CPUs this process may use)",
+        usable_cpus,
+    ),
+    "isolation": Option(
+        "--fw-isolation",
+        values.isolation,
+        "KIND",
+        "process: each framework in a worker process of its own; none: all in this process, for "
+        "debuggers (default: process)",
+        lambda: "process",
+    ),
+    "timeout_s": Option(
+        "--fw-timeout",
+        lambda text: values.seconds(text, "timeout", zero=False),
+        "SECONDS",
+        "how long a case may take before its worker is ended; there is none without isolation "
+        "(default: 300)",
+        lambda: 300.0,
+    ),
+    "warmup_s": Option(
+        "--fw-warmup",
+        lambda text: values.seconds(text, "warm-up", zero=True),
+        "SECONDS",
+        "how long a case is warmed up at most, until its times are steady; 0: not at all "
+        "(default: 0.5)",
+        lambda: 0.5,
+    ),
+    "epochs": Option(
+        "--fw-epochs",
+        lambda text: values.positive(text, "number of epochs"),
+        "N",
+        "whole epochs of every training loop, warm-up epochs included (default: the preset's; "
+        "quick has a few steps only)",
+    ),
+    "warmup_epochs": Option(
+        "--fw-warmup-epochs",
+        lambda text: values.natural(text, "number of warm-up epochs"),
+        "N",
+        "how many of them are kept beside the statistics (default: 1)",
+    ),
+    "repetitions": Option(
+        "--fw-repetitions",
+        lambda text: values.positive(text, "number of repetitions"),
+        "N",
+        "trainings of every loop, each from the initial weights on (default: the preset's)",
+    ),
+    "steps": Option(
+        "--fw-steps",
+        lambda text: values.positive(text, "number of steps"),
+        "N",
+        "at most so many batches an epoch (default: the preset's)",
+    ),
+    "toggles": Option(
+        "--fw-toggle",
+        toggles.parse,
+        "NAME=VALUES",
+        f"switches beside the execution, each value a case: {', '.join(toggles.TOGGLES)}; "
+        "may be given several times",
+        tuple,
+        repeated=True,
+    ),
+    "data": Option(
+        "--fw-data",
+        values.folder,
+        "FOLDER",
+        "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
+    ),
+    "launches": Option(
+        "--fw-launches",
+        lambda text: values.positive(text, "number of launches"),
+        "N",
+        "measure every case in N fresh processes, in shuffled order (default: in one, in order)",
+    ),
+    "seed": Option(
+        "--fw-seed",
+        lambda text: values.natural(text, "seed"),
+        "N",
+        "of the order of cases within launches (default: a new one, which is printed)",
+    ),
+    "gate": Option(
+        "--fw-gate",
+        lambda text: values.share(text, "threshold"),
+        "THRESHOLD",
+        "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
+        "what fwbench baseline set), by THRESHOLD or more (default: 3%%); needs --fw-launches 5",
+        alone="3%",
+    ),
+    "fail_on": Option(
+        "--fw-fail-on",
+        values.names,
+        "VERDICTS",
+        "verdicts of the gate that fail the session: regressed, missing, inconclusive "
+        "(default: regressed,missing)",
+        lambda: ("regressed", "missing"),
+    ),
+    "allow_different": Option(
+        "--fw-allow-different",
+        values.names,
+        "FACTS",
+        "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
+        "data, schedule (default: nothing)",
+        tuple,
+    ),
+}
+
+DEST = {name: option.dest for name, option in {**SELECTORS, **SETTINGS}.items()}

@@ -1,0 +1,163 @@
+"""From text to values: what follows a flag, stands in an ini file, or comes with a marker."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fwbench.errors import UsageError, unknown
+from fwbench.presets import PRESETS
+
+DIRECTIONS = ("forward", "backward")
+ISOLATIONS = ("process", "none")
+
+#: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``"a, b"`` as ``("a", "b")``.
+
+    Raises:
+        UsageError: no name, or an empty one.
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise UsageError(f"{text!r} has an empty name; give names separated by commas")
+    return tuple(dict.fromkeys(parts))
+
+
+def devices(text: str) -> tuple[str, ...]:
+    """Device names; ``gpu`` is the first one, ``gpu:0``.
+
+    Raises:
+        UsageError: something that no device is called.
+    """
+    for name in names(text):
+        if not re.fullmatch(r"cpu|gpu(:\d+)?", name):
+            raise unknown("device", name, ("cpu", "gpu", "gpu:N"))
+    return tuple(dict.fromkeys("gpu:0" if name == "gpu" else name for name in names(text)))
+
+
+def directions(text: str) -> tuple[str, ...]:
+    """``"forward, backward"`` as directions.
+
+    Raises:
+        UsageError: an unknown one.
+    """
+    return tuple(_known("direction", name, DIRECTIONS) for name in names(text))
+
+
+def sizes(text: str) -> tuple[int, ...] | str:
+    """The name of a preset, or sizes.
+
+    Raises:
+        UsageError: neither.
+    """
+    parts = names(text)
+    if not any(part.lstrip("+-").isdigit() for part in parts):
+        if len(parts) > 1:
+            raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
+        return _known("size or preset", parts[0], (*PRESETS, "positive whole numbers"))
+    return tuple(dict.fromkeys(positive(part, "size") for part in parts))
+
+
+def positive(text: str, what: str) -> int:
+    """The positive whole number that a text writes out.
+
+    Args:
+        text: as it was given.
+        what: the number is, for the error message.
+
+    Raises:
+        UsageError: something else.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{what} {text!r} is not a positive whole number")
+    return int(text)
+
+
+def natural(text: str, what: str) -> int:
+    """The whole number from 0 that a text writes out.
+
+    Args:
+        text: as it was given.
+        what: the number is, for the error message.
+
+    Raises:
+        UsageError: something else.
+    """
+    if not text.isdecimal():
+        raise UsageError(f"{what} {text!r} is not a whole number from 0")
+    return int(text)
+
+
+def folder(text: str) -> Path:
+    """The absolute path of a directory that exists.
+
+    Raises:
+        UsageError: there is no such directory.
+    """
+    path = Path(text).expanduser()
+    if not path.is_dir():
+        raise UsageError(f"{text!r} is not a directory; name the one that holds the data sets")
+    return path.absolute()
+
+
+def seconds(text: str, what: str, *, zero: bool) -> float:
+    """A finite number of seconds, positive or (where allowed) zero.
+
+    Args:
+        text: as it was given.
+        what: takes that long, for the error message.
+        zero: whether it may be zero.
+
+    Raises:
+        UsageError: something else.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise UsageError(
+            f"{what} {text!r} is not a number of seconds {'from' if zero else 'above'} 0"
+        )
+    return value
+
+
+def share(text: str, what: str = "share") -> float:
+    """A fraction between 0 and 1: ``"3%"`` or ``"0.03"``.
+
+    Args:
+        text: as it was given.
+        what: the fraction is, for the error message.
+
+    Raises:
+        UsageError: something else.
+    """
+    number = text.strip()
+    try:
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:  # NaN is not, either
+        raise UsageError(f"{what} {text!r} is not a fraction between 0 and 1; give 5% or 0.05")
+    return value
+
+
+def isolation(text: str) -> str:
+    """The name of an isolation.
+
+    Raises:
+        UsageError: an unknown one.
+    """
+    return _known("isolation", text, ISOLATIONS)
+
+
+def _known(kind: str, name: str, known: Sequence[str]) -> str:
+    if name not in known:
+        raise unknown(kind, name, known)
+    return name

@@ -1,0 +1,144 @@
+"""Reads options: from the command line, the ini file and markers.
+
+Every option of the group ``fwbench`` is also an ini setting (``--fw-size`` is ``fw_size``). The
+command line wins over a test's marker, a marker over the ini file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import toggles
+from fwbench.errors import UsageError, unknown
+from fwbench.options import values
+from fwbench.options.options import Options, Selection
+from fwbench.options.table import DEST, SELECTORS, SETTINGS, Option
+
+
+def add_to(parser: pytest.Parser) -> None:
+    """Add the group ``fwbench`` to pytest's options, and each as an ini setting."""
+    group = parser.getgroup("fwbench", "benchmarks of deep-learning frameworks")
+    for option in (*SELECTORS.values(), *SETTINGS.values()):
+        group.addoption(
+            option.flag,
+            dest=option.dest,
+            type=_refusing(option),
+            action="append" if option.repeated else "store",
+            nargs=None if option.alone is None else "?",
+            const=option.alone,
+            metavar=option.metavar,
+            help=option.help,
+        )
+        parser.addini(option.dest, option.help, default=None)
+
+
+def _refusing(option: Option) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return option.parse(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def _ini(config: pytest.Config, name: str) -> Any:
+    option = {**SELECTORS, **SETTINGS}[name]
+    text = config.getini(option.dest)
+    if text in (None, ""):
+        return None
+    try:
+        if option.repeated:
+            return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
+        if option.parse is values.folder and config.inipath:
+            # Relative to the file that says so, wherever pytest is started.
+            text = str(config.inipath.parent / Path(text).expanduser())
+        return option.parse(str(text))
+    except UsageError as error:
+        raise UsageError(f"ini setting {option.dest}: {error}") from None
+
+
+def from_config(config: pytest.Config) -> Options:
+    """The options of a session, from the command line and the ini file.
+
+    Raises:
+        UsageError: a value has the wrong form, or two do not go together; whether what is named
+            exists is seen later.
+    """
+    options = Options(
+        asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
+        configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
+        **{
+            **{n: _setting(config, n) for n in SETTINGS},
+            "toggles": _united(_setting(config, "toggles")),
+        },
+    )
+    if options.launches is not None and options.isolation == "none":
+        raise UsageError(
+            "--fw-launches measures in fresh processes, and --fw-isolation=none in this one: "
+            "leave out one of them"
+        )
+    return options
+
+
+def has_gate(config: pytest.Config) -> bool:
+    """Whether there is a gate; without a look at any other option."""
+    dest = DEST["gate"]
+    return config.getoption(dest) is not None or bool(config.getini(dest))
+
+
+def _setting(config: pytest.Config, name: str) -> Any:
+    given = config.getoption(DEST[name])
+    if given is None:
+        given = _ini(config, name)
+    return SETTINGS[name].default() if given is None else given
+
+
+def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:
+    """The values of each toggle, wherever they were given."""
+    united: dict[str, tuple[str, ...]] = {}
+    for name, more in given:
+        united[name] = tuple(dict.fromkeys((*united.get(name, ()), *more)))
+    return united
+
+
+#: The marker's keyword that selects nothing.
+_THRESHOLD = "threshold"
+
+
+def from_marker(mark: pytest.Mark) -> Selection:
+    """What ``@pytest.mark.fwbench(..., sizes=(8, 64))`` selects for its test.
+
+    Raises:
+        UsageError: an unknown keyword.
+    """
+    given = {name: value for name, value in mark.kwargs.items() if name != _THRESHOLD}
+    for name in given:
+        if name not in SELECTORS:
+            raise unknown("keyword of the marker fwbench", name, (*SELECTORS, _THRESHOLD))
+    return Selection(
+        **{name: SELECTORS[name].parse(_as_text(value)) for name, value in given.items()}
+    )
+
+
+def threshold_of(mark: pytest.Mark) -> float | None:
+    """The smallest change that a gate is to care for in the tests of a marker, as a share.
+
+    Raises:
+        UsageError: it is not a fraction.
+    """
+    given = mark.kwargs.get(_THRESHOLD)
+    return None if given is None else values.share(str(given), _THRESHOLD)
+
+
+def _as_text(value: Any) -> str:
+    """A marker's names or sizes, one or several, as the command line would have them."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)

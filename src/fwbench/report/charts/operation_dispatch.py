@@ -1,0 +1,24 @@
+"""When calls returned, and when they were done, where that differs."""
+
+from __future__ import annotations
+
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.group import Group
+
+SECTION = "operations"
+ORDER = 20
+
+#: From this ratio of completion to dispatch on, both are drawn.
+_APART = 2.0
+
+
+def draw(group: Group) -> Chart | None:
+    """Two lines for each framework and execution whose calls return early; None if none does."""
+    series: dict[str, list[Point]] = {}
+    for name, record in group.records:
+        if record.dispatch_s and record.completion_s / record.dispatch_s > _APART:
+            for what, value in (("done", record.completion_s), ("returned", record.dispatch_s)):
+                point = Point(record.size, value, value, value)
+                series.setdefault(f"{name}, {what}", []).append(point)
+    return lines.draw(f"{group.title}: returned, and done", series, "size") if series else None

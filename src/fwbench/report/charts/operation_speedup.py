@@ -1,0 +1,23 @@
+"""What executions gain over the eager one, against size."""
+
+from __future__ import annotations
+
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.group import Group
+from fwbench.report.section import times
+
+SECTION = "operations"
+ORDER = 30
+
+
+def draw(group: Group) -> Chart | None:
+    """A line of ratios for each execution; None where all are eager."""
+    series: dict[str, list[Point]] = {}
+    for (name, _), gain in zip(group.records, group.gains, strict=True):
+        if gain is not None:
+            series.setdefault(name, []).append(gain)
+    if not series:
+        return None
+    title = f"{group.title}: how many times as fast as eager"
+    return lines.draw(title, series, "size", "times as fast", times)

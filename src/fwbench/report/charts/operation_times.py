@@ -1,0 +1,19 @@
+"""Time against size."""
+
+from __future__ import annotations
+
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.group import Group
+
+SECTION = "operations"
+ORDER = 10
+
+
+def draw(group: Group) -> Chart:
+    """A line of median times for each framework and execution."""
+    series: dict[str, list[Point]] = {}
+    for name, record in group.records:
+        point = Point(record.size, record.median_s, *record.quartiles_s, record.measured)
+        series.setdefault(name, []).append(point)
+    return lines.draw(f"{group.title}: time against size", series, "size")

@@ -1,0 +1,56 @@
+"""What a report is extended by: a module is an extension, here or in another package.
+
+fwbench's own are the modules of a package. Those of others are named by the entry points of a group
+(``fwbench.sections``, ``fwbench.charts``, ``fwbench.studies``). There is no other list of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+from fwbench.errors import DeclarationError
+
+
+@functools.cache
+def extensions(package: ModuleType, group: str, *needed: str) -> tuple[Any, ...]:
+    """The modules of a package and those that entry points name, sorted by their ``ORDER``.
+
+    Args:
+        package: of fwbench's own modules.
+        group: of the entry points of other packages.
+        needed: what a module must define, besides ``ORDER``.
+
+    Raises:
+        DeclarationError: a module of another package cannot be imported, or lacks what is needed.
+    """
+    own = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    others = [_loaded(point, (*needed, "ORDER")) for point in metadata.entry_points(group=group)]
+    every = sorted([*own, *others], key=lambda module: (module.ORDER, module.__name__))
+    return tuple(every)
+
+
+def _loaded(point: metadata.EntryPoint, needed: Iterable[str]) -> Any:
+    package = point.dist.name if point.dist else "an unknown package"
+    described = f"the package {package} names {point.value} in {point.group}"
+    try:
+        module = point.load()
+    except Exception as error:
+        raise DeclarationError(
+            f"{described}, which cannot be imported ({type(error).__name__}: {error}); fix or "
+            "uninstall it"
+        ) from error
+    missing = [name for name in needed if not hasattr(module, name)]
+    if missing:
+        raise DeclarationError(
+            f"{described}, which does not define {', '.join(missing)}; see docs/extending.md"
+        )
+    return module

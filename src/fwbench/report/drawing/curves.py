@@ -1,0 +1,33 @@
+"""Values from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pygal
+
+from fwbench.report.drawing.chart import Chart, blank, rendered
+
+
+def draw(title: str, series: Mapping[str, Sequence[float]], y_title: str) -> Chart:
+    """A chart of a curve for each name; values that are not finite are left out.
+
+    Args:
+        title: of the chart.
+        series: a value after each epoch, by name.
+        y_title: label of the vertical axis.
+    """
+    chart = blank(
+        pygal.Line,
+        len(series),
+        x_title="epoch",
+        y_title=y_title,
+        value_formatter="{:.3g}".format,
+        dots_size=2,
+    )
+    chart.x_labels = [str(i + 1) for i in range(max(map(len, series.values())))]
+    for name, values in series.items():
+        chart.add(name, [value if math.isfinite(value) else None for value in values])
+    last = (f"{name} ends at {values[-1]:.4g}" for name, values in series.items())
+    return rendered(chart, title, "; ".join(last))

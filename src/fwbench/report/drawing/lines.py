@@ -1,0 +1,123 @@
+"""Lines over sizes: both axes logarithmic, the spread of each value as a bar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pygal
+
+from fwbench.report.drawing.chart import Chart, Point, blank, dot, rendered
+from fwbench.report.units import time
+
+#: Up to this many powers of ten there are marks between them, too.
+_FEW_DECADES = 2
+
+#: How many labels have room below an axis.
+_LABELS = 12
+
+#: The corners of a line on which nothing was measured.
+Limits = Mapping[str, Sequence[tuple[float, float]]]
+
+
+def draw(
+    title: str,
+    series: Mapping[str, Sequence[Point]],
+    x_title: str,
+    y_title: str = "time of a call",
+    show: Callable[[float], str] = time,
+    show_x: Callable[[float], str] = "{:,.0f}".format,
+    limits: Limits | None = None,
+    *,
+    joined: bool = True,
+) -> Chart:
+    """A chart of values over sizes.
+
+    Args:
+        title: of the chart.
+        series: points by the name of their line.
+        x_title: label of the horizontal axis.
+        y_title: label of the vertical axis.
+        show: formats a value.
+        show_x: formats a place on the horizontal axis.
+        limits: lines on which nothing was measured, such as a ceiling, by their names.
+        joined: whether the points of a name are joined to a line.
+    """
+    limits = limits or {}
+    chart = blank(
+        _Lines,
+        len(series) + len(limits),
+        x_title=x_title,
+        y_title=y_title,
+        logarithmic=True,
+        value_formatter=show,
+        x_value_formatter=show_x,
+        dots_size=3,
+        **_axes(series, limits),
+    )
+    for name, points in series.items():
+        dots = [dot(point, show) for point in sorted(points, key=lambda point: point.x)]
+        chart.add(name, dots, stroke=joined)
+    for name, corners in limits.items():
+        dashed = {"width": 2, "dasharray": "6, 4"}
+        chart.add(name, list(corners), show_dots=False, stroke_style=dashed)
+    heights = _heights(series, limits)
+    ranges = (f"{name} {show(min(ys))} to {show(max(ys))}" for name, ys in heights.items())
+    return rendered(chart, title, "; ".join(ranges))
+
+
+def _axes(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, Any]:
+    """Ranges and labels of both axes."""
+    points = [point for line in series.values() for point in line]
+    corners = [corner for line in limits.values() for corner in line]
+    places = sorted({point.x for point in points})
+    across = [*places, *(x for x, _ in corners)]
+    ends = [end for point in points for end in (point.low, point.y, point.high)]
+    marks = _decades([*ends, *(y for _, y in corners)])
+    return {
+        "x_labels": _thinned(places),
+        # A little room at both ends; without it a single size has none at all.
+        "xrange": (min(across) / 1.3, max(across) * 1.3),
+        "range": (marks[0], marks[-1] * 1.02),  # pygal leaves out a label at the very top
+        "y_labels": marks,
+    }
+
+
+def _heights(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, list[float]]:
+    """The values of every line, by its name."""
+    heights = {name: [point.y for point in points] for name, points in series.items()}
+    return heights | {name: [y for _, y in corners] for name, corners in limits.items()}
+
+
+class _Lines(pygal.XY):  # type: ignore[misc]
+    """pygal's, which looks for the interval of a point at the point and not at its height."""
+
+    def _confidence_interval(
+        self, node: Any, x: float, y: float, value: tuple[float, float], metadata: Any
+    ) -> None:
+        super()._confidence_interval(node, x, y, value[1], metadata)
+
+
+def _decades(values: Sequence[float]) -> list[float]:
+    """Powers of ten around all that is drawn; also 2 and 5 times them where these are few."""
+    first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    last = max(last, first + 1)
+    steps = (1, 2, 5) if last - first <= _FEW_DECADES else (1,)
+    marks = [step * 10.0**power for power in range(first, last) for step in steps]
+    marks.append(10.0**last)
+    # All but the outermost that are not needed.
+    low = max((mark for mark in marks if mark <= min(values)), default=marks[0])
+    high = min((mark for mark in marks if mark >= max(values)), default=marks[-1])
+    needed = [mark for mark in marks if low <= mark <= high]
+    return needed if len(needed) > 1 else [low, 10 * low]
+
+
+def _thinned(places: Sequence[float]) -> list[float]:
+    """So few of the places, in their order, that their labels do not lie on each other."""
+    apart = (places[-1] / places[0]) ** (1 / _LABELS)
+    shown: list[float] = []
+    for place in places:
+        if not shown or place >= shown[-1] * apart:
+            shown.append(place)
+    return shown

@@ -1,0 +1,40 @@
+"""Charts as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fwbench.errors import UsageError
+from fwbench.report.drawing.chart import Chart
+
+#: The page's style sheet's colours on white.
+_ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c"}
+
+
+def converter() -> Callable[..., bytes]:
+    """The function that converts SVG to PNG.
+
+    Raises:
+        UsageError: it is not installed, or does not work.
+    """
+    try:
+        from cairosvg import svg2png
+    except (ImportError, OSError) as error:  # OSError: without the library cairo itself
+        raise UsageError(
+            f"--png needs CairoSVG, and cannot use it ({error}): pip install 'fwbench[png]', and "
+            "cairo itself from the system"
+        ) from None
+    convert: Callable[..., bytes] = svg2png
+    return convert
+
+
+def picture(chart: Chart) -> bytes:
+    """A chart as a PNG file's content, on white.
+
+    Raises:
+        UsageError: there is no converter.
+    """
+    svg = chart.svg
+    for variable, colour in _ON_WHITE.items():
+        svg = svg.replace(f"var({variable})", colour)
+    return converter()(svg.encode(), scale=2, background_color="white")

@@ -1,0 +1,162 @@
+"""Whole trainings: time, losses, accuracy, memory, and what batch sizes and workers do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fwbench.records.entry import work_of
+from fwbench.report import charts
+from fwbench.report.drawing import lines, scatter
+from fwbench.report.drawing.chart import Point
+from fwbench.report.group import Group
+from fwbench.report.model import Record, Run, trainings
+from fwbench.report.section import (
+    Row,
+    Section,
+    TableCell,
+    gib,
+    grouped,
+    line_name,
+    percent,
+    row_keys,
+    seconds,
+)
+from fwbench.report.trained import accuracy, epochs_s, is_synthetic, losses
+from fwbench.report.units import time
+
+ORDER = 40
+
+_COLUMNS = (
+    *("case", "an epoch", "first epoch", "all epochs", "a second", "accuracy", "last loss"),
+    *("compiling", "CPUs busy", "peak memory", "measured"),
+)
+
+_OFF = "eager"
+
+
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each model, device, dtype and batch size; then those of a model over all these.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
+    records = trainings(record for run in runs for record in run.records)
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault((*work_of(record.facts), record.steps_per_epoch), []).append(record)
+    shown = [_section(_title(group[0]), group, names) for group in groups.values()]
+    for workload, group in grouped(records, "workload").items():
+        shown += _by_batch(workload, group, names)
+        shown += _on_every_device(workload, group, names)
+    return shown
+
+
+def _title(record: Record) -> str:
+    parts = (record.workload, record.device, record.dtype, record.size)
+    return " ".join(map(str, parts)) + _data_suffix(record)
+
+
+def _data_suffix(record: Record) -> str:
+    """A word for trainings on generated data."""
+    return " synthetic" if is_synthetic(record) else ""
+
+
+def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
+    named: dict[str, Record] = {}
+    for record in records:
+        name = line_name(record, runs)
+        again = sum(other.partition(" #")[0] == name for other in named)
+        named[f"{name} #{again + 1}" if again else name] = record
+    return Section(
+        f"training {title}",
+        _COLUMNS,
+        [_row(name, record) for name, record in named.items()],
+        charts.draw_all("training", Group(title, [*named.items()], runs)),
+    )
+
+
+def _row(name: str, record: Record) -> Row:
+    epochs = epochs_s(record)
+    rate = record.images_per_s or record.tokens_per_s
+    memory = record.peak_host_memory_bytes
+    busy = record.cpu_utilization
+    last = losses(record)[-1]
+    return Row(
+        [
+            TableCell(name),
+            seconds(record.median_s),
+            TableCell(f"{time(epochs[0])} ({record.first_epoch_excess or 0:+.0%})", epochs[0]),
+            seconds(sum(epochs)),
+            TableCell(f"{rate:,.0f}" if rate else "", rate),
+            _accuracy(accuracy(record)),
+            TableCell(f"{last:.4f}", last if math.isfinite(last) else None),
+            seconds(record.compile_s),
+            TableCell(f"{busy:.0%} of {record.threads}" if busy else "", busy),
+            TableCell(gib(memory) if memory else "", memory),
+            TableCell(record.measured, record.number),
+        ],
+        row_keys(record),
+    )
+
+
+def _accuracy(reached: float | None) -> TableCell:
+    return TableCell("" if reached is None else percent(reached), reached)
+
+
+def _by_batch(workload: str, records: Sequence[Record], runs: Sequence[str]) -> list[Section]:
+    """Epoch time by batch size, and by toggles such as the workers of the loader, if several."""
+    batches = sorted({record.size for record in records})
+    settings = {tuple(record.facts["params"].items()) for record in records}
+    if len(batches) == 1 and len(settings) == 1:
+        return []
+    by_name: dict[str, dict[int, Record]] = {}
+    for record in records:
+        name = f"{line_name(record, runs)}, {record.device} {record.dtype}{_data_suffix(record)}"
+        by_name.setdefault(name, {})[record.size] = record
+    series = {
+        name: [Point(b, one.median_s, *one.quartiles_s, one.measured) for b, one in by.items()]
+        for name, by in by_name.items()
+    }
+    title = f"training {workload}: time of an epoch by batch size and loader workers"
+    columns = ["case", *(f"batch {batch}" for batch in batches)]
+    rows = [_batch_row(name, batches, by) for name, by in by_name.items()]
+    drawn = lines.draw(title, series, "batch size", "time of an epoch")
+    return [Section(title, columns, rows, [drawn])]
+
+
+def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Record]) -> Row:
+    times_s = (by_batch[batch].median_s if batch in by_batch else None for batch in batches)
+    return Row([TableCell(name), *map(seconds, times_s)], row_keys(next(iter(by_batch.values()))))
+
+
+def _on_every_device(
+    workload: str, records: Sequence[Record], runs: Sequence[str]
+) -> list[Section]:
+    """Time against accuracy with optimisation on and off, on every device, if there are several."""
+    if len({record.device for record in records}) == 1:
+        return []
+    points = {
+        _case_on_device(record, runs): (sum(epochs_s(record)), reached)
+        for record in records
+        if (reached := accuracy(record)) is not None
+    }
+    if not points:
+        return []
+    title = f"training {workload}: time against accuracy on every device"
+    rows = [
+        Row([TableCell(name), seconds(spent_s), _accuracy(reached)])
+        for name, (spent_s, reached) in points.items()
+    ]
+    drawn = scatter.draw(title, points, "all epochs", "accuracy")
+    return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
+
+
+def _case_on_device(record: Record, runs: Sequence[str]) -> str:
+    optimisation = "off" if record.execution == _OFF else "on"
+    return (
+        f"{line_name(record, runs)}, {record.device} {record.dtype} {record.size}"
+        f"{_data_suffix(record)}, optimisation {optimisation}"
+    )

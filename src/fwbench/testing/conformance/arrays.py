@@ -1,0 +1,197 @@
+"""Arrays: creation copies, values and dtypes survive, addresses tell arrays apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.work import bind
+from fwbench.errors import ConformanceError
+from fwbench.grid import Cell
+from fwbench.testing.conformance.adapter import Adapter, host_dtype
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+_SHAPES = ((3,), (2, 3), (2, 3, 4))
+
+#: The half of a float32's bits that bfloat16 does not have.
+_DROPPED_BITS = np.uint32(0xFFFF)
+
+_MEMORY_BYTES = 1 << 24
+
+
+def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
+    """Check that a created array stays as it is when its source changes.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to create arrays.
+        dtype: of the arrays.
+
+    Raises:
+        NotACopy: it shares memory with its source.
+    """
+    numbers = np.linspace(-2.0, 3.0, 1024, dtype=host_dtype(dtype))
+    sources: tuple[Any, ...] = (numbers, numbers.tolist())
+    with adapter.scope(device, dtype):
+        for source in sources:
+            array = adapter.create(source, device, dtype)
+            adapter.finish(device)
+            before = np.copy(adapter.read(array))
+            source[:] = [0.0] * len(source)
+            verify.copied(before, adapter.read(array))
+
+
+def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
+    """Check that an array comes back from the device as it was sent, in the declared dtype.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to create arrays.
+        dtype: one that the framework declares.
+
+    Raises:
+        ConformanceError: shape, dtype or a value differs.
+    """
+    with adapter.scope(device, dtype):
+        for wanted in _thirds(dtype):
+            found = adapter.read(adapter.create(wanted, device, dtype))
+            if found.shape != wanted.shape:
+                raise ConformanceError(
+                    f"an array of the shape {wanted.shape} was created and to_numpy returned the "
+                    f"shape {found.shape}; creator and to_numpy must keep the shape"
+                )
+            check_dtype("an array created", found, dtype)
+            if not _same(found, wanted, dtype):
+                raise ConformanceError(
+                    f"creator({device!r}, {dtype!r}) was given {wanted.ravel()[:3]} and to_numpy "
+                    f"returned {found.ravel()[:3]}; values must be rounded to {dtype} and "
+                    "otherwise be kept"
+                )
+
+
+def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
+    """Check that integers come back as they were sent; operations take them as indices.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to create arrays.
+        dtype: ``int32`` or ``int64``; a framework may use another integer type for it.
+
+    Raises:
+        ConformanceError: a value changed, or the array holds no integers.
+    """
+    wanted = np.array([0, 1, -5, 2**20 + 1], dtype=dtype)
+    with adapter.scope(device):
+        found = adapter.read(adapter.create(wanted, device, dtype))
+    if not np.issubdtype(found.dtype, np.integer) or not np.array_equal(found, wanted):
+        raise ConformanceError(
+            f"creator({device!r}, {dtype!r}) was given {wanted} and to_numpy returned {found} "
+            f"({found.dtype}); integers must stay integers with the same values"
+        )
+
+
+def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
+    """Check that ``address`` is the same for the same array and differs between arrays.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to create arrays.
+
+    Raises:
+        ConformanceError: it is not so.
+    """
+    source = np.ones(64, dtype=np.float32)
+    with adapter.scope(device):
+        first, second = (adapter.create(source, device, "float32") for _ in range(2))
+        adapter.finish(device)
+        address = adapter.framework.address
+        found = [address(array) for array in (first, first, second)]
+    if found == [None] * 3:  # which the contract allows
+        return
+    if None in found or found[0] != found[1] or found[0] == found[2]:
+        raise ConformanceError(
+            f"address returned {found[:2]} for one array and {found[2]} for another; it must "
+            "return where an array's first element lies, or None for every array"
+        )
+
+
+def results_have_the_dtype(adapter: Adapter, cell: Cell) -> None:
+    """Check that an operation on arrays of a dtype computes in that dtype.
+
+    Args:
+        adapter: the adapter under test.
+        cell: the operation, where and how it runs, and the dtype.
+
+    Raises:
+        ConformanceError: the result has another dtype.
+    """
+    with adapter.scope(cell.device, cell.dtype):
+        found = adapter.read(bind(cell, adapter.framework).run())
+    check_dtype(f"the result of {cell.workload.name} ({cell.execution})", found, cell.dtype)
+
+
+def work_is_placed(adapter: Adapter, device: str) -> None:
+    """Check that an array created in the scope of a device takes memory there.
+
+    Args:
+        adapter: the adapter under test.
+        device: one that the framework declares; the CPU's memory is not watched.
+
+    Raises:
+        ConformanceError: the device's memory did not grow by as much.
+    """
+    source = np.ones(_MEMORY_BYTES // 4, dtype=np.float32)
+    with adapter.scope(device):
+        before = adapter.framework.watch_memory(device)()
+        peak_bytes = adapter.framework.watch_memory(device)
+        array = adapter.create(source, device, "float32")
+        adapter.finish(device)
+        after = peak_bytes()
+        adapter.read(array)  # keeps it until the peak is known
+    if after is not None and after - (before or 0) < _MEMORY_BYTES:
+        raise ConformanceError(
+            f"an array of {_MEMORY_BYTES} bytes was created on {device} and the memory that "
+            f"watch_memory reports there grew by {after - (before or 0)}; scope and creator must "
+            "place work on the device that they are given"
+        )
+
+
+def check_dtype(what: str, found: NDArray[Any], dtype: str) -> None:
+    """Check the dtype of what ``to_numpy`` returned; bfloat16 comes as float32.
+
+    Args:
+        what: what was read, for the message.
+        found: its values.
+        dtype: the dtype that was asked for.
+
+    Raises:
+        ConformanceError: it is another one, or has more digits than bfloat16 has.
+    """
+    if found.dtype.name != host_dtype(dtype):
+        raise ConformanceError(
+            f"{what} in {dtype} was read back as {found.dtype}, not {host_dtype(dtype)}; "
+            f"create and compute in {dtype}, or take it out of the adapter's dtypes"
+        )
+    if dtype == "bfloat16" and np.any(np.ascontiguousarray(found).view(np.uint32) & _DROPPED_BITS):
+        raise ConformanceError(
+            f"{what} in bfloat16 has values that bfloat16 cannot represent; it was computed in a "
+            "wider dtype: create and compute in bfloat16, or take it out of the adapter's dtypes"
+        )
+
+
+def _thirds(dtype: str) -> Iterator[NDArray[Any]]:
+    """Values with as many digits as the dtype has."""
+    for shape in _SHAPES:
+        numbers = (np.arange(np.prod(shape)) - 1) / 3
+        yield numbers.reshape(shape).astype(host_dtype(dtype))
+
+
+def _same(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+    allowed = verify.TOLERANCES["bfloat16"] if dtype == "bfloat16" else 0.0
+    return bool(np.allclose(found, wanted, rtol=allowed, atol=0.0))

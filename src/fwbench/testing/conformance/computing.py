@@ -1,0 +1,120 @@
+"""Computing: results, gradients and their order, executions that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.work import bind
+from fwbench.errors import ConformanceError, WrongResult
+from fwbench.grid import Cell
+from fwbench.testing.conformance.adapter import Adapter
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+_UNKNOWN = "no_such_execution"
+
+
+def work_is_right(adapter: Adapter, cell: Cell) -> None:
+    """Check a result against the NumPy reference, or a gradient against central differences.
+
+    The bound call is made twice: what it computes must not depend on earlier calls.
+
+    Args:
+        adapter: the adapter under test.
+        cell: the operation, its direction, where and how it runs.
+
+    Raises:
+        VerificationError: it is not right.
+    """
+    with adapter.scope(cell.device, cell.dtype):
+        work = bind(cell, adapter.framework)
+        for _ in range(2):
+            work.verify(work.run())
+
+
+def gradients_follow_variables(adapter: Adapter, device: str, execution: str) -> None:
+    """Check that there is one gradient for each of ``variables``, in their order.
+
+    The function is ``x * x * w``, written with Python's operators; an integer input stands between
+    ``x`` and ``w`` and is never differentiated by.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to compute.
+        execution: how.
+
+    Raises:
+        ConformanceError: a gradient is missing, or there is one too many.
+        WrongResult: a gradient is not that of its variable.
+    """
+    x, w, g = np.array([[1.0, 2.0, -3.0], [0.5, 4.0, 1.0], [2.0, -2.0, 0.25]], dtype=np.float32)
+    expected = {0: g * 2 * x * w, 2: g * x * x}
+    with adapter.scope(device):
+        index = adapter.create(np.array([7, 8, 9], dtype=np.int32), device, "int32")
+        for variables in ((0, 2), (2,), (0,), (2, 0)):
+            inputs = [adapter.create(x, device, "float32"), index]
+            inputs.append(adapter.create(w, device, "float32"))
+            cotangent = adapter.create(g, device, "float32")
+            run = adapter.framework.backward(_product, inputs, variables, cotangent, execution)
+            _check_gradients(adapter, run, variables, expected)
+
+
+def _product(_: Any) -> Callable[..., Any]:
+    return lambda x, _index, w: x * x * w
+
+
+def _check_gradients(
+    adapter: Adapter,
+    run: Callable[[], Sequence[Any]],
+    variables: Sequence[int],
+    expected: dict[int, NDArray[Any]],
+) -> None:
+    gradients = run()
+    if len(gradients) != len(variables):
+        raise ConformanceError(
+            f"backward was asked for the gradients by the inputs {variables} and returned "
+            f"{len(gradients)}; return one for each, in that order"
+        )
+    for position, gradient in zip(variables, gradients, strict=True):
+        found = adapter.read(gradient)
+        try:
+            verify.result(found, expected[position], verify.TOLERANCES["float32"])
+        except WrongResult as error:
+            raise ConformanceError(
+                f"backward was asked for the gradients by the inputs {variables} of x * x * w, "
+                f"and that by input {position} is {found}, not {expected[position]}; return one "
+                "for each of the variables, in their order, for the cotangent that is given"
+            ) from error
+
+
+def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
+    """Check that an execution that is not declared raises: it must not run as another one.
+
+    Args:
+        adapter: the adapter under test.
+        device: where to compute.
+
+    Raises:
+        ConformanceError: it ran.
+    """
+    numbers = np.ones(3, dtype=np.float32)
+    with adapter.scope(device):
+        inputs = [adapter.create(numbers, device, "float32")]
+        try:
+            adapter.read(adapter.framework.forward(_square, inputs, _UNKNOWN)())
+        except Exception:  # noqa: BLE001 (whichever the adapter raises)
+            return
+    raise ConformanceError(
+        f"forward ran an execution {_UNKNOWN!r} that the adapter does not declare; look the "
+        "execution up in a table, so that one that is not in it raises KeyError"
+    )
+
+
+def _square(_: Any) -> Callable[..., Any]:
+    return lambda x: x * x

@@ -1,0 +1,103 @@
+"""The promises of an adapter, a test each."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwbench.grid import Cell
+from fwbench.isolation.describe import describe
+from fwbench.machine import usable_cpus
+from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
+from fwbench.testing.conformance.adapter import Adapter
+
+
+def test_manifest_survives_json(adapter: Adapter) -> None:
+    """What the adapter declares reaches the process that runs pytest."""
+    declarations.manifest_survives_json(adapter)
+
+
+def test_devices_are_named(adapter: Adapter) -> None:
+    """The CPU comes first, and devices are called ``cpu`` and ``gpu:N``."""
+    declarations.devices_are_named(adapter)
+
+
+def test_undeclared_device_is_refused(adapter: Adapter) -> None:
+    """Work for a GPU that is not there raises."""
+    if len(adapter.manifest.devices) == 1:
+        pytest.skip("the CPU is the only device, and fwbench asks for no other")
+    declarations.undeclared_device_is_refused(adapter)
+
+
+def test_work_is_placed(adapter: Adapter, device: str) -> None:
+    """Arrays lie on the device of the scope that they are created in."""
+    arrays.work_is_placed(adapter, device)
+
+
+def test_creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
+    """An array does not change with the NumPy array or the list that it was created from."""
+    arrays.creation_copies(adapter, device, dtype)
+
+
+def test_values_survive(adapter: Adapter, device: str, dtype: str) -> None:
+    """An array is read back with its shape, dtype and values; bfloat16 as float32."""
+    arrays.values_survive(adapter, device, dtype)
+
+
+@pytest.mark.parametrize("integer", ["int32", "int64"])
+def test_integers_survive(adapter: Adapter, device: str, integer: str) -> None:
+    """An array of integers is read back as integers of the same values."""
+    arrays.integers_survive(adapter, device, integer)
+
+
+def test_addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
+    """An array has one address, another array another one; or none has one."""
+    arrays.addresses_tell_arrays_apart(adapter, device)
+
+
+def test_results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
+    """What is computed from arrays of a dtype has that dtype, in every execution."""
+    arrays.results_have_the_dtype(adapter, typed_cell)
+
+
+def test_work_is_right(adapter: Adapter, operation_cell: Cell) -> None:
+    """Results are the NumPy reference's, gradients its slopes: alike in every execution."""
+    computing.work_is_right(adapter, operation_cell)
+
+
+def test_gradients_follow_variables(adapter: Adapter, device: str, execution: str) -> None:
+    """There is one gradient for each variable, in their order, and none for integers."""
+    if not adapter.manifest.differentiable:
+        pytest.skip(f"{adapter.manifest.name} offers no gradients")
+    computing.gradients_follow_variables(adapter, device, execution)
+
+
+def test_undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
+    """An execution that is not declared raises instead of running as another one."""
+    if len(adapter.manifest.executions) == 1:
+        pytest.skip("there is one execution, and fwbench asks for no other")
+    computing.undeclared_execution_is_refused(adapter, device)
+
+
+def test_waiting_waits(adapter: Adapter, long_cell: Cell) -> None:
+    """When the waiter has returned, or a call that is not waited for, the work is done."""
+    timing.waiting_waits(adapter, long_cell)
+
+
+def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
+    """No more processors are busy than the adapter says that it has threads."""
+    if long_cell.device != "cpu":
+        pytest.skip("the threads are those of the CPU")
+    if (adapter.manifest.threads or 1) >= usable_cpus():
+        pytest.skip("no more processors here than threads: give fewer --fw-threads")
+    timing.processor_time_fits_threads(adapter, long_cell)
+
+
+def test_threads_are_set(adapter: Adapter) -> None:
+    """New processes of the framework compute with the threads that they are asked for."""
+    name = adapter.manifest.name
+    declarations.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
+
+
+def test_first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
+    """Training has the parameters and the first losses of the float64 reference."""
+    learners.first_losses_are_right(adapter, training_cell)

@@ -1,0 +1,236 @@
+"""A framework that computes with NumPy and takes as long as a test wants it to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.manifest import Device, Gap
+from fwbench.testing.clock import HandClock
+from fwbench.workloads.operation import Implementation
+
+#: Step of the derivative along the imaginary axis, which has no cancellation to fear.
+_IMAGINARY = 1e-30
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """A function with a gradient of its own, instead of the one that the fake framework derives.
+
+    Attributes:
+        value: computes the result from the inputs.
+        gradient: ``gradient(cotangent, *inputs)`` returns the gradient of every input.
+    """
+
+    value: Callable[..., Any]
+    gradient: Callable[..., Sequence[Any]]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns the result."""
+        return self.value(*inputs)
+
+
+@dataclass
+class FakeFramework(Framework):
+    """NumPy arrays behind a queue: every call takes the time that a test has set.
+
+    It has a CPU and a GPU and keeps every promise of
+    :class:`~fwbench.frameworks.contract.Framework`; a subclass can break one, to see who notices.
+
+    Attributes:
+        clock: the device's.
+        dispatch_s: seconds until a call returns, whether it computes or creates an array.
+        work_s: seconds of work that a call enqueues.
+        first_s: additional seconds until the first call returns.
+        asynchronous: whether calls return before their work is done.
+        copies: whether created arrays are copies of their source.
+        addressable: whether :meth:`address` knows where an array lies.
+        thread_count: the threads that it claims to compute with.
+        entered: device and dtype of the scope that is entered.
+        called: device and dtype of the scope at every call.
+        created_from: of every created array, the dtype of its source and its own.
+        placed_bytes: by device, the size of all arrays created there.
+    """
+
+    clock: HandClock = field(default_factory=HandClock)
+    dispatch_s: float = 2.0**-10
+    work_s: float = 2.0**-4
+    first_s: float = 0.0
+    asynchronous: bool = True
+    copies: bool = True
+    addressable: bool = True
+    thread_count: int = 2
+    entered: tuple[str, str] | None = None
+    called: list[tuple[str, str] | None] = field(default_factory=list)
+    created_from: list[tuple[str, str]] = field(default_factory=list)
+    placed_bytes: dict[str, int] = field(default_factory=dict)
+
+    name = "fake"
+    version = "1.2"
+    namespace = np
+    executions = ("eager", "graph", "compile")
+    on_request = frozenset({"compile"})
+    dtypes = ("float32", "float64", "float16", "bfloat16")
+    gaps = (Gap("fake has no float16 product on GPUs", "gemm", dtype="float16", device="gpu"),)
+    variables = ("FAKE_",)
+    training_executions = ("eager", "graph", "fit")
+    whole_loops = frozenset({"fit"})
+    training_dtypes = ("float32", "float64")
+    process_toggles = ("onednn",)
+    toggle_gaps: ClassVar = {("fit", "sparse", "off"): "fit leaves gradients sparse"}
+    operations: ClassVar = {
+        "gemm": lambda np: np.matmul,
+        "flatten": lambda np: np.ravel,
+        "noop": lambda np: lambda x: x,
+    }
+
+    def set_threads(self, threads: int) -> None:
+        """Remember the number, which changes no time."""
+        self.thread_count = threads
+
+    def threads(self) -> int:
+        """Returns :attr:`thread_count`."""
+        return self.thread_count
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        """Returns the CPU and one GPU."""
+        return (*super().devices(cpu_model), Device("gpu:0", "Fake 9000"))
+
+    @contextmanager
+    def scope(self, device: str, dtype: str) -> Iterator[None]:
+        """A context that is kept in :attr:`entered`."""
+        self._check_device(device)
+        self.entered = device, dtype
+        yield
+        self.entered = None
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """Returns ``np.array``, or ``np.asarray`` if arrays are not to be copies."""
+        self._check_device(device)
+        make = np.array if self.copies else np.asarray
+
+        def create(source: Any) -> NDArray[Any]:
+            self._cost()
+            self.created_from.append((str(getattr(source, "dtype", "list")), dtype))
+            if dtype == "bfloat16":
+                array = to_bfloat16(np.array(source, dtype="float32"))
+            else:
+                array = make(source, dtype=dtype)
+            self.placed_bytes[device] = self.placed_bytes.get(device, 0) + array.nbytes
+            return array
+
+        return create
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Returns the array, after all work is done."""
+        self.clock.wait()
+        return np.asarray(array)
+
+    def address(self, array: Any) -> int | None:
+        """Returns the address of the first element, or None if not :attr:`addressable`."""
+        return int(np.asarray(array).ctypes.data) if self.addressable else None
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """Returns the clock's ``wait``, or None if calls return when their work is done."""
+        return self.clock.wait if self.asynchronous else None
+
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
+        """Returns a call of the function that takes the time that is set."""
+        self._check_execution(execution)
+        function = implementation(np)
+        return self._costly(lambda: self._rounded(function(*inputs)))
+
+    def backward(
+        self,
+        implementation: Implementation,
+        inputs: Sequence[Any],
+        variables: Sequence[int],
+        cotangent: Any,
+        execution: str,
+    ) -> BoundCall:
+        """Returns a call of the function and its gradient.
+
+        The gradient is that of a :class:`Differentiable`; of other functions it is derived
+        numerically, exact to the last digits, element by element: inputs should be small.
+        """
+        self._check_execution(execution)
+        function = implementation(np)
+        own = getattr(function, "gradient", None)
+
+        def run() -> list[Any]:
+            function(*inputs)
+            if own is not None:
+                gradients = own(cotangent, *inputs)
+                return [gradients[i] for i in variables]
+            return [self._rounded(_derived(function, cotangent, inputs, i)) for i in variables]
+
+        return self._costly(run)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """Returns how many bytes were created on a GPU since; None for none, and for the CPU."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        before = self.placed_bytes.get(device, 0)
+        return lambda: self.placed_bytes.get(device, 0) - before or None
+
+    def _costly(self, compute: BoundCall) -> BoundCall:
+        first = [self.first_s]
+
+        def run() -> Any:
+            self.called.append(self.entered)
+            self.clock.spend(first.pop() if first else 0.0)
+            self._cost()
+            return compute()
+
+        return run
+
+    def _cost(self) -> None:
+        self.clock.spend(self.dispatch_s)
+        self.clock.enqueue(self.work_s)
+        if not self.asynchronous:
+            self.clock.wait()
+
+    def _rounded(self, result: Any) -> Any:
+        """The result in bfloat16 where that is the dtype of the scope: NumPy does not have it."""
+        narrow = self.entered is not None and self.entered[1] == "bfloat16"
+        return to_bfloat16(np.asarray(result)) if narrow else result
+
+    def _check_device(self, device: str) -> None:
+        known = [there.name for there in self.devices("")]
+        if device not in known:
+            raise ValueError(f"{self.name} has no device {device!r}; it has {', '.join(known)}")
+
+    def _check_execution(self, execution: str) -> None:
+        if execution not in self.executions:
+            raise ValueError(
+                f"{self.name} has no execution {execution!r}; it has {', '.join(self.executions)}"
+            )
+
+
+def to_bfloat16(array: NDArray[Any]) -> NDArray[Any]:
+    """Returns a float32 array rounded to the numbers that bfloat16 can represent."""
+    bits = np.asarray(array, dtype=np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def _derived(
+    function: Callable[..., Any], cotangent: Any, inputs: Sequence[Any], position: int
+) -> NDArray[Any]:
+    """The gradient by one input: a step along the imaginary axis for each of its elements."""
+    here = np.asarray(inputs[position])
+    moved = here.astype(np.complex128)
+    gradient = np.empty(here.shape, dtype=here.dtype)
+    for place in np.ndindex(here.shape):
+        moved[place] += _IMAGINARY * 1j
+        result = function(*inputs[:position], moved, *inputs[position + 1 :])
+        moved[place] = here[place]
+        gradient[place] = np.sum(np.asarray(cotangent) * np.imag(result)) / _IMAGINARY
+    return gradient

@@ -1,0 +1,41 @@
+"""A learner trains in the executions that it names, and in no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwbench.errors import DeclarationError
+from fwbench.frameworks.learner import Job
+from fwbench.workloads import mlp
+from support.fake_learner import FakeLearner, Trainer
+
+
+def job(execution: str) -> Job:
+    """A job of the small loop."""
+    return Job(mlp, "cpu", execution, "float32", 8)
+
+
+@pytest.mark.parametrize("execution", FakeLearner.executions)
+def test_a_learner_trains_in_the_executions_that_it_names(execution: str) -> None:
+    """Each of them gives a learner of that job."""
+    assert Trainer().learner(job(execution)).job.execution == execution
+
+
+def test_an_execution_that_training_code_does_not_name_is_refused() -> None:
+    """It is never run eagerly under a name that is not its own."""
+    with pytest.raises(DeclarationError) as caught:
+        Trainer().learner(job("inference"))
+    message = str(caught.value)
+    assert "FakeLearner was asked to train mlp in the execution 'inference'" in message
+    assert "it names eager, graph, fit" in message
+
+
+def test_a_learner_that_names_nothing_trains_eagerly() -> None:
+    """So an execution that is added to a framework does not reach its training code by itself."""
+
+    class Plain(FakeLearner):
+        executions = FakeLearner.__mro__[1].executions
+
+    assert Plain(job("eager"), Trainer()).job.execution == "eager"
+    with pytest.raises(DeclarationError, match="it names eager"):
+        Plain(job("graph"), Trainer())

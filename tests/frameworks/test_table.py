@@ -1,0 +1,87 @@
+"""Tables of operations: paths and calls become functions, and what is missing is named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench.frameworks import table
+from fwbench.frameworks.table import Call
+from fwbench.testing import FakeFramework
+
+NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
+
+
+def test_a_path_leads_to_the_function_itself() -> None:
+    """Nothing stands between the clock and the framework's own call."""
+    assert table.implementation({"tanh": "double"}, "tanh")(NEW) is NEW.double
+    assert Call("nn.scale")(NEW) is NEW.nn.scale
+
+
+def test_a_call_has_its_keywords() -> None:
+    """They are given to every call, beside the operands."""
+    assert Call("nn.scale", by=5)(NEW)(7) == 35
+
+
+def test_a_path_is_looked_up_in_the_namespace_that_is_given() -> None:
+    """MXNet's differ: one of arrays, and one of symbols."""
+    other = SimpleNamespace(double=lambda x: f"{x}{x}")
+    implementation = table.implementation({"tanh": "double"}, "tanh")
+    assert (implementation(NEW)(3), implementation(other)(3)) == (6, "33")
+
+
+def test_a_function_is_an_implementation_as_it_is() -> None:
+    """Where a path will not do."""
+    mine = lambda namespace: namespace.double  # noqa: E731 (as tables have it)
+    assert table.implementation({"tanh": mine}, "tanh") is mine
+
+
+class OnDemand:
+    """A namespace that imports when it is asked, as TensorFlow's does."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ModuleNotFoundError(name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "missing"),
+    [
+        ("double", None),
+        ("nn.scale", None),
+        (Call("nn.scale", by=2), None),
+        ("nn.gelu", "nn.gelu"),
+        ("gone.scale", "gone.scale"),
+        (Call("gone", by=2), "gone"),
+        ("pi", "pi"),
+        (Call("pi", by=2), "pi"),
+        (lambda namespace: namespace.gone, None),
+    ],
+)
+def test_what_a_version_lacks(entry: Any, missing: str | None) -> None:
+    """A path that leads to no function is missing; only the function's author knows of others."""
+    found = table.missing_paths({"tanh": entry}, NEW)
+    assert found == ({} if missing is None else {"tanh": missing})
+
+
+def test_a_namespace_that_cannot_import_lacks_the_function() -> None:
+    """It is no reason to give up the framework."""
+    assert table.missing_paths({"tanh": "nn.tanh"}, OnDemand()) == {"tanh": "nn.tanh"}
+
+
+class Old(FakeFramework):
+    """A version that has one function of two."""
+
+    __module__ = "support.fakes"
+    version = "2.2"
+    namespace = NEW
+    operations = {"tanh": "nn.tanh", "relu": "double"}  # noqa: RUF012 (as a table is)
+
+
+def test_a_manifest_tells_what_is_missing() -> None:
+    """The operation is not among those that the framework implements, and its reason is kept."""
+    manifest = Old().manifest("a CPU")
+    assert manifest.operations == ("relu",)
+    assert manifest.missing == {"tanh": "fake 2.2 has no nn.tanh"}
+    assert manifest.notices == ("package support: fake 2.2 has no nn.tanh; skipped: tanh",)

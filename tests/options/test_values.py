@@ -1,0 +1,123 @@
+"""Values are read from text and checked, and an error says what would have been understood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.options import values
+
+# Parsers
+
+
+def timeout(text: str) -> float:
+    """A number of seconds that cannot be zero."""
+    return values.seconds(text, "timeout", zero=False)
+
+
+def warm_up(text: str) -> float:
+    """A number of seconds that may be zero."""
+    return values.seconds(text, "warm-up", zero=True)
+
+
+def threads(text: str) -> int:
+    """A positive whole number."""
+    return values.positive(text, "number of threads")
+
+
+def warmup_epochs(text: str) -> int:
+    """A whole number that may be zero."""
+    return values.natural(text, "number of warm-up epochs")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "expected"),
+    [
+        (values.names, "torch", ("torch",)),
+        (values.names, " torch , numpy ", ("torch", "numpy")),
+        (values.names, "torch,numpy,torch", ("torch", "numpy")),
+        (values.devices, "cpu", ("cpu",)),
+        (values.devices, "gpu", ("gpu:0",)),
+        (values.devices, "gpu:1,cpu,gpu", ("gpu:1", "cpu", "gpu:0")),
+        (values.devices, "gpu,gpu:0", ("gpu:0",)),
+        (values.directions, "backward, forward", ("backward", "forward")),
+        (values.sizes, "quick", "quick"),
+        (values.sizes, "paper", "paper"),
+        (values.sizes, " full ", "full"),
+        (values.sizes, "64", (64,)),
+        (values.sizes, "64, 8", (64, 8)),
+        (values.sizes, "8,8", (8,)),
+        (values.sizes, "8,08", (8,)),
+        (threads, "1", 1),
+        (threads, "16", 16),
+        (warmup_epochs, "0", 0),
+        (warmup_epochs, "3", 3),
+        (values.folder, "/", Path("/")),
+        (timeout, "0.5", 0.5),
+        (timeout, "1e3", 1000.0),
+        (warm_up, "0", 0.0),
+        (warm_up, "2", 2.0),
+        (values.isolation, "process", "process"),
+        (values.isolation, "none", "none"),
+    ],
+)
+def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: Any) -> None:
+    """Every form that an option takes is read, in the order given, each value once."""
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (values.names, "", "'' has an empty name"),
+        (values.names, "torch,,numpy", "'torch,,numpy' has an empty name"),
+        (values.names, "torch,", "give names separated by commas"),
+        (values.devices, " ,cpu", "empty name"),
+        (values.directions, "forwards", "unknown direction 'forwards'; .* 'forward'?"),
+        (values.directions, "both", "known: forward, backward.$"),
+        (values.sizes, "", "empty name"),
+        (values.sizes, "0", "size '0' is not a positive whole number"),
+        (values.sizes, "-8", "size '-8' is not a positive whole number"),
+        (values.sizes, "8,+16", r"size '\+16' is not"),
+        (values.sizes, "8,quick", "size 'quick' is not a positive whole number"),
+        (values.sizes, "quick,full", "give one preset .quick, paper, full. or sizes"),
+        (values.sizes, "quik", "unknown size or preset 'quik'; .* Did you mean 'quick'?"),
+        (values.sizes, "1.5", "unknown size or preset '1.5'; .* positive whole numbers"),
+        (values.sizes, "8²", "size or preset|positive whole number"),
+        (threads, "0", "number of threads '0' is not a positive whole number"),
+        (threads, "two", "number of threads 'two'"),
+        (threads, "1.0", "positive whole number"),
+        (threads, "", "positive whole number"),
+        (warmup_epochs, "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
+        (warmup_epochs, "one", "number of warm-up epochs 'one' is not a whole number from 0"),
+        (warmup_epochs, "0.5", "from 0"),
+        (warmup_epochs, "", "from 0"),
+        (values.folder, "not/there", "'not/there' is not a directory; name the one that holds"),
+        (values.folder, __file__, "test_values.py' is not a directory"),
+        (timeout, "0", "timeout '0' is not a number of seconds above 0"),
+        (timeout, "-1", "above 0"),
+        (timeout, "inf", "above 0"),
+        (timeout, "nan", "above 0"),
+        (timeout, "5min", "timeout '5min' is not a number of seconds above 0"),
+        (warm_up, "-0.1", "warm-up '-0.1' is not a number of seconds from 0"),
+        (warm_up, "nan", "from 0"),
+        (warm_up, "1e999", "from 0"),
+        (values.isolation, "proces", "unknown isolation 'proces'; .* Did you mean 'process'?"),
+        (values.isolation, "", "known: process, none"),
+    ],
+)
+def test_bad_values_are_refused(parse: Callable[[str], Any], text: str, message: str) -> None:
+    """Every other form is refused, with what was given and what would be understood."""
+    with pytest.raises(UsageError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["0", "100%", "-1%", "abc", "", "nan", "5"])
+def test_a_share_lies_between_0_and_1(text: str) -> None:
+    """Five is neither 5 % nor 500 %: it is refused, and both ways to write a share are named."""
+    with pytest.raises(UsageError, match=r"is not a fraction between 0 and 1; give 5% or 0\.05"):
+        values.share(text, "threshold")

@@ -1,0 +1,153 @@
+"""What is taken from inside pytest-benchmark is there, in the release that is installed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fwbench.measure.clock import Clock
+from fwbench.plugin import host
+from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
+
+
+@pytest.fixture
+def session(pytester: pytest.Pytester) -> BenchmarkSession:
+    """Of a configured pytest session."""
+    return BenchmarkSession(_configured(pytester))
+
+
+def _configured(pytester: pytest.Pytester, *arguments: str) -> pytest.Config:
+    return pytester.parseconfigure("-p", "no:cacheprovider", *arguments)
+
+
+def test_the_loop_calls_work_without_a_frame_between(benchmark: Any) -> None:
+    """Cases call the fixture's own methods: nothing of fwbench's stands around the work."""
+    adapted = FixtureBenchmark(benchmark)
+    assert adapted.time is benchmark
+    assert adapted.time_rounds == benchmark.pedantic
+    assert (adapted.timed, adapted.rounds_s) == (False, ())
+    adapted.time_rounds(int, setup=lambda: None, rounds=3)
+    assert adapted.timed is adapted.enabled
+    if adapted.enabled:
+        assert (len(adapted.rounds_s), adapted.iterations) == (3, 1)
+
+
+def test_a_case_that_failed_has_no_record_and_no_warning(
+    pytester: pytest.Pytester,
+) -> None:
+    """Neither one that failed before its rounds, nor one that failed in or after them."""
+    pytester.makepyfile(
+        """
+        from fwbench.plugin import host
+
+        def test_before(benchmark):
+            host.FixtureBenchmark(benchmark).leave_unused()
+
+        def test_after(benchmark):
+            adapted = host.FixtureBenchmark(benchmark)
+            adapted.time(int)
+            assert host.record(benchmark) is not None
+            adapted.discard()
+            assert host.record(benchmark) is None
+        """
+    )
+    result = pytester.runpytest(
+        "-p", "no:cacheprovider", "-W", "error", "--benchmark-max-time=0.01"
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_a_record_has_the_parameters_and_the_group_of_the_case(benchmark: Any) -> None:
+    """In place of the fixture's own parameter; a group that a marker names stays."""
+    benchmark.params = {"case": object(), "other": 1}
+    FixtureBenchmark(benchmark).name_case({"size": 8}, "group")
+    assert (benchmark.params, benchmark.group) == ({"other": 1, "size": 8}, "group")
+    FixtureBenchmark(benchmark).name_case({"size": 9}, "another")
+    assert (benchmark.params, benchmark.group) == ({"other": 1, "size": 9}, "group")
+    FixtureBenchmark(benchmark).leave_unused()
+
+
+def test_rounds_can_be_wrapped(benchmark: Any) -> None:
+    """Each is made by what the wrapping function returns."""
+    made = []
+
+    def wrap(make_runner: Any) -> Any:
+        def make(*arguments: Any) -> Any:
+            made.append(arguments)
+            return make_runner(*arguments)
+
+        return make
+
+    adapted = FixtureBenchmark(benchmark)
+    adapted.wrap_rounds(wrap)
+    adapted.time_rounds(int, setup=lambda: None, rounds=2)
+    assert len(made) == 2 * adapted.enabled
+
+
+def test_a_clock_is_as_precise_as_the_timer_that_it_reads(benchmark: Any) -> None:
+    """And its wait is not counted: the clock is not read at all."""
+    clock = Clock(wait=lambda: pytest.fail("the clock was read"))
+    host.set_precision(clock)
+    assert benchmark._get_precision(clock) == benchmark._get_precision(clock.read) > 0
+    FixtureBenchmark(benchmark).leave_unused()
+
+
+def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
+    """Its timer, its files, and what it compares with; None where nothing is asked for."""
+    plain = BenchmarkSession(_configured(pytester))
+    assert (plain.json_path, plain.compared_name, plain.compared_paths, plain.compared) == (
+        *(None, None),
+        *([], []),
+    )
+    assert callable(plain.timer)
+    assert plain.min_time_s > 0
+    path = pytester.path / "out.json"
+    asked = BenchmarkSession(
+        _configured(pytester, f"--benchmark-json={path}", "--benchmark-disable")
+    )
+    assert (asked.json_path, asked.disabled, plain.disabled) == (path, True, False)
+
+
+def test_records_of_another_process_are_this_sessions(
+    session: BenchmarkSession,
+) -> None:
+    """They are in the run that it writes, until they are cleared."""
+    entry = {
+        **dict.fromkeys(("group", "param", "params")),
+        "name": "test_it",
+        "fullname": "test_it.py::test_it",
+        "extra_info": {"a": 1},
+        "options": {},
+        "stats": {"iterations": 1, "data": [1.0, 2.0]},
+    }
+    session.add({"entry": entry, "cprofile": None})
+    (stored,) = session.to_json()["benchmarks"]
+    assert (stored["fullname"], stored["extra_info"]) == ("test_it.py::test_it", {"a": 1})
+    assert stored["stats"]["data"] == [1.0, 2.0]
+    session.clear()
+    assert session.to_json()["benchmarks"] == []
+
+
+def test_writers_are_replaced(pytester: pytest.Pytester) -> None:
+    """The JSON goes where fwbench writes it; a run that cannot be saved leaves nothing."""
+    config = _configured(pytester, f"--benchmark-json={pytester.path / 'out.json'}")
+    session, written, unsaved = BenchmarkSession(config), [], []
+    inner = config._benchmarksession  # type: ignore[attr-defined]
+
+    def save(output_json: Any, _: str) -> None:
+        folder = inner.storage.path / "unfinished"
+        folder.mkdir(parents=True)
+        (folder / "0001_x.json").write_text(json.dumps(output_json), encoding="utf-8")
+        raise OSError(28, "No space left on device")
+
+    inner.storage.save = save
+    session.replace_writers(lambda *given: written.append(given), lambda *why: unsaved.append(why))
+    inner.save_json({"a": 1})
+    inner.storage.save({"b": 2}, "x")
+    assert written == [(pytester.path / "out.json", {"a": 1})]
+    ((place, error),) = unsaved
+    assert (place, error.strerror) == (str(inner.storage), "No space left on device")
+    assert [*inner.storage.query()] == []
+    assert session.machine_info() is session.machine_info(), "asked once"

@@ -1,0 +1,298 @@
+"""Options are read from the command line, the ini file and markers; each has its place."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.options import table
+from fwbench.options.options import Options, Selection
+from fwbench.plugin.options import from_config, from_marker, threshold_of
+
+# Sources
+
+
+def of(pytester: pytest.Pytester, *arguments: str, ini: str = "") -> Options:
+    """The options of a session with this command line and these ini settings."""
+    pytester.makeini(f"[pytest]\n{ini}")
+    return from_config(pytester.parseconfig(*arguments))
+
+
+def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any source every selection is open, and settings are what the help says."""
+    spec = table.SETTINGS["threads"]
+    monkeypatch.setitem(
+        table.SETTINGS,  # type: ignore[arg-type]
+        "threads",
+        table.Option(spec.flag, spec.parse, spec.metavar, spec.help, lambda: 5),
+    )
+    assert of(pytester) == Options(
+        asked=Selection(),
+        configured=Selection(),
+        threads=5,
+        isolation="process",
+        timeout_s=300.0,
+        warmup_s=0.5,
+        epochs=None,
+        warmup_epochs=None,
+        repetitions=None,
+        steps=None,
+        toggles={},
+        data=None,
+        launches=None,
+        seed=None,
+        gate=None,
+        fail_on=("regressed", "missing"),
+        allow_different=(),
+    )
+
+
+GIVEN = [
+    ("--fw=torch,numpy", "fw = torch,numpy", "frameworks", ("torch", "numpy")),
+    ("--fw-device=gpu", "fw_device = gpu", "devices", ("gpu:0",)),
+    ("--fw-execution=xla", "fw_execution = xla", "executions", ("xla",)),
+    ("--fw-dtype=float16", "fw_dtype = float16", "dtypes", ("float16",)),
+    ("--fw-direction=backward", "fw_direction = backward", "directions", ("backward",)),
+    ("--fw-size=8,64", "fw_size = 8,64", "sizes", (8, 64)),
+    ("--fw-threads=3", "fw_threads = 3", "threads", 3),
+    ("--fw-isolation=none", "fw_isolation = none", "isolation", "none"),
+    ("--fw-timeout=9.5", "fw_timeout = 9.5", "timeout_s", 9.5),
+    ("--fw-warmup=0", "fw_warmup = 0", "warmup_s", 0.0),
+    ("--fw-epochs=7", "fw_epochs = 7", "epochs", 7),
+    ("--fw-warmup-epochs=0", "fw_warmup_epochs = 0", "warmup_epochs", 0),
+    ("--fw-repetitions=2", "fw_repetitions = 2", "repetitions", 2),
+    ("--fw-steps=30", "fw_steps = 30", "steps", 30),
+    ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
+    ("--fw-data=/", "fw_data = /", "data", Path("/")),
+    ("--fw-launches=5", "fw_launches = 5", "launches", 5),
+    ("--fw-seed=0", "fw_seed = 0", "seed", 0),
+    ("--fw-gate=5%", "fw_gate = 0.05", "gate", 0.05),
+    ("--fw-fail-on=missing", "fw_fail_on = missing", "fail_on", ("missing",)),
+    ("--fw-allow-different=cpu", "fw_allow_different = cpu", "allow_different", ("cpu",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("argument", "setting", "name", "value"), GIVEN, ids=[name for _, _, name, _ in GIVEN]
+)
+@pytest.mark.parametrize("source", ["command line", "ini"])
+def test_each_option_is_read_from_either_source(
+    pytester: pytest.Pytester, argument: str, setting: str, name: str, value: Any, source: str
+) -> None:
+    """Each option is understood on the command line and as a setting of the ini file."""
+    if source == "ini":
+        found = of(pytester, ini=setting)
+        selection = found.configured
+    else:
+        found = of(pytester, argument)
+        selection = found.asked
+    where = selection if name in vars(selection) else found
+    assert getattr(where, name) == value
+
+
+def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
+    """The flag alone means 3 %."""
+    assert of(pytester, "--fw-gate").gate == 0.03
+
+
+def test_launches_need_isolation(pytester: pytest.Pytester) -> None:
+    """A launch is a fresh process."""
+    with pytest.raises(UsageError, match="leave out one of them"):
+        of(pytester, "--fw-launches=2", "--fw-isolation=none")
+
+
+def test_a_marker_has_a_threshold_beside_its_selection() -> None:
+    """It selects nothing, and is a share like that of the command line."""
+    mark = marked(threshold="5%", sizes=8)
+    assert from_marker(mark) == Selection(sizes=(8,))
+    assert threshold_of(mark) == 0.05
+    assert threshold_of(marked()) is None
+    with pytest.raises(UsageError, match="threshold '2' is not a fraction"):
+        threshold_of(marked(threshold=2))
+
+
+def test_every_option_is_among_those_tested() -> None:
+    """No option was added without a line in the table above."""
+    assert {name for _, _, name, _ in GIVEN} == {*table.SELECTORS, *table.SETTINGS}
+
+
+def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:
+    """A setting without a value leaves the default as it is."""
+    found = of(pytester, ini="fw =\nfw_timeout =\n")
+    assert found.configured == Selection()
+    assert found.timeout_s == 300.0
+
+
+TWO_TOGGLES = {"workers": ("0", "2"), "decay": ("on",)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ini"),
+    [
+        (("--fw-toggle=workers=0,2", "--fw-toggle", "decay=on"), ""),
+        ((), "fw_toggle = workers=0,2 decay=on"),
+        ((), "fw_toggle =\n    workers=0,2\n    decay=on"),
+        (("--fw-toggle=workers=0,2", "--fw-toggle=decay=on"), "fw_toggle = sparse=on"),
+    ],
+    ids=["command line", "in a row", "line by line", "command line over ini"],
+)
+def test_several_toggles(pytester: pytest.Pytester, arguments: tuple[str, ...], ini: str) -> None:
+    """A session may ask for more than one toggle; those of the command line replace the ini's."""
+    assert of(pytester, *arguments, ini=ini).toggles == TWO_TOGGLES
+
+
+def test_a_toggle_given_twice_has_all_values(pytester: pytest.Pytester) -> None:
+    """Each of them once."""
+    found = of(pytester, "--fw-toggle=workers=0,1", "--fw-toggle=workers=2,1")
+    assert found.toggles == {"workers": ("0", "1", "2")}
+
+
+def test_values_of_a_toggle_may_have_blanks_between_them_in_the_ini_file(
+    pytester: pytest.Pytester,
+) -> None:
+    """As they may on the command line."""
+    found = of(pytester, ini="fw_toggle = workers=0, 2 sparse = on")
+    assert found.toggles == {"workers": ("0", "2"), "sparse": ("on",)}
+
+
+def test_a_folder_in_the_ini_file_is_relative_to_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever pytest is started."""
+    (pytester.path / "sets").mkdir()
+    (pytester.path / "elsewhere").mkdir()
+    config = pytester.parseconfig("-c", str(pytester.makeini("[pytest]\nfw_data = sets")))
+    monkeypatch.chdir(pytester.path / "elsewhere")
+    assert from_config(config).data == pytester.path / "sets"
+
+
+def test_a_folder_of_the_current_one_is_kept_as_a_whole_path(pytester: pytest.Pytester) -> None:
+    """A worker that begins elsewhere looks in the same place."""
+    pytester.mkdir("sets")
+    assert of(pytester, "--fw-data=sets").data == pytester.path / "sets"
+
+
+def test_the_command_line_wins_over_a_setting(pytester: pytest.Pytester) -> None:
+    """A setting given twice is what the command line says."""
+    found = of(pytester, "--fw-threads=3", "--fw-warmup=0", ini="fw_threads = 4\nfw_warmup = 9")
+    assert (found.threads, found.warmup_s) == (3, 0.0)
+
+
+def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pytester) -> None:
+    """Each field of a selection is from the first source that says something about it."""
+    ini = "fw = from_ini\nfw_dtype = from_ini\nfw_execution = from_ini"
+    found = of(pytester, "--fw=from_command_line", ini=ini)
+    marker = Selection(frameworks=("from_marker",), dtypes=("from_marker",))
+    assert found.selection(marker) == Selection(
+        frameworks=("from_command_line",),
+        dtypes=("from_marker",),
+        executions=("from_ini",),
+        devices=None,
+    )
+
+
+def test_a_bad_setting_is_refused_by_name(pytester: pytest.Pytester) -> None:
+    """What is wrong in the ini file is said to be wrong there."""
+    with pytest.raises(UsageError, match="ini setting fw_size: size '0' is not a positive"):
+        of(pytester, ini="fw_size = 0")
+
+
+def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argument: str) -> str:
+    """What pytest says of a bad argument."""
+    with pytest.raises((pytest.UsageError, SystemExit, argparse.ArgumentError)) as caught:
+        of(pytester, argument)
+    return f"{caught.value}{capsys.readouterr().err}"
+
+
+def test_a_bad_argument_is_refused_by_name(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong on the command line is refused by pytest itself, with the option's name."""
+    said = refused(pytester, capsys, "--fw-size=0")
+    assert "argument --fw-size: size '0' is not a positive whole number" in said
+
+
+BAD = [
+    ("epochs", "0", "number of epochs '0' is not a positive whole number"),
+    ("epochs", "-3", "number of epochs '-3' is not a positive whole number"),
+    ("epochs", "many", "number of epochs 'many' is not a positive whole number"),
+    ("warmup-epochs", "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
+    ("warmup-epochs", "none", "number of warm-up epochs 'none' is not a whole number from 0"),
+    ("repetitions", "0", "number of repetitions '0' is not a positive whole number"),
+    ("steps", "0", "number of steps '0' is not a positive whole number"),
+    ("steps", "1e3", "number of steps '1e3' is not a positive whole number"),
+    ("toggle", "workers=-1", "toggle workers: '-1' is not a whole number from 0"),
+    ("toggle", "wrokers=2", "unknown toggle 'wrokers'"),
+    ("data", "nowhere", "'nowhere' is not a directory; name the one that holds the data sets"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "message"), BAD, ids=[f"{o}={v}" for o, v, _ in BAD])
+def test_bad_options_of_training_are_refused_by_name(
+    pytester: pytest.Pytester,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    value: str,
+    message: str,
+) -> None:
+    """On the command line and in the ini file alike, with what would be understood."""
+    said = refused(pytester, capsys, f"--fw-{option}={value}")
+    assert f"argument --fw-{option}: {message}" in said
+    setting = f"fw_{option.replace('-', '_')}"
+    with pytest.raises(UsageError, match=f"ini setting {setting}: .*{message[1:]}"):
+        of(pytester, ini=f"{setting} = {value}")
+
+
+# Markers
+
+
+def marked(**keywords: Any) -> pytest.Mark:
+    """The marker with these keywords."""
+    return pytest.mark.fwbench(**keywords).mark
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({}, Selection()),
+        ({"sizes": (8, 64)}, Selection(sizes=(8, 64))),
+        ({"sizes": [8]}, Selection(sizes=(8,))),
+        ({"sizes": 8}, Selection(sizes=(8,))),
+        ({"sizes": "8, 64"}, Selection(sizes=(8, 64))),
+        ({"sizes": "full"}, Selection(sizes="full")),
+        ({"frameworks": "torch"}, Selection(frameworks=("torch",))),
+        ({"devices": ("gpu",)}, Selection(devices=("gpu:0",))),
+        (
+            {"executions": ["eager"], "dtypes": ("float16", "float32"), "directions": "backward"},
+            Selection(
+                executions=("eager",), dtypes=("float16", "float32"), directions=("backward",)
+            ),
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "read",
+)
+def test_markers_take_names_and_numbers(keywords: dict[str, Any], expected: Selection) -> None:
+    """A marker's keywords are read from text, from one value and from sequences alike."""
+    assert from_marker(marked(**keywords)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"size": 8}, "unknown keyword of the marker fwbench 'size'; .* Did you mean 'sizes'?"),
+        ({"threads": 2}, "unknown keyword of the marker fwbench 'threads'"),
+        ({"sizes": (0,)}, "size '0' is not a positive whole number"),
+        ({"sizes": ()}, "empty name"),
+        ({"sizes": None}, "size"),
+        ({"directions": ("sideways",)}, "unknown direction 'sideways'"),
+    ],
+    ids=str,
+)
+def test_bad_markers_are_refused(keywords: dict[str, Any], message: str) -> None:
+    """Unknown keywords and bad values of a marker are refused as those of the command line are."""
+    with pytest.raises(UsageError, match=message):
+        from_marker(marked(**keywords))

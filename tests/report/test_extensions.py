@@ -1,0 +1,154 @@
+"""Sections, charts and studies are added by a file each, also from another package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fwbench.report import charts, sections
+from fwbench.report.discovery import extensions
+from support.launched_runs import write
+from support.projects import Project
+from support.reports import case
+
+_USAGE_ERROR, _FAILED = 2, 3
+
+_CHART = '''
+"""Bytes a second against size."""
+
+from fwbench.report.drawing import lines
+from fwbench.report.drawing.chart import Point
+
+SECTION = "operations"
+ORDER = 15
+
+
+def draw(group):
+    """A line of rates for each framework and execution."""
+    series = {}
+    for name, record in group.records:
+        rate = 1e9 / record.median_s
+        series.setdefault(name, []).append(Point(record.size, rate, rate, rate))
+    return lines.draw(f"{group.title}: my rate", series, "size", "a second", "{:.3g}".format)
+'''
+
+_SECTION = '''
+"""How many cases there are."""
+
+from fwbench.report.section import Row, Section, TableCell
+
+ORDER = 45
+
+
+def sections(runs, names):
+    """A section with the number of cases of each run."""
+    rows = [
+        Row([TableCell(name), TableCell(str(len(run.records)), len(run.records))])
+        for run, name in zip(runs, names, strict=True)
+    ]
+    return [Section("my counts", ("run", "cases"), rows)]
+'''
+
+_STUDY = '''
+"""A study of its own."""
+
+from fwbench.report.section import Row, Section, TableCell
+
+ORDER = 20
+OPTION = "mine"
+HELP = "beside figures of mine"
+
+
+def sections(runs):
+    """A section that says how many runs there are."""
+    return [Section("my study", ("runs",), [Row([TableCell(str(len(runs)))])])]
+'''
+
+
+def report(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What ``fwbench report`` does with the project's run."""
+    return subprocess.run(
+        [sys.executable, "-m", "fwbench", "report", "run.json", *arguments],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def measured(project: Project) -> Project:
+    """A project with a run of one operation."""
+    write(project.path / "run.json", case())
+    return project
+
+
+def test_chart_from_another_package(measured: Project) -> None:
+    """It stands among fwbench's own, where it belongs by its order."""
+    measured.install("mine", "my_chart", _CHART, group="fwbench.charts")
+    result = report(measured, "-o", "report.html")
+    assert result.returncode == 0, result.stderr
+    page = (measured.path / "report.html").read_text(encoding="utf-8")
+    own, mine = (f"gemm cpu forward float32: {what}" for what in ("time against size", "my rate"))
+    assert 0 < page.index(f"<figcaption>{own}") < page.index(f"<figcaption>{mine}")
+
+
+def test_section_from_another_package(measured: Project) -> None:
+    """In every form of the report, after the sections that come before it."""
+    measured.install("mine", "my_section", _SECTION, group="fwbench.sections")
+    result = report(measured, "--markdown", "report.md", "-o", "report.html")
+    assert result.returncode == 0, result.stderr
+    written = (measured.path / "report.md").read_text(encoding="utf-8")
+    assert "| run | cases |\n| --- | ---: |\n| run.json | 1 |" in written
+    assert written.index("### gemm cpu") < written.index("### my counts")
+    assert 'id="part-my-counts"' in (measured.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_study_from_another_package(measured: Project) -> None:
+    """It has an option of its own, and is shown only where it is asked for."""
+    measured.install("mine", "my_study", _STUDY, group="fwbench.studies")
+    help_text = report(measured, "--help").stdout
+    assert "--mine" in help_text
+    assert "beside figures of mine" in help_text
+    assert report(measured, "--markdown", "without.md").returncode == 0
+    assert report(measured, "--markdown", "with.md", "--mine", "--mine").returncode == 0
+    assert "my study" not in (measured.path / "without.md").read_text(encoding="utf-8")
+    assert (measured.path / "with.md").read_text(encoding="utf-8").count("### my study") == 1
+
+
+@pytest.mark.parametrize("group", ["fwbench.charts", "fwbench.sections", "fwbench.studies"])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("1 / 0", "which cannot be imported (ZeroDivisionError: division by zero); fix or"),
+        ("ORDER = 1", "which does not define "),
+    ],
+)
+def test_what_cannot_be_used_is_named(
+    measured: Project, group: str, source: str, message: str
+) -> None:
+    """One sentence with the package's name; other commands go on."""
+    measured.install("mine", "my_module", source, package="my-package", group=group)
+    result = report(measured, "--markdown", "report.md")
+    assert result.returncode == _FAILED
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("fwbench: error: the package my-package names my_module in " + group)
+    assert message in line
+    assert not (measured.path / "report.md").exists()
+    command = [sys.executable, "-m", "fwbench", "env", "list"]
+    other = subprocess.run(command, cwd=measured.path, capture_output=True, check=False)
+    assert other.returncode == 0
+
+
+@pytest.mark.parametrize("package", [charts, sections], ids=["charts", "sections"])
+def test_every_module_of_fwbench_is_found(package: object) -> None:
+    """There is no list of them: a file is enough."""
+    folder = Path(str(package.__file__)).parent  # type: ignore[attr-defined]
+    files = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    modules = extensions(package, "fwbench.nothing")  # type: ignore[arg-type]
+    assert {module.__name__.rpartition(".")[2] for module in modules} == files
+    assert len({(getattr(m, "SECTION", ""), m.ORDER) for m in modules}) == len(modules)

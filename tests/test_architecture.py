@@ -1,0 +1,285 @@
+"""The house keeps its order: imports run down, rooms are small, and only one of them knows pytest.
+
+Imports are read from the source, those within functions and for type checking included: whatever
+one module needs of another is a dependency, whenever it is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import statistics
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.processes import process, session
+
+_ROOT = Path(__file__).parents[1]
+_SOURCE = _ROOT / "src"
+
+#: From top to bottom: a room imports from those below it, and from itself.
+_ROOMS = (
+    *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
+    *("isolation", "cases", "records", "environments", "processes", "measure", "frameworks"),
+    *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
+    *("names", "jsontext", "errors", "version"),
+)
+
+#: Modules that are tests themselves, and so know pytest wherever they are, and what any user
+#: imports (:mod:`fwbench` itself).
+_TEST_MODULES = ("fwbench.ceilings.suite", "fwbench.gate.self_test_suite")
+
+_PYTEST = {"pytest", "_pytest", "pluggy", "pytest_benchmark"}
+
+_MODULES_AT_MOST = 12
+_SOURCE_LINES_AT_MOST = 400
+_TEST_LINES_AT_MOST = 500
+_MEDIAN_FUNCTION_AT_MOST = 7
+_NINE_IN_TEN_AT_MOST = 20
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """Every module of fwbench, by name; packages without ``__init__``."""
+    files = sorted((_SOURCE / "fwbench").rglob("*.py"))
+    return {
+        ".".join(file.relative_to(_SOURCE).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in files
+    }
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """The modules that a module imports; ``from package import module`` is the module."""
+    return frozenset(_imports(ast.parse(_modules()[module].read_text(encoding="utf-8"))))
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                yield full if full in _modules() else str(node.module)
+
+
+def _dependencies(module: str) -> list[str]:
+    return sorted(name for name in _imported(module) if name in _modules() and name != module)
+
+
+def _circles(graph: dict[str, list[str]]) -> list[list[str]]:
+    """Modules that import themselves through others (Tarjan's strongly connected components)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in order:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == order[module]:
+            start = stack.index(module)
+            found.append(sorted(stack[start:]))
+            del stack[start:]
+
+    for module in graph:
+        if module not in order:
+            visit(module)
+    return [component for component in found if len(component) > 1]
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def _functions(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield _lines_of(node)
+
+
+def _lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many lines a function has from ``def`` to its end, its docstring left out."""
+    assert function.end_lineno is not None
+    lines = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is None or first.end_lineno is None:
+        return lines
+    return lines - (first.end_lineno - first.lineno + 1)
+
+
+# Imports
+
+
+def test_a_circle_is_found() -> None:
+    """The search is no formality: it finds what goes round, and nothing else."""
+    graph = {"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": [], "e": ["f"], "f": ["e", "a"]}
+    assert sorted(_circles(graph)) == [["b", "c"], ["e", "f"]]
+
+
+def test_imports_within_functions_and_for_types_count() -> None:
+    """And a module that is imported from its package is that module."""
+    text = (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from fwbench.grid import Cell\n"
+        "def load():\n    from fwbench import toggles\n"
+    )
+    assert {*_imports(ast.parse(text))} == {"typing", "fwbench.grid", "fwbench.toggles"}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """There is no circle."""
+    assert _circles({module: _dependencies(module) for module in _modules()}) == []
+
+
+def test_imports_run_down() -> None:
+    """No room imports from one above it; the package itself only names what is public."""
+    wrong = [
+        f"{module} imports {other}"
+        for module in _modules()
+        if module != "fwbench"
+        for other in _dependencies(module)
+        if (other == "fwbench" and module not in _TEST_MODULES)
+        or (other != "fwbench" and _ROOMS.index(_room(module)) > _ROOMS.index(_room(other)))
+    ]
+    assert wrong == []
+
+
+def test_every_room_has_its_place() -> None:
+    """A new room is put into the order before anything imports it."""
+    assert {_room(module) for module in _modules()} - {""} <= {*_ROOMS}
+
+
+def test_only_the_plugin_knows_pytest() -> None:
+    """Modules that are tests themselves, and the suite for other people's adapters, apart."""
+    free = ("fwbench.plugin", "fwbench.testing.conformance")
+    knowing = {
+        module
+        for module in _modules()
+        if not f"{module}.".startswith(tuple(f"{name}." for name in free))
+        and _PYTEST & {name.partition(".")[0] for name in _imported(module)}
+    }
+    assert knowing == {*_TEST_MODULES}
+
+
+def test_pytest_benchmarks_inside_is_known_to_one_module() -> None:
+    """Type annotations apart, and hooks, which are public."""
+    private = re.compile(
+        r"_benchmarksession|\b_precisions|\b_make_runner|\._mode\b|compute_timer_precision"
+        r"|\bhas_error|\.stats\.data\b|compared_mapping|pytest_benchmark\.(stats|timers|session)"
+    )
+    knowing = {name for name, file in _modules().items() if private.search(file.read_text("utf-8"))}
+    assert knowing == {"fwbench.plugin.host"}
+
+
+def test_processes_are_started_in_one_room() -> None:
+    """Nothing else imports what starts them."""
+    starting = {"subprocess", "multiprocessing", "multiprocessing.connection"}
+    rooms = {_room(module) for module in _modules() if starting & _imported(module)}
+    assert rooms <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
+    assert "subprocess" not in {n for m in _modules() if _room(m) == "plugin" for n in _imported(m)}
+
+
+# Sizes
+
+
+def test_few_modules_lie_outside_rooms() -> None:
+    """So many that one sees at a glance what each is for."""
+    assert len([*(_SOURCE / "fwbench").glob("*.py")]) <= _MODULES_AT_MOST
+
+
+@pytest.mark.parametrize(
+    ("folder", "most"), [("src", _SOURCE_LINES_AT_MOST), ("tests", _TEST_LINES_AT_MOST)]
+)
+def test_no_file_is_long(folder: str, most: int) -> None:
+    """What grows beyond that has two concerns."""
+    lines = {
+        str(file.relative_to(_ROOT)): len(file.read_text(encoding="utf-8").splitlines())
+        for file in sorted((_ROOT / folder).rglob("*.py"))
+    }
+    assert {file: count for file, count in lines.items() if count > most} == {}
+
+
+def test_functions_are_short() -> None:
+    """The middle one, and nine in ten."""
+    lengths = [
+        length
+        for file in _modules().values()
+        for length in _functions(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert statistics.median(lengths) <= _MEDIAN_FUNCTION_AT_MOST
+    assert statistics.quantiles(lengths, n=10)[-1] <= _NINE_IN_TEN_AT_MOST
+
+
+# Names that no tool follows
+
+
+@cache
+def _project() -> dict[str, Any]:
+    return tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_entry_points_are_there() -> None:
+    """Of the command, the plugin and every framework; none is imported, which takes seconds."""
+    project = _project()["project"]
+    groups = [project["scripts"], *project["entry-points"].values()]
+    for target in (target for group in groups for target in group.values()):
+        module, _, name = target.partition(":")
+        assert module in _modules(), target
+        assert not name or re.search(
+            rf"^(class|def) {name}\b", _modules()[module].read_text(), re.MULTILINE
+        )
+
+
+def test_modules_named_in_strings_are_there() -> None:
+    """What a worker runs, what a child session loads, and where the version is."""
+    imported = re.match(r"from ([\w.]+) import (\w+); \2\(\)$", process.WORKER_MAIN)
+    assert imported is not None
+    assert callable(getattr(import_module(imported[1]), imported[2]))
+    assert importlib.util.find_spec(session.SELECTOR) is not None
+    assert (_ROOT / _project()["tool"]["hatch"]["version"]["path"]).is_file()
+
+
+def test_suites_named_in_strings_are_there() -> None:
+    """Those that are measured are the modules that are tests."""
+    named = {
+        name
+        for file in _modules().values()
+        for name in re.findall(r'measure_suite\(\s*"([\w.]+)"', file.read_text(encoding="utf-8"))
+    }
+    assert named == {*_TEST_MODULES}
+
+
+def test_frames_of_the_harness_are_known_by_their_folders() -> None:
+    """A dead worker's last words leave out the frames of these rooms, which must be there."""
+    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", process._HARNESS_FRAME.pattern)
+    assert rooms is not None
+    assert all((_SOURCE / "fwbench" / room).is_dir() for room in rooms[1].split("|"))
+    frame = f'  File "{_modules()["fwbench.plugin.worker"]}", line 1 in main'
+    assert process._HARNESS_FRAME.match(frame)
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs", "scripts", "src"])
+def test_paths_in_prose_are_there(file: str) -> None:
+    """Files and folders of the source that documents and docstrings name."""
+    start = _ROOT / file
+    texts = [start] if start.is_file() else [*start.rglob("*.md"), *start.rglob("*.py")]
+    named = {
+        path.rstrip("./")
+        for text in texts
+        for path in re.findall(r"\bsrc/fwbench[\w/.]*", text.read_text(encoding="utf-8"))
+    }
+    assert sorted(path for path in named if not (_ROOT / path).exists()) == []
