@@ -27,7 +27,7 @@ import numpy as np
 
 from fwbench.environments.named import Environments
 from fwbench.gate import self_test
-from fwbench.gate.ab import Job, Stages
+from fwbench.gate.ab import StagedComparison, Stages
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
@@ -82,7 +82,7 @@ def _real(comparisons: int) -> list[bounds.Finding]:
         for number in range(comparisons):
             launcher = Launcher(both, arguments, Environments(Path(folder)))
             told: list[tuple[float, str]] = []
-            job = Job(
+            job = StagedComparison(
                 launcher,
                 Stages(seed=number),
                 _RULES,

@@ -61,7 +61,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """``gemm-mxnet-cpu-eager-forward-float32-1024``."""
+        """The case id: ``gemm-mxnet-cpu-eager-forward-float32-1024``."""
         parts = [
             *(self.workload.name, self.framework, self.device, self.execution),
             *(self.direction, self.dtype, str(self.size)),
@@ -152,6 +152,10 @@ def check(
 
 def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> None:
     """Refuse a dtype that nobody knows; one that a framework lacks is a gap.
+
+    Args:
+        selection: what is asked for.
+        manifests: the frameworks that can be used.
 
     Raises:
         UsageError: there is one.

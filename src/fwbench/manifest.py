@@ -116,7 +116,7 @@ class Manifest:
     own_toggles: tuple[Toggle, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's own types; toggles of its own only where there are any."""
+        """The manifest in JSON's own types; toggles of its own only where there are any."""
         values = asdict(self)
         if not self.own_toggles:
             del values["own_toggles"]
@@ -180,7 +180,13 @@ class Manifest:
         return None
 
     def toggle_gap(self, execution: str, toggle: str, value: str) -> str | None:
-        """Why an execution cannot do what a toggle asks for; None if it can."""
+        """Why an execution cannot do what a toggle asks for; None if it can.
+
+        Args:
+            execution: how the cell would run.
+            toggle: the name of the toggle.
+            value: what the toggle is set to.
+        """
         what = (execution, toggle, value)
         return {(e, t, v): reason for e, t, v, reason in self.toggle_gaps}.get(what)
 
@@ -203,7 +209,12 @@ class Absent:
 
     @classmethod
     def because(cls, name: str, error: FrameworkUnavailable) -> Absent:
-        """From the error that loading it raised."""
+        """From the error that loading it raised.
+
+        Args:
+            name: as ``--fw`` takes it.
+            error: which says why it cannot be used.
+        """
         return cls(name, error.reason, error.remedy, isinstance(error, FrameworkMissing))
 
     def __str__(self) -> str:

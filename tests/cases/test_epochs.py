@@ -445,5 +445,5 @@ def test_the_use_of_the_gpu_is_kept_with_each_epoch(monkeypatch: pytest.MonkeyPa
     uses = {"gpu:0": GpuUse(0.5, 1024)}
     monkeypatch.setattr(module, "gpu_use", uses.get)
     found = trained(device="gpu:0")
-    assert found.all("gpu") == [GpuUse(0.5, 1024)] * 2
+    assert found.all("gpu") == [{"utilization": 0.5, "memory_bytes": 1024}] * 2
     assert found.epochs.facts()["epochs"][0]["gpu"] == {"utilization": 0.5, "memory_bytes": 1024}

@@ -116,7 +116,8 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     stored = [
         {
-            "extra_info": {"fwbench": facts},
+            "fullname": "suite.py::test_product",
+            "extra_info": {"fwbench": dict(facts)},
             "stats": {"min": min(data), "median": max(data), "max": max(data)},
         }
         for facts, data in results

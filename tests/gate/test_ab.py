@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fwbench.errors import DifferentSettings, TooFewLaunches
-from fwbench.gate.ab import Job, Stages
-from fwbench.gate.samples import FACTS, Run
+from fwbench.gate.ab import StagedComparison, Stages
+from fwbench.gate.samples import FACTS, SampleSet
 from fwbench.gate.statistics import p_slower, ratio
 from fwbench.gate.verdicts import Comparison, Rules, Verdict, judge
 from support.launched_runs import run, sample
@@ -57,7 +57,7 @@ class Bench:
         self.contended: set[tuple[int, str]] = set()
         self.facts: list[dict[str, Any]] = [dict.fromkeys(FACTS), dict.fromkeys(FACTS)]
 
-    def __call__(self, side: int, selected: Collection[str] | None, seed: int) -> Run:
+    def __call__(self, side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
         """Measure one launch."""
         stage = _FIRST if selected is None else _FRESH
         number = sum(s == side and (c is None) == (selected is None) for s, c, _ in self.calls)
@@ -89,7 +89,7 @@ RULES = Rules(margin=0.01)
 def _compare(
     bench: Bench, rules: Rules = RULES, tested: Sequence[str] = (), **stages: Any
 ) -> Comparison:
-    return Job(bench, Stages(**stages), rules, tested).compare(("base", "contender"))
+    return StagedComparison(bench, Stages(**stages), rules, tested).compare(("base", "contender"))
 
 
 def _verdicts(comparison: Comparison) -> dict[str, Verdict]:
@@ -239,7 +239,7 @@ def test_giving_up_changes_no_finding(seed: int) -> None:
     """What is found is what measuring all flagged cases to the end would have found."""
     bench = _random_bench(seed)
     stages = Stages(launches=4 + seed % 3, fresh=8 + seed % 4, flag=0.15)
-    comparison = Job(bench, stages, RULES).compare(("base", "contender"))
+    comparison = StagedComparison(bench, stages, RULES).compare(("base", "contender"))
     changes = (Verdict.REGRESSED, Verdict.IMPROVED)
     found = {one.key: one.verdict for one in comparison.judgements if one.verdict in changes}
     expected, flagged = _reference(bench, stages, RULES)
@@ -344,12 +344,12 @@ def test_a_case_that_one_launch_lacks_is_missing() -> None:
     """A case that was measured in some launches only is not judged by these."""
     bench = Bench({"a": (1.0, 1.0), "b": (1.0, 1.0)})
 
-    def measure(side: int, selected: Collection[str] | None, seed: int) -> Run:
+    def measure(side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
         if len(bench.calls) == 8:
             bench.lost[_FIRST, 1] = {"b": "call failed"}
         return bench(side, selected, seed)
 
-    comparison = Job(measure, Stages(), RULES).compare(("base", "contender"))
+    comparison = StagedComparison(measure, Stages(), RULES).compare(("base", "contender"))
     assert _verdicts(comparison) == {"a": Verdict.UNCHANGED, "b": Verdict.MISSING}
 
 
@@ -394,7 +394,7 @@ def test_what_is_going_on_is_told() -> None:
     """Each launch: which, of which side, how many cases."""
     told: list[str] = []
     bench = Bench({"slow": (1.0, 1.5), **_same(2)})
-    Job(bench, Stages(), RULES, say=told.append).compare(("base", "contender"))
+    StagedComparison(bench, Stages(), RULES, say=told.append).compare(("base", "contender"))
     assert len(told) == len(bench.calls) == 30
     assert sum(text.startswith("launch 5 of 5, ") for text in told) == 2
     assert sum(", base: " in text for text in told) == 15

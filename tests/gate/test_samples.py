@@ -12,7 +12,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
-from fwbench.gate.samples import FACTS, Run
+from fwbench.gate.samples import FACTS, SampleSet
 from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
 
 Gate = Callable[..., int]
@@ -87,13 +87,13 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "benchmarks are none": (_text('{"benchmarks": {}}'), "not of pytest-benchmark"),
     "an entry is none": (_text('{"benchmarks": [5]}'), "benchmark 0"),
     "an entry without a name": (_text('{"benchmarks": [{"stats": {"min": 1}}]}'), "benchmark 0"),
-    "an entry without stats": (_no_stats, "benchmark 1"),
-    "an entry with stats of nothing": (_entry_of(), "no times above 0"),
-    "a time of 0": (_entry_of(data=[1.0, 0.0], min=0.0), "no times above 0"),
-    "a negative time": (_entry_of(data=[1.0, -1.0]), "no times above 0"),
-    "a time that is text": (_entry_of(data=["1.0"]), "no times above 0"),
-    "a time that is no number": (_entry_of(data=[float("nan")]), "no times above 0"),
-    "an infinite time": (_entry_of(data=[float("inf")] * 5), "no times above 0"),
+    "an entry without stats": (_no_stats, "gemm-numpy-cpu-eager-forward-float32-4: stats is None"),
+    "an entry with stats of nothing": (_entry_of(), "stats.min is missing"),
+    "a time of 0": (_entry_of(data=[1.0, 0.0], min=0.0), "stats.data[1] is 0.0"),
+    "a negative time": (_entry_of(data=[1.0, -1.0]), "stats.data[1] is -1.0"),
+    "a time that is text": (_entry_of(data=["1.0"]), "stats.data[0] is '1.0'"),
+    "a time that is no number": (_entry_of(data=[float("nan")]), "stats.data[0] is nan"),
+    "an infinite time": (_entry_of(data=[float("inf")] * 5), "stats.data[0] is inf"),
     "a newer schema": (_session_of(schema=2, version="7.8"), "newer fwbench (7.8)"),
     "a folder without JSON": (lambda path: path.mkdir(), "folder without a JSON file"),
     # By hand, or by another program that goes by the same names.
@@ -101,11 +101,11 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a session that is a list": (_changed(lambda made: made.update(fwbench=[])), "run"),
     "extra_info that is none": (
         _changed(lambda made: made["benchmarks"][0].update(extra_info=None)),
-        "benchmark 0",
+        "gemm-numpy-cpu-eager-forward-float32-4: extra_info is None",
     ),
     "extra_info of another kind": (
         _changed(lambda made: made["benchmarks"][0].update(extra_info={"fwbench": [1]})),
-        "benchmark 0",
+        "gemm-numpy-cpu-eager-forward-float32-4: extra_info.fwbench is [1]",
     ),
     "data of another kind": (_changed(lambda made: _facts(made).update(data="mnist")), "run"),
 }
@@ -214,8 +214,8 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
     """The same case is the same in every environment; what was not measured, too."""
     nodeid = f"test_it.py::test_it[{case_id('dot', 'torch@nightly')}]"
     missing = [{"nodeid": nodeid, "framework": "torch@nightly", "why": "deselected"}]
-    ours = Run.of("ours", output([entry(framework="torch")]))
-    theirs = Run.of("theirs", output([entry(framework="torch@nightly")], missing=missing))
+    ours = SampleSet.of("ours", output([entry(framework="torch")]))
+    theirs = SampleSet.of("theirs", output([entry(framework="torch@nightly")], missing=missing))
     assert ours.samples.keys() == theirs.samples.keys()
     (found,) = theirs.samples.values()
     assert found.framework == "torch"
@@ -227,7 +227,8 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
 def test_one_name_of_one_work() -> None:
     """A case that moved to another test is known by its id, a plain benchmark by nothing."""
     here, there = (
-        Run.of("run", output([entry(test=test)])) for test in ("test_a.py::test", "test_b.py::test")
+        SampleSet.of("run", output([entry(test=test)]))
+        for test in ("test_a.py::test", "test_b.py::test")
     )
     (ours,), (theirs,) = here.samples.values(), there.samples.values()
     assert ours.key != theirs.key
@@ -247,7 +248,7 @@ _FAILURES = {
 @pytest.mark.parametrize(("session", "said"), _FAILURES.values(), ids=_FAILURES)
 def test_failures(session: dict[str, Any], said: str) -> None:
     """Each reason is told."""
-    (found,) = Run.of("run", output([entry()], **session)).failures
+    (found,) = SampleSet.of("run", output([entry()], **session)).failures
     assert said in found
 
 
@@ -256,7 +257,7 @@ def test_failures(session: dict[str, Any], said: str) -> None:
 )
 def test_a_run_that_ended_well_can_be_the_baseline(gate: Any) -> None:
     """With a gate that found nothing, or without one."""
-    assert Run.of("run", output([entry()], gate=gate)).failures == []
+    assert SampleSet.of("run", output([entry()], gate=gate)).failures == []
 
 
 # Several sessions

@@ -129,7 +129,7 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
         f"""
         import os
         from pathlib import Path
-        from support.pool_framework import Pool
+        from pool_framework import Pool
 
         if Path("fail").exists():
             Path("attempts").open("a").write("one\\n")

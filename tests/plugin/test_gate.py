@@ -50,7 +50,7 @@ def test_it(case):
 #: asking what the CPU is takes pytest-benchmark a second.
 _CONFTEST = """
 import os
-from fwbench.records import launches
+from fwbench.records import replication
 
 launches.is_contended = lambda launch: "CONTENDED" in os.environ
 

@@ -21,7 +21,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fwbench.plugin.progress import Progress
-from fwbench.records.launches import Plan
+from fwbench.records.replication import Plan
 from support.projects import QUICKLY, Project
 
 # On the terminal

@@ -10,7 +10,7 @@ from support.projects import QUICKLY, Project
 #: Two frameworks that differ in everything that can be chosen.
 _CARDS = """
 from fwbench import Device
-from support.pool_framework import Pool
+from pool_framework import Pool
 
 class Cards(Pool):
     name = "cards"

@@ -84,7 +84,7 @@ def test_a_marker_names_operations_loops_and_their_parts() -> None:
         ((gemm, "lenet"), "was given 'lenet'; give it the operations to measure"),
         ((), "was given nothing; give it the operations to measure"),
     ],
-    ids=str,
+    ids=["an operation twice", "a step twice", "a name", "nothing"],
 )
 def test_a_marker_that_names_something_else_is_refused(
     named: tuple[Any, ...], message: str

@@ -51,7 +51,10 @@ def session(**changes: Any) -> Any:
     """What the header needs to know of a session."""
     options = SimpleNamespace(threads=2, isolation="process")
     defaults = {
-        **{"options": options, "manifests": {"fake": manifest()}, "absent": {}, "plan": None},
+        "options": options,
+        "manifests": {"fake": manifest()},
+        "absent": {},
+        "plan": None,
         "known_toggles": TOGGLES,
     }
     return SimpleNamespace(**{**defaults, **changes})

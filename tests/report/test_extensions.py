@@ -31,7 +31,7 @@ def draw(group):
     series = {}
     for name, record in group.records:
         rate = 1e9 / record.median_s
-        series.setdefault(name, []).append(Point(record.size, rate, rate, rate))
+        series.setdefault(name, []).append(Point(record.facts.size, rate, rate, rate))
     return lines.draw(f"{group.title}: my rate", series, "size", "a second", "{:.3g}".format)
 '''
 

@@ -108,7 +108,6 @@ def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
         ({"threads": 1}, "Fake CPU, 1 thread"),
         ({"threads": 8}, "Fake CPU, 8 threads"),
         ({"threads": None}, "Fake CPU, unknown threads"),
-        ({"threads": "many"}, "Fake CPU, unknown threads"),
     ],
 )
 def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str) -> None:

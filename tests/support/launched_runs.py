@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.gate.samples import FACTS, Run, Sample
+from fwbench.gate.samples import FACTS, Sample, SampleSet
 
 #: Launches of a case that differ by less than anything a gate cares for.
 QUIET = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 1.007)
@@ -47,7 +47,12 @@ def entry(
         facts: what else fwbench says of it, and what it says otherwise.
     """
     own = {
+        "workload": workload,
         "framework": framework,
+        "execution": "eager",
+        "direction": "forward",
+        "dtype": "float32",
+        "size": 4,
         "framework_version": "1.26.4",
         "device": "cpu",
         "device_name": "Fake CPU",
@@ -133,6 +138,6 @@ def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) ->
     return Sample(**{**facts, **changes})
 
 
-def run(*samples: Sample, name: str = "run.json", **changes: Any) -> Run:
+def run(*samples: Sample, name: str = "run.json", **changes: Any) -> SampleSet:
     """A run of these cases."""
-    return Run(name, {one.key: one for one in samples}, **changes)
+    return SampleSet(name, {one.key: one for one in samples}, **changes)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.records.facts import CaseFacts
 
 #: As short as can be measured; no test asks how long anything takes.
 QUICKLY = ("--fw-warmup=0", "--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "-v")
@@ -16,18 +17,22 @@ BY = {"float32": "fake 1.2", "copy": "other 0.1"}
 CEILING = Ceiling({"float32": 2.0**30, "float16": 2.0**32}, 2.0**20, {**BY, "float16": "fake 1.2"})
 
 
-def product_facts(framework: str = "fake", **changes: Any) -> dict[str, Any]:
+def product_facts(framework: str = "fake", **changes: Any) -> CaseFacts:
     """What a record of a product says, as far as it counts here."""
     facts = {
         "workload": "gemm",
         "framework": framework,
         "framework_version": "1.2",
         "device_name": "Fake CPU",
+        "device": "cpu",
+        "execution": "eager",
+        "direction": "forward",
         "dtype": "float32",
+        "size": 1024,
         "flops": 2.0**31,
         "bytes": 2.0**20,
     }
-    return {**facts, **changes}
+    return CaseFacts.unchecked({**facts, **changes})
 
 
 #: The facts of a machine that decide what it can do.
@@ -65,7 +70,7 @@ NONSENSE = [
 
 def product_entry(median: float = 2.0, **changes: Any) -> dict[str, Any]:
     """An entry of pytest-benchmark's whose work takes two seconds at least."""
-    facts = product_facts(**{"result_is_view": False, **changes})
+    facts = dict(product_facts(**{"result_is_view": False, **changes}))
     return {"extra_info": {"fwbench": facts}, "stats": {"min": 1.0, "median": median, "max": 9.0}}
 
 

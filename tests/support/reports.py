@@ -280,14 +280,26 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
         "newer fwbench (7.8)",
     ),
     # By hand, or by another program that goes by the same names.
-    "no size": (_with(size=None), "is no run"),
-    "a size of 0": (_with(size=0), "is no run"),
-    "a size that is text": (_with(size="big"), "is no run"),
-    "a launch of 0 s": (_with(launches=[{"launch": 0, "value_s": 0.0}]), "is no run"),
-    "a launch that is text": (_with(launches=[{"launch": 0, "value_s": "1.0"}]), "is no run"),
-    "epochs that are a number": (_with(epochs=3), "is no run"),
-    "a machine that is text": (lambda path: write(path, case(), machine="fast"), "is no run"),
-    "missing cases that are none": (lambda path: write(path, case(), missing=[1]), "is no run"),
+    "no size": (_with(size=None), "size is missing"),
+    "a size of 0": (_with(size=0), "size is 0, and must be a whole number above 0"),
+    "a size that is text": (_with(size="big"), "size is 'big'"),
+    "a launch of 0 s": (
+        _with(launches=[{"launch": 0, "value_s": 0.0}]),
+        "launches[0].value_s is 0.0",
+    ),
+    "a launch that is text": (
+        _with(launches=[{"launch": 0, "value_s": "1.0"}]),
+        "launches[0].value_s is '1.0'",
+    ),
+    "epochs that are a number": (_with(epochs=3), "epochs is 3"),
+    "a machine that is text": (
+        lambda path: write(path, case(), machine="fast"),
+        "fwbench.machine is 'fast'",
+    ),
+    "missing cases that are none": (
+        lambda path: write(path, case(), missing=[1]),
+        "fwbench.missing[0] is 1",
+    ),
 }
 
 
@@ -318,10 +330,10 @@ def named(folder: Path, name: str) -> tuple[list[Run], list[str]]:
         "missing": [{"nodeid": name, "framework": name, "why": name}],
         "absent": {name: name},
         "arguments": [name],
-        "threads": name,
+        "threads": 2,
         "version": name,
         "frameworks": {name: {"version": name, "build": {name: name}}},
-        "machine": {"cpu": name, "os": name, "python": name, "usable_cpus": name},
+        "machine": {"cpu": name, "os": name, "python": name, "usable_cpus": 2},
     }
     entries = [
         case(name, name, execution=name, **everywhere),

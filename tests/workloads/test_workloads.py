@@ -26,6 +26,7 @@ from fwbench.workloads import (
     flatten,
     from_list,
     from_numpy,
+    gelu,
     gemm,
     l2_normalize,
     noop,
@@ -132,6 +133,7 @@ FORMULAS: dict[Operation, Callable[..., Any]] = {
     tanh: lambda x: [(math.exp(2 * v) - 1) / (math.exp(2 * v) + 1) for v in x],
     softplus: lambda x: [math.log(1 + math.exp(v)) for v in x],
     softsign: lambda x: [v / (1 + v) if v > 0 else v / (1 - v) for v in x],
+    gelu: lambda x: [0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x],
     dot: lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)),
     gemm: lambda x, y: [
         [sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*y, strict=True)]
@@ -235,6 +237,7 @@ COSTS = {
     tanh: (Cost(10, 20), Cost(40, 50)),
     softplus: (Cost(30, 20), Cost(80, 50)),
     softsign: (Cost(30, 20), Cost(80, 50)),
+    gelu: (Cost(50, 20), Cost(110, 50)),
     dot: (Cost(20, 21), Cost(40, 62)),
     gemm: (Cost(2_000, 300), Cost(6_000, 900)),
     flatten: (Cost(0, 200), Cost(0, 400)),

@@ -15,7 +15,8 @@ from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.warmup import WarmUp, warm_up
-from fwbench.records import entry as record
+from fwbench.records import entry
+from fwbench.records.facts import CaseFacts
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -95,15 +96,13 @@ class Case:
                 warmup = warm_up(work.run, self._clock, self._warmup_s)
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
             returned = benchmark.time(work.run)
-        self._record(
-            {
-                "first_call_s": first_call_s,
-                "warmup_calls": warmup.calls,
-                "warmup_s": warmup.seconds,
-                "steady": warmup.steady,
-                **verified,
-            }
+        warmed_up = CaseFacts(
+            first_call_s=first_call_s,
+            warmup_calls=warmup.calls,
+            warmup_s=warmup.seconds,
+            steady=warmup.steady,
         )
+        self._record(warmed_up | verified)
         return returned
 
     @contextmanager
@@ -115,16 +114,11 @@ class Case:
             self._benchmark.leave_unused()
             raise
 
-    def _record(self, found: dict[str, Any]) -> None:
+    def _record(self, facts: CaseFacts) -> None:
         """Keep what is known of this case, if it was timed."""
         benchmark = self._benchmark
         if benchmark.timed:
-            benchmark.keep(
-                {
-                    **record.facts(self.cell, self.framework, self._manifest),
-                    **record.times(benchmark.rounds_s, benchmark.iterations, self._clock),
-                    "statistic": self.statistic,
-                    "others_cpus": self._other_processes.cpus,
-                    **found,
-                }
-            )
+            case = entry.describe(self.cell, self.framework, self._manifest)
+            times = entry.times(benchmark.rounds_s, benchmark.iterations, self._clock)
+            around = CaseFacts(statistic=self.statistic, others_cpus=self._other_processes.cpus)
+            benchmark.keep(dict(case | times | around | facts))

@@ -8,7 +8,7 @@ repetition begins. So validation is in no round, and no warm-up epoch in the sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from fwbench.errors import Diverged
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
-from fwbench.measure.resources import CpuClock, GpuUse, gpu_use
+from fwbench.measure.resources import CpuClock, gpu_use
 from fwbench.presets import Schedule
+from fwbench.records.facts import CaseFacts, Epoch, Gpu, Tested
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 
@@ -32,37 +33,6 @@ _REMEDY = "lower the learning rate or use a wider dtype"
 
 _DECAY = 0.9
 _DECAY_EACH = 10
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one epoch of a training brought.
-
-    Attributes:
-        repetition: which training, from 1.
-        epoch: which epoch of it, from 1.
-        warmup: whether it is kept beside the statistics.
-        seconds: until its last update was done.
-        train_loss: mean over its steps.
-        validation_loss: afterwards, with dropout off.
-        validation_accuracy: the same.
-        validation_s: what that took.
-        cpu_utilization: busy share of the framework's threads.
-        gpu: use of the GPU at its end.
-        test_accuracy: at milestones and at the end of a repetition.
-    """
-
-    repetition: int
-    epoch: int
-    warmup: bool
-    seconds: float
-    train_loss: float
-    validation_loss: float
-    validation_accuracy: float
-    validation_s: float
-    cpu_utilization: float
-    gpu: GpuUse | None
-    test_accuracy: float | None
 
 
 class Epochs:
@@ -172,17 +142,17 @@ class Epochs:
             tested = accuracy if self._data.validation_is_test else self._tested()
         self.epochs.append(
             Epoch(
-                repetition + 1,
-                epoch + 1,
-                epoch < self._schedule.warmup_epochs,
-                seconds,
-                float(found.mean()),
-                loss,
-                accuracy,
-                validation_s,
-                utilization,
-                gpu,
-                tested,
+                repetition=repetition + 1,
+                epoch=epoch + 1,
+                warmup=epoch < self._schedule.warmup_epochs,
+                seconds=seconds,
+                train_loss=float(found.mean()),
+                validation_loss=loss,
+                validation_accuracy=accuracy,
+                validation_s=validation_s,
+                cpu_utilization=utilization,
+                gpu=None if gpu is None else Gpu(**asdict(gpu)),
+                test_accuracy=tested,
             )
         )
         self._tell(self.epochs[-1], self.steps)
@@ -210,34 +180,34 @@ class Epochs:
         ]
         return _judge(np.concatenate(parts), labels[:most])
 
-    def facts(self) -> dict[str, Any]:
-        """All epochs, for the record."""
-        return {
-            "epochs": [asdict(epoch) for epoch in self.epochs],
-            "steps_per_epoch": self.steps,
-            **_summary(self.epochs, self._learner, self.steps),
-        }
+    def facts(self) -> CaseFacts:
+        """All epochs, and what they come to, for the record."""
+        every = CaseFacts(epochs=self.epochs, steps_per_epoch=self.steps)
+        return every | _summary(self.epochs, self._learner, self.steps)
 
 
-def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> dict[str, Any]:
+def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> CaseFacts:
     timed_s = [epoch.seconds for epoch in epochs if not epoch.warmup]
     epoch_s = float(np.median(timed_s))
     training = learner.job.training
     units = steps * learner.job.batch * training.units_per_example
     repetitions = range(1, 1 + max(epoch.repetition for epoch in epochs))
-    tested = [e for e in epochs if e.test_accuracy is not None]
-    return {
-        "epoch_s": epoch_s,
-        "step_s": epoch_s / steps,
-        "total_s": [sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
-        "first_epoch_excess": epochs[0].seconds / epoch_s - 1.0,
-        f"{training.unit}_per_s": units / epoch_s,
-        "test_accuracy": [
-            {"repetition": e.repetition, "epoch": e.epoch, "accuracy": e.test_accuracy}
-            for e in tested
+    rate: dict[str, Any] = {f"{training.unit}_per_s": units / epoch_s}
+    return CaseFacts(
+        epoch_s=epoch_s,
+        step_s=epoch_s / steps,
+        total_s=[sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
+        first_epoch_excess=epochs[0].seconds / epoch_s - 1.0,
+        test_accuracy=[
+            Tested(repetition=e.repetition, epoch=e.epoch, accuracy=e.test_accuracy)
+            for e in epochs
+            if e.test_accuracy is not None
         ],
-        "cpu_utilization": float(np.median([e.cpu_utilization for e in epochs if not e.warmup])),
-    }
+        cpu_utilization=float(
+            np.median([e.cpu_utilization or 0.0 for e in epochs if not e.warmup])
+        ),
+        **rate,
+    )
 
 
 def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -13,13 +12,14 @@ import numpy as np
 
 from fwbench.cases import verify
 from fwbench.cases.case import Case
-from fwbench.cases.epochs import Epoch, Epochs, steps_of, whole
+from fwbench.cases.epochs import Epochs, steps_of, whole
 from fwbench.cases.work import Work
 from fwbench.errors import WrongResult
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
 from fwbench.presets import Schedule
+from fwbench.records.facts import CaseFacts, Data, Epoch
 from fwbench.workloads.data import DataSet, load
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.training import CHECKED_STEPS, Training, Trains, order
@@ -32,7 +32,7 @@ __tracebackhide__ = True
 _CHECKED_UNTIMED = 3
 
 
-def check(learner: Learner, clock: Clock, steps: int) -> tuple[dict[str, Any], list[float]]:
+def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[float]]:
     """Whether this is the same training as everyone's: parameters, and the first losses.
 
     Args:
@@ -60,13 +60,13 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[dict[str, Any], l
     found = learner.losses(losses)
     deviation = verify.losses(found, expected[: len(found)], dtype)
     learner.reset(exact=False)
-    facts = {
-        "parameters": training.parameters,
-        "checked_steps": len(found),
-        "max_loss_deviation": deviation,
-        "loss_tolerance": verify.LOSS_TOLERANCES[dtype],
-        "optimizer": {**_constants(training), **notes},
-    }
+    facts = CaseFacts(
+        parameters=training.parameters,
+        checked_steps=len(found),
+        max_loss_deviation=deviation,
+        loss_tolerance=verify.LOSS_TOLERANCES[dtype],
+        optimizer={**_constants(training), **notes},
+    )
     return facts, seconds
 
 
@@ -75,17 +75,17 @@ def _constants(training: Training) -> dict[str, Any]:
     return {"name": type(optimizer).__name__, **vars(optimizer)}
 
 
-def data_facts(data: DataSet) -> dict[str, Any]:
+def data_facts(data: DataSet) -> Data:
     """Where the numbers came from, for the record."""
-    return {
-        "name": data.name,
-        "source": data.source,
-        "origin": data.origin,
-        "digest": data.digest,
-        "train": int(data.train.y.size),
-        "validation": "test" if data.validation_is_test else int(data.validation.y.size),
-        "test": int(data.test.y.size),
-    }
+    return Data(
+        name=data.name,
+        source=data.source,
+        origin=data.origin,
+        digest=data.digest,
+        train=int(data.train.y.size),
+        validation="test" if data.validation_is_test else int(data.validation.y.size),
+        test=int(data.test.y.size),
+    )
 
 
 class _Step(Work):
@@ -99,7 +99,7 @@ class _Step(Work):
         batch = learner.job.training.check_batches(learner.job.batch)[0]
         self.run = partial(learner.step, *learner.place(batch))
 
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """The first losses are everyone's.
 
         Raises:
@@ -124,7 +124,7 @@ class _Pass(Work):
         self._loader.set_order(self._order)
         self.run = partial(deque, self._loader, maxlen=1)
 
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """As many batches as there should be, and the last has the examples that it should have.
 
         Raises:
@@ -145,7 +145,7 @@ class _Pass(Work):
                     "the loader's last batch does not hold the examples that it was asked for: "
                     "their order or their layout is wrong"
                 )
-        return {"steps_per_epoch": self._steps, "data": data_facts(self._data)}
+        return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
 
 class TrainingCase(Case):
@@ -195,12 +195,12 @@ class StepCase(TrainingCase):
         """A batch on the device, and a learner that has not seen it."""
         return _Step(self.learner(), self._clock, self.checked_steps)
 
-    def _record(self, found: dict[str, Any]) -> None:
+    def _record(self, facts: CaseFacts) -> None:
         """With what the first call took beyond a typical one."""
-        if self._benchmark.timed:
+        if self._benchmark.timed and facts.first_call_s is not None:
             typical_s = statistics.median(self._benchmark.rounds_s)
-            found["compile_s"] = max(0.0, found["first_call_s"] - typical_s)
-        super()._record(found)
+            facts |= CaseFacts(compile_s=max(0.0, facts.first_call_s - typical_s))
+        super()._record(facts)
 
 
 class LoaderCase(TrainingCase):
@@ -253,30 +253,27 @@ class LoopCase(TrainingCase):
         if not benchmark.timed:
             return
         warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
-        self._record(
-            {
-                "first_call_s": check_s[0],
-                "compile_s": max(0.0, check_s[0] - statistics.median(check_s[1:])),
-                "warmup_calls": len(warmup) * epochs.steps,
-                "warmup_s": sum(epoch.seconds for epoch in warmup),
-                "steady": None,
-                "warmup_epochs": schedule.warmup_epochs,
-                "repetitions": schedule.repetitions,
-                **checked,
-                "data": data_facts(data),
-                **epochs.facts(),
-                "host_memory_before_bytes": memory_before_bytes if memory_known else None,
-                "peak_host_memory_bytes": peak_memory_bytes() if memory_known else None,
-                "peak_device_memory_bytes": device_memory_bytes(),
-            }
+        about = CaseFacts(
+            first_call_s=check_s[0],
+            compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),
+            warmup_calls=len(warmup) * epochs.steps,
+            warmup_s=sum(epoch.seconds for epoch in warmup),
+            steady=None,
+            warmup_epochs=schedule.warmup_epochs,
+            repetitions=schedule.repetitions,
+            data=data_facts(data),
+            host_memory_before_bytes=memory_before_bytes if memory_known else None,
+            peak_host_memory_bytes=peak_memory_bytes() if memory_known else None,
+            peak_device_memory_bytes=device_memory_bytes(),
         )
+        self._record(about | checked | epochs.facts())
 
     def _tell_of(self, epoch: Epoch, steps: int) -> None:
         """Say what a live line shows."""
         units = steps * self.cell.size * self.training.units_per_example
         self._tell(
             {
-                **asdict(epoch),
+                **epoch,
                 "epochs": self.schedule.epochs,
                 "repetitions": self.schedule.repetitions,
                 "rate": units / epoch.seconds if epoch.seconds else 0.0,

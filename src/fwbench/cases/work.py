@@ -1,4 +1,4 @@
-"""TODO."""
+"""Work that is bound to its inputs: creation, forward, backward; each knows its right result."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from numpy.typing import NDArray
 from fwbench.cases import verify
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.grid import Cell
+from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
 
 _COTANGENT_SEED = 1
 
 
 def bind(cell: Cell, framework: Framework) -> Work:
-    """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet."""
+    """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet.
+
+    Args:
+        cell: what to compute, and how.
+        framework: that computes it.
+    """
     operation = cast("Operation", cell.workload)
     operands = [_in_dtype(x, cell.dtype) for x in operation.operands(cell.size)]
     work = Creation if operation.creates else Forward
@@ -37,7 +43,7 @@ class Work(ABC):
     run: BoundCall
 
     @abstractmethod
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """Compare the result of a run with what it must be.
 
         Returns:
@@ -70,7 +76,7 @@ class Creation(_OperationWork):
         self.source = self.operation.source(operands[0])
         self.run = partial(framework.creator(cell.device, cell.dtype), self.source)
 
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """The values are the source's, and stay so when the source changes."""
         before = np.copy(self.framework.to_numpy(result))
         error = verify.result(before, self.values, self.allowed)
@@ -80,7 +86,7 @@ class Creation(_OperationWork):
             verify.copied(before, self.framework.to_numpy(result))
         finally:
             self.source[:] = kept
-        return {"max_relative_error": error, "tolerance": self.allowed, "result_is_view": False}
+        return CaseFacts(max_relative_error=error, tolerance=self.allowed, result_is_view=False)
 
 
 class Forward(_OperationWork):
@@ -110,18 +116,18 @@ class Forward(_OperationWork):
         on_host = (self.framework.to_numpy(x) for x in self.inputs)
         return [x.astype(np.float64) if _is_float(x) else x for x in on_host]
 
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """The result is the NumPy reference's; also tells whether it is a view of an input."""
         found = self.framework.to_numpy(result)
         reference = self.operation.reference(*self.values())
         error = verify.result(found, reference, self.allowed)
         addresses = {self.framework.address(x) for x in self.inputs}
         address = self.framework.address(result)
-        return {
-            "max_relative_error": error,
-            "tolerance": self.allowed,
-            "result_is_view": None if address is None else address in addresses,
-        }
+        return CaseFacts(
+            max_relative_error=error,
+            tolerance=self.allowed,
+            result_is_view=None if address is None else address in addresses,
+        )
 
 
 class Backward(Forward):
@@ -137,7 +143,7 @@ class Backward(Forward):
             self.implementation, self.inputs, self.variables, self.cotangent, cell.execution
         )
 
-    def verify(self, result: Any) -> dict[str, Any]:
+    def verify(self, result: Any) -> CaseFacts:
         """Every gradient has the slope of the reference's central difference."""
         error = verify.gradient(
             [self.framework.to_numpy(gradient) for gradient in result],
@@ -147,7 +153,7 @@ class Backward(Forward):
             self.framework.to_numpy(self.cotangent).astype(np.float64),
             self.allowed,
         )
-        return {"max_relative_error": error, "tolerance": self.allowed, "result_is_view": False}
+        return CaseFacts(max_relative_error=error, tolerance=self.allowed, result_is_view=False)
 
 
 def _is_float(array: NDArray[Any]) -> bool:

@@ -19,6 +19,9 @@ from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.processes import session
 from fwbench.records import files
+from fwbench.records.facts import CaseFacts
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.stored import from_json as stored_run
 
 #: The suite, eagerly: what is compiled computes its products with the same libraries.
 _ARGUMENTS = ("--fw-execution=eager", "--fw-timeout=120", "--benchmark-max-time=0.5", "-v")
@@ -54,20 +57,20 @@ class Ceiling:
             return None
         return max(flops / best if best else 0.0, moved_bytes / self.bytes_per_s)
 
-    def with_result(self, facts: Mapping[str, Any], seconds: float) -> Self:
+    def with_result(self, facts: CaseFacts, seconds: float) -> Self:
         """This ceiling with one more result of the suite, if it is a better one.
 
         Args:
             facts: of the result's record.
             seconds: of its fastest round.
         """
-        by = f"{facts['framework']} {facts['framework_version']}"
-        if facts["workload"] == _COPY:
-            rate = facts["bytes"] / seconds
+        by = f"{facts.framework} {facts.framework_version}"
+        if facts.workload == _COPY:
+            rate = (facts.bytes or 0.0) / seconds
             if rate <= (self.bytes_per_s or 0.0):
                 return self
             return dataclasses.replace(self, bytes_per_s=rate, by={**self.by, _COPY: by})
-        dtype, rate = facts["dtype"], facts["flops"] / seconds
+        dtype, rate = facts.dtype, (facts.flops or 0.0) / seconds
         if rate <= self.flops_per_s.get(dtype, 0.0):
             return self
         rates = {**self.flops_per_s, dtype: rate}
@@ -88,11 +91,10 @@ def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
     # Where a framework's product fails, or takes minutes, another one's counts.
     results = session.measure_suite("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
     found: dict[str, Ceiling] = {}
-    for entry in results["benchmarks"]:
-        facts = entry["extra_info"]["fwbench"]
-        device = facts["device_name"]
+    for record in stored_run("ceilings", results).records:
+        device = str(record.facts.device_name)
         ceiling = found.get(device, Ceiling())
-        found[device] = ceiling.with_result(facts, entry["stats"]["min"])
+        found[device] = ceiling.with_result(record.facts, record.smallest_s)
     return found
 
 
@@ -175,6 +177,14 @@ def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
         return {}
 
 
+def of_session(session: SessionFacts) -> dict[str, Ceiling]:
+    """Those that a session was stored with."""
+    return {
+        device: Ceiling(one.flops_per_s or {}, one.bytes_per_s, one.by or {})
+        for device, one in (session.ceilings or {}).items()
+    }
+
+
 def annotate(entries: Iterable[Mapping[str, Any]], found: Mapping[str, Ceiling]) -> None:
     """Write into records what was attainable, and which share of that was reached.
 
@@ -187,11 +197,12 @@ def annotate(entries: Iterable[Mapping[str, Any]], found: Mapping[str, Ceiling])
         found: ceilings by device.
     """
     for entry in entries:
-        facts = entry["extra_info"].get("fwbench", {})
-        ceiling = found.get(facts.get("device_name", ""))
-        if ceiling is None or facts.get("flops") is None or facts.get("result_is_view"):
+        facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
+        ceiling = found.get(facts.device_name or "")
+        if ceiling is None or facts.flops is None or facts.bytes is None or facts.result_is_view:
             continue
-        seconds = ceiling.attainable_s(facts["flops"], facts["bytes"], facts["dtype"])
+        seconds = ceiling.attainable_s(facts.flops, facts.bytes, facts.dtype)
         if seconds:
-            facts["attainable_s"] = seconds
-            facts["attainable_share"] = seconds / entry["stats"]["median"]
+            share = seconds / entry["stats"]["median"]
+            best = CaseFacts(attainable_s=seconds, attainable_share=share)
+            entry["extra_info"]["fwbench"].update(best)

@@ -16,7 +16,7 @@ from fwbench.cli.gate import add_outputs, add_rules, check_writable, checked, co
 from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
 from fwbench.gate import self_test
-from fwbench.gate.ab import Job, Stages
+from fwbench.gate.ab import StagedComparison, Stages
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Tree, is_dirty, sides
 from fwbench.gate.verdicts import Rules
@@ -98,7 +98,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     notes = _notes(both)
     for note in notes:
         say(note)
-    job = Job(
+    staged = StagedComparison(
         Launcher(both, arguments.more, environments),
         stages,
         rules,
@@ -109,7 +109,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     with ExitStack() as ready:
         for side in both:
             ready.enter_context(side.ready())
-        comparison = job.compare((arguments.base, arguments.contender), notes)
+        comparison = staged.compare((arguments.base, arguments.contender), notes)
     settings = {**comparison.rules, "sides": facts, "pytest": arguments.more}
     return conclude(dataclasses.replace(comparison, rules=settings), arguments)
 

@@ -19,7 +19,7 @@ from fwbench.isolation.describe import describe
 from fwbench.manifest import Manifest
 from fwbench.options import values
 from fwbench.project import project_root
-from fwbench.report.units import four_digits
+from fwbench.records.units import four_digits
 from fwbench.workloads import data
 
 #: Packages whose versions explain a record, beside the frameworks themselves.

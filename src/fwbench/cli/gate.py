@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.samples import check_facts, read, refuse_differences
+from fwbench.gate.samples import SampleSet, check_facts, read, refuse_differences
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, compare, fail_on
 from fwbench.options import values
 from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.project import project_root
 from fwbench.records import files
+from fwbench.records.stored import unknown_notice
 from fwbench.report import verdicts
 
 
@@ -174,8 +176,16 @@ def _gate(arguments: argparse.Namespace) -> int:
         )
     ours = read(base[0]) if base else _baseline().run()
     theirs = read(contender)
+    _note(ours, theirs)
     differences = refuse_differences(ours, theirs, arguments.allow_different)
     return conclude(compare(ours, theirs, rules_of(arguments), differences), arguments)
+
+
+def _note(*sides: SampleSet) -> None:
+    """Say once what this version does not know of what was read."""
+    notice = unknown_notice(sides)
+    if notice is not None:
+        print(f"fwbench: {notice}", file=sys.stderr)
 
 
 def _baseline() -> Baseline:
@@ -184,6 +194,7 @@ def _baseline() -> Baseline:
 
 def _set(arguments: argparse.Namespace) -> int:
     run = _baseline().set(arguments.files)
+    _note(run)
     print(f"the baseline has {len(run.samples)} cases of {len(arguments.files)} session(s)")
     return 0
 
@@ -191,6 +202,7 @@ def _set(arguments: argparse.Namespace) -> int:
 def _show(_: argparse.Namespace) -> int:
     baseline = _baseline()
     run = baseline.run()
+    _note(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
         print(f"  {sample.name}: {len(sample.values_s)} launches")

@@ -13,6 +13,7 @@ from typing import Any
 from fwbench import studies
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
+from fwbench.records.stored import unknown_notice
 from fwbench.report import history, sections
 from fwbench.report.drawing import png
 from fwbench.report.model import Run, read
@@ -90,7 +91,8 @@ def _report(arguments: argparse.Namespace) -> int:
         lines, unread = history.collect(arguments.history, arguments.only)
         before += history.sections(lines)
         problems += unread
-    _warn(problems)
+    notice = unknown_notice(runs)
+    _warn([*problems, *([notice] if notice else [])])
     _write(arguments.output, partial(html.render, runs, problems, before))
     _write(arguments.markdown, partial(markdown.render, runs, problems, before))
     _write(arguments.csv, partial(csv.render, runs))

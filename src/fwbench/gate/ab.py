@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fwbench.errors import TooFewLaunches
 from fwbench.gate import statistics
-from fwbench.gate.samples import Run, Sample, refuse_differences
+from fwbench.gate.samples import Sample, SampleSet, refuse_differences
 from fwbench.gate.verdicts import (
     CHANGES,
     Comparison,
@@ -48,10 +48,10 @@ class Stages:
 
 #: Measures one launch: of the base (0) or the contender (1), of these cases (None: of all), with
 #: this seed for their order.
-Measure = Callable[[int, Collection[str] | None, int], Run]
+Measure = Callable[[int, Collection[str] | None, int], SampleSet]
 
 
-class Job:
+class StagedComparison:
     """One comparison.
 
     Args:
@@ -110,9 +110,9 @@ class Job:
     def _looks(self, found: Judgement) -> bool:
         return found.p is not None and found.p < self.stages.flag
 
-    def _everything(self) -> tuple[Run, Run]:
+    def _everything(self) -> tuple[SampleSet, SampleSet]:
         """The first stage: launches of all cases."""
-        runs: tuple[list[Run], list[Run]] = ([], [])
+        runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
         for number in range(self.stages.launches):
             self._pair(f"launch {number + 1} of {self.stages.launches}", None, runs)
             # Before the rest is measured in vain.
@@ -132,7 +132,7 @@ class Job:
             return {}
         fresh = self.stages.fresh
         level = level_of_each(self.rules.level, [fresh] * len(flagged))
-        runs: tuple[list[Run], list[Run]] = ([], [])
+        runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
         open_, judged = dict(flagged), {}
         for number in range(fresh):
             what = f"fresh launch {number + 1} of at most {fresh}"
@@ -161,7 +161,10 @@ class Job:
         )
 
     def _pair(
-        self, what: str, selected: Collection[str] | None, runs: tuple[list[Run], list[Run]]
+        self,
+        what: str,
+        selected: Collection[str] | None,
+        runs: tuple[list[SampleSet], list[SampleSet]],
     ) -> None:
         """One launch of each side, in random order."""
         cases = "all cases" if selected is None else f"{len(selected)} flagged cases"
@@ -194,7 +197,7 @@ def _unconfirmed(found: Judgement) -> Judgement:
     return found
 
 
-def _joined(runs: Sequence[Run], selected: Collection[str] | None = None) -> Run:
+def _joined(runs: Sequence[SampleSet], selected: Collection[str] | None = None) -> SampleSet:
     """The launches of one side as one run; a case that a launch lacks is not measured."""
     samples: dict[str, Sample] = {}
     for run in runs:
@@ -207,4 +210,4 @@ def _joined(runs: Sequence[Run], selected: Collection[str] | None = None) -> Run
     for key in lost:
         unmeasured.setdefault(key, "not measured in every launch")
         del samples[key]
-    return Run(runs[0].name, samples, unmeasured)
+    return SampleSet(runs[0].name, samples, unmeasured)

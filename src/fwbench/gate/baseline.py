@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
-from fwbench.gate.samples import Run, read, together
+from fwbench.gate.samples import SampleSet, read, together
 from fwbench.records.stored import files_of
 
 
@@ -22,7 +22,7 @@ class Baseline:
     def __init__(self, root: Path) -> None:
         self.folder = project.own_folder(root, "baseline")
 
-    def run(self) -> Run:
+    def run(self) -> SampleSet:
         """Its sessions as one run.
 
         Raises:
@@ -36,7 +36,7 @@ class Baseline:
             )
         return read(self.folder)
 
-    def set(self, files: Sequence[Path]) -> Run:
+    def set(self, files: Sequence[Path]) -> SampleSet:
         """Make sessions the baseline, in place of the one before.
 
         Args:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fwbench.environments.named import Environments
 from fwbench.errors import ComparisonError
-from fwbench.gate.samples import Run
+from fwbench.gate.samples import SampleSet
 from fwbench.gate.sides import Side, variables_of
 from fwbench.processes import session
 from fwbench.processes.session import SELECTOR
@@ -32,7 +33,7 @@ class Launcher:
         self._environments = environments
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
 
-    def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> Run:
+    def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> SampleSet:
         """Measure one launch; see :data:`fwbench.gate.ab.Measure`.
 
         Raises:
@@ -45,8 +46,8 @@ class Launcher:
             self._run(self._sides[side], seed, results, selected)
             if keys is not None and not results.is_file():
                 # Once they could be measured: that they cannot now is for the job to judge.
-                return Run(name, {}, dict.fromkeys(keys, "failed"))
-            run = Run.of(name, load(results))
+                return SampleSet(name, {}, dict.fromkeys(keys, "failed"))
+            run = replace(SampleSet.of_stored(load(results)), name=name)
         nodeids.update({key: sample.nodeid for key, sample in run.samples.items()})
         return run
 

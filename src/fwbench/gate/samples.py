@@ -9,9 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fwbench.errors import DifferentSettings, UnreadableRun, unknown
+from fwbench.errors import DifferentSettings, unknown
 from fwbench.names import framework_of
-from fwbench.records.stored import files_of, load
+from fwbench.records.facts import CaseFacts
+from fwbench.records.session_facts import Machine, SessionFacts
+from fwbench.records.stored import (
+    StoredRecord,
+    StoredRun,
+    files_of,
+    from_json,
+    load,
+)
 
 #: What must be the same on both sides, unless it is what is compared.
 FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule")
@@ -67,8 +75,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One or several sessions of the same suite.
+class SampleSet:
+    """The samples of one or several sessions of the same suite: one side of a comparison.
 
     Attributes:
         name: of the file, to show.
@@ -76,6 +84,7 @@ class Run:
         unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
         drift: by key, how far the medians of its sessions lie apart, as a share.
+        unknown: the keys that mean nothing to this version of fwbench.
     """
 
     name: str
@@ -83,42 +92,46 @@ class Run:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     failures: Sequence[str] = ()
     drift: Mapping[str, float] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
 
     @classmethod
-    def of(cls, name: str, output_json: Mapping[str, Any]) -> Run:
-        """From what pytest-benchmark writes."""
-        surroundings = output_json.get("fwbench", {})
-        samples = [_sample(entry, output_json) for entry in output_json["benchmarks"]]
+    def of(cls, name: str, output_json: Mapping[str, Any]) -> SampleSet:
+        """The samples in what pytest-benchmark writes.
+
+        Args:
+            name: of the session, to show.
+            output_json: its JSON, parsed.
+
+        Raises:
+            UnreadableRun: a value of it is damaged.
+        """
+        return cls.of_stored(from_json(name, output_json))
+
+    @classmethod
+    def of_stored(cls, run: StoredRun) -> SampleSet:
+        """The samples of a stored run."""
+        samples = [_sample(record, run) for record in run.records]
         return cls(
-            name,
+            run.name,
             {sample.key: sample for sample in samples},
-            {_key(n["nodeid"], n["framework"]): n["why"] for n in surroundings.get("missing", ())},
-            _failures(surroundings),
+            {_key(one.nodeid, one.framework): one.why for one in run.session.missing or ()},
+            _failures(run.session),
+            unknown=run.unknown,
         )
 
 
-def read(path: Path) -> Run:
-    """A run from a file, or from a folder of files of several sessions.
+def read(path: Path) -> SampleSet:
+    """The samples in a file, or in a folder of files of several sessions.
 
     Raises:
-        UnreadableRun: it cannot be read, is cut off, or is none.
+        UnreadableRun: one cannot be read, is cut off, or holds a damaged value.
     """
     if not path.is_dir():
-        return _read_file(path)
-    return together(path.name, [_read_file(file) for file in files_of(path)])
+        return SampleSet.of_stored(load(path))
+    return together(path.name, [SampleSet.of_stored(load(file)) for file in files_of(path)])
 
 
-def _read_file(path: Path) -> Run:
-    found = load(path)
-    try:
-        return Run.of(path.name, found)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UnreadableRun(
-            f"{path} is no run as fwbench writes it ({error!r}): the file was changed"
-        ) from error
-
-
-def together(name: str, sessions: Sequence[Run]) -> Run:
+def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
     """Several sessions as one run: their launches side by side, and how far they lie apart."""
     samples: dict[str, Sample] = {}
     medians: dict[str, list[float]] = {}
@@ -126,44 +139,44 @@ def together(name: str, sessions: Sequence[Run]) -> Run:
         for key, sample in session.samples.items():
             samples[key] = samples[key].joined(sample) if key in samples else sample
             medians.setdefault(key, []).append(statistics.median(sample.values_s))
-    return Run(
+    return SampleSet(
         name,
         samples,
         {k: why for session in sessions for k, why in session.unmeasured.items()},
         [f"{session.name}: {why}" for session in sessions for why in session.failures],
         {key: max(found) / min(found) - 1 for key, found in medians.items()},
+        unknown=list(dict.fromkeys(key for session in sessions for key in session.unknown)),
     )
 
 
-def _failures(surroundings: Mapping[str, Any]) -> list[str]:
-    outcome = surroundings.get("outcome")
+def _failures(session: SessionFacts) -> list[str]:
+    outcome = session.outcome
     if outcome is None:
         return ["it does not say how its session ended: fwbench did not write it, or recovered it"]
-    found = [f"{outcome['failed']} tests failed"] if outcome["failed"] else []
-    if outcome["interrupted"]:
+    found = [f"{outcome.failed} tests failed"] if outcome.failed else []
+    if outcome.interrupted:
         found.append("it was interrupted")
-    verdicts = (surroundings.get("gate") or {}).get("verdicts", {})
+    verdicts = (session.gate.verdicts if session.gate else None) or {}
     return found + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
 
 
-def _sample(entry: Mapping[str, Any], run: Mapping[str, Any]) -> Sample:
-    facts = entry.get("extra_info", {}).get("fwbench", {})
-    reference = str(facts.get("framework", ""))
-    stats = entry["stats"]
-    launched = "launches" in facts
+def _sample(record: StoredRecord, run: StoredRun) -> Sample:
+    facts = record.facts
+    reference = facts.framework if facts else ""
+    launches = facts.launches
     return Sample(
-        key=_key(entry["fullname"], reference),
-        nodeid=entry["fullname"],
-        name=_key(str(entry.get("param") or entry["fullname"]), reference),
+        key=_key(record.nodeid, reference),
+        nodeid=record.nodeid,
+        name=_key(record.param or record.nodeid, reference),
         framework=framework_of(reference),
-        values_s=tuple(one["value_s"] for one in facts["launches"])
-        if launched
-        else (stats["min"],),
-        launched=launched,
-        contended=bool(facts.get("contended", False)),
-        threshold=facts.get("threshold"),
+        values_s=(record.smallest_s,)
+        if launches is None
+        else tuple(launch.value_s for launch in launches),
+        launched=launches is not None,
+        contended=bool(facts.contended),
+        threshold=facts.threshold,
         facts=_facts(facts, run),
-        work=_key(str(entry.get("param")), reference) if facts else entry["fullname"],
+        work=_key(record.param, reference) if facts else record.nodeid,
     )
 
 
@@ -172,24 +185,23 @@ def _key(nodeid: str, reference: str) -> str:
     return nodeid.replace(f"-{reference}-", f"-{framework_of(reference)}-") if reference else nodeid
 
 
-def _facts(facts: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
-    machine = run.get("fwbench", {}).get("machine", {})
-    brand = run.get("machine_info", {}).get("cpu", {}).get("brand_raw")
-    on_gpu = str(facts.get("device", "")).startswith("gpu")
+def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
+    machine = run.session.machine or Machine()
+    on_gpu = bool(facts) and facts.device.startswith("gpu")
     return {
-        "cpu": machine.get("cpu", brand),
-        "gpu": facts.get("device_name") if on_gpu else None,
-        "driver": machine.get("gpu_driver") if on_gpu else None,
-        "threads": facts.get("threads"),
-        "framework": facts.get("framework_version"),
-        "toggles": facts.get("toggles"),
-        "data": facts.get("data", {}).get("digest"),
-        "schedule": [facts.get("steps_per_epoch"), facts.get("warmup_epochs")],
+        "cpu": run.cpu,
+        "gpu": facts.device_name if on_gpu else None,
+        "driver": machine.gpu_driver if on_gpu else None,
+        "threads": facts.threads,
+        "framework": facts.framework_version,
+        "toggles": facts.toggles,
+        "data": facts.data.digest if facts.data else None,
+        "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
     }
 
 
 def refuse_differences(
-    base: Run, contender: Run, allowed: Iterable[str], option: str = "--allow-different"
+    base: SampleSet, contender: SampleSet, allowed: Iterable[str], option: str = "--allow-different"
 ) -> list[str]:
     """Refuse two runs that differ in what is not compared.
 

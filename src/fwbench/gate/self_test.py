@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwbench.errors import TooFewLaunches
-from fwbench.gate.ab import Job, Stages
-from fwbench.gate.samples import Run, Sample
+from fwbench.gate.ab import StagedComparison, Stages
+from fwbench.gate.samples import Sample, SampleSet
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
 from fwbench.processes import session
-from fwbench.records.launches import is_contended
+from fwbench.records.replication import is_contended
+from fwbench.records.stored import from_json
 
 #: Short, because many launches tell more than long ones.
 _ARGUMENTS = ("--fw", "numpy", "--fw-warmup", "0.05", "--benchmark-max-time=0.05")
@@ -71,7 +72,9 @@ class Pool:
         mark = f"_slowed_{percent // 5}"
         return {k.replace(mark, ""): s for k, s in self.slowed.items() if mark in k}
 
-    def run(self, launch: int, slowed: dict[str, Sample], selected: Collection[str] | None) -> Run:
+    def run(
+        self, launch: int, slowed: dict[str, Sample], selected: Collection[str] | None
+    ) -> SampleSet:
         """One launch as the run of one side."""
         samples = {
             key: dataclasses.replace(
@@ -82,7 +85,7 @@ class Pool:
             for key, sample in self.cases.items()
             if selected is None or key in selected
         }
-        return Run("self-test", samples)
+        return SampleSet("self-test", samples)
 
     def part(self, first: int, launches: int) -> Pool:
         """Some consecutive launches as a pool of their own."""
@@ -111,13 +114,14 @@ def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
 
 def pool(output_json: dict[str, Any]) -> Pool:
     """A pool from the JSON of a session of the suite."""
-    run = Run.of("self-test", output_json)
+    stored = from_json("self-test", output_json)
+    run = SampleSet.of_stored(stored)
     contended: dict[int, set[str]] = {}
-    for entry in output_json["benchmarks"]:
-        for launch in entry["extra_info"]["fwbench"]["launches"]:
-            keys = contended.setdefault(launch["launch"], set())
+    for record in stored.records:
+        for launch in record.facts.launches or ():
+            keys = contended.setdefault(launch.launch, set())
             if is_contended(launch):
-                keys.add(entry["fullname"])
+                keys.add(record.nodeid)
     return Pool(list(run.samples.values()), [contended[number] for number in sorted(contended)])
 
 
@@ -191,10 +195,10 @@ def _compare(
     launches = iter(range(start, pool.launches))
     again = 0
 
-    def launch(side: int, selected: Collection[str] | None, _: int) -> Run:
+    def launch(side: int, selected: Collection[str] | None, _: int) -> SampleSet:
         nonlocal again
         again += len(selected or ())
         return pool.run(next(launches), slowed if side == 1 else {}, selected)
 
     own = dataclasses.replace(stages, seed=draw.randrange(2**32))
-    return Job(launch, own, rules).compare(("base", "contender")), again
+    return StagedComparison(launch, own, rules).compare(("base", "contender")), again

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from fwbench.errors import TooFewLaunches, unknown
 from fwbench.gate import statistics
-from fwbench.gate.samples import Run, Sample
+from fwbench.gate.samples import Sample, SampleSet
 
 
 class Verdict(StrEnum):
@@ -253,7 +253,9 @@ def judge(
 LAUNCHES_AT_LEAST = 5
 
 
-def compare(base: Run, contender: Run, rules: Rules, notes: Sequence[str] = ()) -> Comparison:
+def compare(
+    base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
+) -> Comparison:
     """Compare two stored runs, case by case.
 
     Args:
@@ -294,7 +296,7 @@ def compare(base: Run, contender: Run, rules: Rules, notes: Sequence[str] = ()) 
     )
 
 
-def _launches(base: Run, contender: Run, key: str) -> int:
+def _launches(base: SampleSet, contender: SampleSet, key: str) -> int:
     """The launches of a case on the side that has fewer."""
     samples = (base.samples[key], contender.samples[key])
     return min(len(sample.values_s) if sample.launched else 1 for sample in samples)
@@ -323,7 +325,7 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
     return own
 
 
-def one_sided(base: Run, contender: Run) -> list[Judgement]:
+def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     """Judge the cases that one side alone has."""
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
     found = {k: s for k, s in contender.samples.items() if k not in base.samples}
@@ -348,7 +350,7 @@ def one_sided(base: Run, contender: Run) -> list[Judgement]:
     return [*missing, *new, *_nowhere(base, contender)]
 
 
-def _nowhere(base: Run, contender: Run) -> list[Judgement]:
+def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     """Judge the cases that both sides have, nobody left out, and neither could measure."""
     both = base.unmeasured.keys() & contender.unmeasured.keys()
     lost = sorted(both - base.samples.keys() - contender.samples.keys())

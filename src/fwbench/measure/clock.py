@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from fwbench.measure.resources import CpuUse, cpu_use
 
@@ -32,6 +32,16 @@ _SLICE_S = 10e-3
 #: ask takes five microseconds in a process of a hundred threads, meanwhile processors fall asleep,
 #: and work of twenty microseconds waits for them to wake up.
 _STRETCH_S = 1e-3
+
+
+class RoundFacts(TypedDict):
+    """What is recorded of the rounds of a case; see :class:`fwbench.records.facts.CaseFacts`."""
+
+    dispatch_s: float
+    completion_s: float
+    cpu_s: float
+    wall_s: float
+    preempted: float
 
 
 class Clock:
@@ -100,7 +110,7 @@ class Clock:
         result = call()
         return self() - start, result
 
-    def facts(self, rounds_s: Sequence[float], iterations: int) -> dict[str, float]:
+    def facts(self, rounds_s: Sequence[float], iterations: int) -> RoundFacts:
         """What is known of the rounds that were just measured.
 
         Args:

@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.samples import Run, check_facts, refuse_differences, together
+from fwbench.gate.samples import SampleSet, check_facts, refuse_differences, together
 from fwbench.gate.verdicts import (
     LAUNCHES_AT_LEAST,
     Comparison,
@@ -21,6 +21,7 @@ from fwbench.gate.verdicts import (
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
+from fwbench.records.session_facts import StoredGate
 from fwbench.records.stored import load
 from fwbench.report import verdicts
 
@@ -42,7 +43,7 @@ class Gate:
         self.session = session
         self.benchmarks = BenchmarkSession(config)
         self.failing: tuple[Verdict, ...] = ()
-        self.baseline: Run | None = None
+        self.baseline: SampleSet | None = None
         self.comparison: Comparison | None = None
         self.problem: str | None = None
 
@@ -63,7 +64,7 @@ class Gate:
         except UsageError as error:
             raise pytest.UsageError(f"--fw-gate: {error}") from None
 
-    def _baseline(self) -> Run:
+    def _baseline(self) -> SampleSet:
         """The run that ``--benchmark-compare`` names, or the baseline that was set.
 
         Without a name that option means the latest run that was saved, even one that had failed.
@@ -74,7 +75,7 @@ class Gate:
         paths = self.benchmarks.compared_paths
         if not paths:
             raise UsageError(f"--benchmark-compare={named} names no run that is there")
-        return together(named, [Run.of(path.name, load(path)) for path in paths])
+        return together(named, [SampleSet.of_stored(load(path)) for path in paths])
 
     def _refuse_too_few_launches(self, cases: int) -> None:
         if self.session.verify_only:
@@ -100,11 +101,13 @@ class Gate:
         elif self.comparison is not None:
             session.exitstatus = self.comparison.exit_status(self.failing)
 
-    def _compare(self, baseline: Run) -> None:
+    def _compare(self, baseline: SampleSet) -> None:
         assert self.options.gate is not None  # noqa: S101 (or there is no gate)
         measured = self.benchmarks.to_json()
         try:
-            contender = Run.of("this session", {**measured, "fwbench": self.store.session_facts()})
+            contender = SampleSet.of(
+                "this session", {**measured, "fwbench": self.store.session_facts()}
+            )
             differences = refuse_differences(
                 baseline, contender, self.options.allow_different, "--fw-allow-different"
             )
@@ -112,13 +115,13 @@ class Gate:
             self.comparison = compare(baseline, contender, rules, differences)
         except UsageError as error:
             self.problem = str(error)
-            self.store.gate = {"base": baseline.name, "problem": self.problem, "verdicts": {}}
+            self.store.gate = StoredGate(base=baseline.name, problem=self.problem, verdicts={})
         else:
-            self.store.gate = {
-                "base": baseline.name,
-                "verdicts": self.comparison.counts,
-                "comparison": self.comparison.to_json(),
-            }
+            self.store.gate = StoredGate(
+                base=baseline.name,
+                verdicts=self.comparison.counts,
+                comparison=self.comparison.to_json(),
+            )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:

@@ -20,11 +20,10 @@ from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.measure.clock import Clock, Timer
+from fwbench.records.replication import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
 version = __version__
-
-Entry = Mapping[str, Any]
 
 #: Turns the function that returns what makes a round into another such function.
 Wrap = Callable[[Callable[..., Callable[..., Any]]], Callable[..., Callable[..., Any]]]

@@ -10,8 +10,8 @@ import pytest
 
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.session import Session
-from fwbench.records import launches
-from fwbench.records.launches import Plan
+from fwbench.records import replication
+from fwbench.records.replication import Plan
 
 
 class MultiLaunchRunner(IsolatedRunner):
@@ -96,7 +96,7 @@ class _CaseLaunches:
                 report.sections.append(("fwbench", f"this was launch {launch + 1}"))
             measured = getattr(report, "fwbench", None)
             if measured is not None:
-                entry = launches.mark(measured["entry"], launch)
+                entry = replication.mark(measured["entry"], launch)
                 self._records.append(measured)
         return entry
 
@@ -105,6 +105,6 @@ class _CaseLaunches:
         for report in self._reports:
             report.duration = self._durations_s[report.when]
             if getattr(report, "fwbench", None) is not None:
-                merged = launches.merge([record["entry"] for record in self._records])
+                merged = replication.merge([record["entry"] for record in self._records])
                 report.fwbench = {**self._records[-1], "entry": merged}  # type: ignore[attr-defined]
         return self._reports

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tqdm import tqdm
 
-from fwbench.report.units import count
+from fwbench.records.units import count
 
 
 class Progress:

@@ -25,7 +25,7 @@ from fwbench.options.options import Selection
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config, from_marker, threshold_of
 from fwbench.presets import Schedule
-from fwbench.records.launches import Plan
+from fwbench.records.replication import Plan
 from fwbench.workloads import data
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload

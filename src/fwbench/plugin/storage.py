@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,26 @@ import pytest
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.errors import StorageError
+from fwbench.errors import StorageError, UnreadableRun
 from fwbench.grid import Cell
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
-from fwbench.records import entry as record
 from fwbench.records import files
+from fwbench.records.facts import SCHEMA
 from fwbench.records.journal import Journal, journal_folder
+from fwbench.records.replication import Entry
+from fwbench.records.session_facts import (
+    Machine,
+    Outcome,
+    SessionFacts,
+    StoredGate,
+    StoredManifest,
+    StoredPlan,
+)
+from fwbench.records.stored import StoredRecord, from_json
 from fwbench.report import loops
 from fwbench.version import __version__
 
@@ -41,7 +51,7 @@ class Store:
         self.session = session
         self.unmeasured = unmeasured
         self.tests: pytest.Session | None = None
-        self.gate: dict[str, Any] | None = None
+        self.gate: StoredGate | None = None
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
@@ -74,13 +84,13 @@ class Store:
     def _refuse_other_data(self, cells: list[Cell]) -> None:
         trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
         for file, entries in self.benchmarks.compared:
-            for entry in entries:
-                data = entry.get("extra_info", {}).get("fwbench", {}).get("data")
-                cell = trained.get(_same(entry["params"])) if data else None
-                if cell is not None and cell.data and cell.data.source != data["source"]:
+            for record in _compared(file, entries):
+                data = record.facts.data
+                cell = trained.get(_same(record.params)) if data else None
+                if data and cell and cell.data and cell.data.source != data.source:
                     raise pytest.UsageError(
-                        f"--benchmark-compare: {file} has {entry['param']} on "
-                        f"{data['source']} data, here it would be {cell.data.source} "
+                        f"--benchmark-compare: {file} has {record.param} on "
+                        f"{data.source} data, here it would be {cell.data.source} "
                         f"{cell.data.name}: their times do not compare. Give both the same data "
                         "(--fw-data), or leave these cases out (-k)"
                     )
@@ -117,12 +127,12 @@ class Store:
         )
         journal.append(
             {
-                "fwbench_journal": record.SCHEMA,
+                "fwbench_journal": SCHEMA,
                 "machine_info": self.benchmarks.machine_info(),
                 "commit_info": self.benchmarks.commit_info(),
                 "datetime": now.isoformat(),
                 "version": host.version,
-                "fwbench": self.session_facts(),
+                "fwbench": dict(self.session_facts()),
             }
         )
         return journal
@@ -131,45 +141,47 @@ class Store:
         """Add what was measured, on what, and what could not be."""
         ceilings.annotate(output_json["benchmarks"], self._ceilings)
         known = self.session.known_toggles
-        output_json["fwbench"] = {
-            **self.session_facts(),
-            "outcome": self._outcome(),
-            "gate": self.gate,
-            "loss_curves": loops.loss_curves(output_json["benchmarks"], known),
-            "break_even": loops.break_even(output_json["benchmarks"], known),
-        }
+        ended = SessionFacts(
+            outcome=self._outcome(),
+            gate=self.gate,
+            loss_curves=loops.loss_curves(output_json["benchmarks"], known),
+            break_even=loops.break_even(output_json["benchmarks"], known),
+        )
+        output_json["fwbench"] = dict(self.session_facts() | ended)
 
-    def session_facts(self) -> dict[str, Any]:
-        """What is known of the session in addition to its records."""
+    def session_facts(self) -> SessionFacts:
+        """What is recorded of the session in addition to its records, before it ends."""
         options, plan = self.session.options, self.session.plan
-        return {
-            "version": __version__,
-            "schema": record.SCHEMA,
-            "machine": self._machine,
-            "ceilings": ceilings.to_json(self._ceilings),
-            "threads": options.threads,
-            "isolation": options.isolation,
-            "arguments": [str(one) for one in self.config.invocation_params.args],
-            "launches": None if plan is None else dataclasses.asdict(plan),
-            "frameworks": {n: m.to_json() for n, m in self.session.manifests.items()},
-            "absent": {name: str(why) for name, why in self.session.absent.items()},
-            "missing": self.unmeasured.to_json(),
-        }
+        return SessionFacts(
+            version=__version__,
+            schema=SCHEMA,
+            machine=self._machine,
+            ceilings=ceilings.to_json(self._ceilings),
+            threads=options.threads,
+            isolation=options.isolation,
+            arguments=[str(one) for one in self.config.invocation_params.args],
+            launches=None if plan is None else StoredPlan(**dataclasses.asdict(plan)),
+            frameworks={
+                name: StoredManifest.unchecked(manifest.to_json())
+                for name, manifest in self.session.manifests.items()
+            },
+            absent={name: str(why) for name, why in self.session.absent.items()},
+            missing=self.unmeasured.facts(),
+        )
 
-    def _outcome(self) -> dict[str, Any] | None:
+    def _outcome(self) -> Outcome | None:
         """Whether the session ended well. What a crash leaves in the journal says nothing of it."""
         if self.tests is None:
             return None
         ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        return {
-            "failed": self.tests.testsfailed,
-            "interrupted": self.tests.exitstatus not in ended,
-        }
+        return Outcome(
+            failed=self.tests.testsfailed, interrupted=self.tests.exitstatus not in ended
+        )
 
     @functools.cached_property
-    def _machine(self) -> dict[str, Any]:
+    def _machine(self) -> Machine:
         models = {manifest.devices[0].model for manifest in self.session.manifests.values()}
-        return machine.machine(models.pop() if models else machine.cpu_model())
+        return Machine(**machine.machine(models.pop() if models else machine.cpu_model()))
 
     @functools.cached_property
     def _ceilings(self) -> dict[str, Ceiling]:
@@ -219,6 +231,22 @@ class Store:
             self.journal.close()
 
 
-def _same(params: dict[str, Any] | None) -> frozenset[tuple[str, Any]]:
+def _compared(name: str, entries: Sequence[Entry]) -> Sequence[StoredRecord]:
+    """The records of a run that ``--benchmark-compare`` names.
+
+    Args:
+        name: of its file.
+        entries: pytest-benchmark's.
+
+    Raises:
+        UsageError: a value in it is damaged.
+    """
+    try:
+        return from_json(name, {"benchmarks": entries}).records
+    except UnreadableRun as error:
+        raise pytest.UsageError(f"--benchmark-compare: {error}") from None
+
+
+def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, Any]]:
     """What two records of the same case have in common."""
     return frozenset((params or {}).items())

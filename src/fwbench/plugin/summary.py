@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.session import Session
+from fwbench.records.units import count
 from fwbench.report.terminal import section
-from fwbench.report.units import count
 
 Entry = Mapping[str, Any]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from fwbench.plugin.session import CELL
+from fwbench.records.session_facts import NotMeasured
 
 
 class Unmeasured:
@@ -42,10 +43,10 @@ class Unmeasured:
         else:
             self.why[report.nodeid] = f"{report.when} failed" if report.failed else "skipped"
 
-    def to_json(self) -> list[dict[str, str]]:
-        """What was not measured, as a run stores it: node id, framework and reason of each."""
+    def facts(self) -> list[NotMeasured]:
+        """Each benchmark that was not measured, for the record of the session."""
         return [
-            {"nodeid": nodeid, "framework": self._frameworks.get(nodeid, ""), "why": why}
+            NotMeasured(nodeid=nodeid, framework=self._frameworks.get(nodeid, ""), why=why)
             for nodeid, why in self.why.items()
         ]
 

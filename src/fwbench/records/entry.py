@@ -8,50 +8,48 @@ pytest-benchmark's JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
-
-#: Version of what stands under ``extra_info["fwbench"]``.
-SCHEMA = 1
-
+from fwbench.records.facts import SCHEMA, CaseFacts
 
 _ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 
-def facts(cell: Cell, framework: Framework, manifest: Manifest) -> dict[str, Any]:
-    """What a record says of a case beside its times."""
+def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
+    """The facts of a case that do not depend on its times.
+
+    Args:
+        cell: the case.
+        framework: loaded in this process.
+        manifest: the framework's, with its devices.
+    """
     cost = cell.workload.cost_of(cell.direction, cell.size)
-    return {
-        "schema": SCHEMA,
-        **cell.params,
-        "framework_version": framework.version,
-        "device_name": manifest.device(cell.device).model,
-        "threads": framework.threads(),
-        "threshold": cell.threshold,
-        "toggles": {
+    return CaseFacts(
+        schema=SCHEMA,
+        workload=cell.workload.name,
+        framework=cell.framework,
+        device=cell.device,
+        execution=cell.execution,
+        direction=cell.direction,
+        dtype=cell.dtype,
+        size=cell.size,
+        framework_version=framework.version,
+        device_name=manifest.device(cell.device).model,
+        threads=framework.threads(),
+        threshold=cell.threshold,
+        toggles={
             **framework.toggles(),
             **_variables(framework.variables),
             **{name: cell.toggle(name) for name in sorted(cell.workload.toggles)},
             **dict(cell.toggles),
         },
-        "flops": None if cost is None else cost.flops,
-        "bytes": None if cost is None else cost.bytes_moved(_ITEMSIZE_BYTES[cell.dtype]),
-    }
-
-
-def work_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What is the same work, whatever tables are grouped by: workload to size, and the data."""
-    data = facts.get("data")
-    parts = ("workload", "device", "direction", "dtype", "size")
-    return (
-        *(facts.get(part) for part in parts),
-        data.get("digest") if isinstance(data, Mapping) else None,
-    )
+        flops=None if cost is None else cost.flops,
+        bytes=None if cost is None else cost.bytes_moved(_ITEMSIZE_BYTES[cell.dtype]),
+    ).with_toggles(dict(cell.toggles))
 
 
 def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
@@ -59,13 +57,13 @@ def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
 
 
-def times(rounds_s: Sequence[float], iterations: int, clock: Clock) -> dict[str, float]:
-    """What the rounds just measured say, and how busy the machine was (its load over a minute).
+def times(rounds_s: Sequence[float], iterations: int, clock: Clock) -> CaseFacts:
+    """The times of the rounds just measured, and how busy the machine was.
 
     Args:
         rounds_s: completion time per call of each round.
         iterations: calls per round.
-        clock: that timed them.
+        clock: timed them.
     """
     load, _, _ = os.getloadavg()
-    return {**clock.facts(rounds_s, iterations), "load": load}
+    return CaseFacts(**clock.facts(rounds_s, iterations), load=load)

@@ -11,7 +11,9 @@ from typing import Any
 from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
-from fwbench.records import launches
+from fwbench.records import replication
+from fwbench.records.stored import facts_of
+from fwbench.records.table import DamagedFact
 
 #: How many journals are kept; older ones are deleted when a session begins one.
 _JOURNALS = 10
@@ -72,7 +74,7 @@ class Journal:
                 self.path.unlink()
 
 
-def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> dict[str, Any]:
+def recover(journal: Path, complete: Callable[[replication.Entry], Any]) -> dict[str, Any]:
     """The records of a journal as pytest-benchmark's JSON.
 
     Args:
@@ -101,10 +103,25 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> dict[st
     head, *entries = parsed
     if not all(_is_entry(entry) for entry in entries):
         raise StorageError(f"{journal} is not a journal of fwbench: a line of it is no record")
+    for entry in entries:
+        _check(journal, entry)
     if not entries:
         raise StorageError(f"{journal} has no record: the session ended before a case did")
     del head["fwbench_journal"]
-    return {**head, "benchmarks": [complete(entry) for entry in launches.gather(entries)]}
+    return {**head, "benchmarks": [complete(entry) for entry in replication.gather(entries)]}
+
+
+def _check(journal: Path, entry: Mapping[str, Any]) -> None:
+    """Refuse a damaged value before launches are merged.
+
+    Raises:
+        StorageError: there is one; the message names journal, case and key.
+    """
+    try:
+        facts_of(entry)
+    except DamagedFact as error:
+        case = entry.get("param") or entry["fullname"]
+        raise StorageError(f"{journal}: {case}: {error}; the journal was changed") from None
 
 
 def _is_entry(line: Any) -> bool:

@@ -1,14 +1,123 @@
-"""TODO."""
+"""THE reader of stored runs: files that pytest-benchmark wrote, with or without fwbench."""
 
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from fwbench.errors import UnreadableRun
-from fwbench.records import entry as record
+from fwbench.records.facts import SCHEMA, CaseFacts, Statistics
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.table import DamagedFact
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """One benchmark of a stored run.
+
+    Attributes:
+        nodeid: of its test.
+        name: of its test alone.
+        param: id of the case; empty for a test without parameters.
+        group: as pytest-benchmark has it.
+        params: the parameters of the test.
+        facts: what fwbench recorded; empty if it did not write the record.
+        stats: pytest-benchmark's statistics, seconds.
+    """
+
+    nodeid: str
+    name: str
+    param: str
+    group: str
+    params: Mapping[str, Any]
+    facts: CaseFacts
+    stats: Statistics
+
+    @property
+    def smallest_s(self) -> float:
+        """The smallest of its rounds, in seconds."""
+        return min(self.stats.data or ()) if self.stats.min is None else self.stats.min
+
+    @property
+    def values_s(self) -> list[float]:
+        """Seconds of a call: one value for each launch, or else for each round.
+
+        Of statistics without their rounds: the median alone.
+        """
+        launches = self.facts.launches
+        if launches:
+            return [launch.value_s for launch in launches]
+        median_s = self.stats.median
+        return self.stats.data or [self.smallest_s if median_s is None else median_s]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One stored run.
+
+    Attributes:
+        name: of its file.
+        records: its benchmarks.
+        session: what fwbench recorded of the session; empty if it did not write the run.
+        when: it was measured, as ISO 8601; empty if that is not recorded.
+        machine_info: pytest-benchmark's facts of the machine.
+        commit_info: pytest-benchmark's facts of the revision.
+    """
+
+    name: str
+    records: tuple[StoredRecord, ...]
+    session: SessionFacts = field(default_factory=SessionFacts)
+    when: str = ""
+    machine_info: Mapping[str, Any] = field(default_factory=dict)
+    commit_info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cpu(self) -> str | None:
+        """Model of the CPU, as fwbench or else pytest-benchmark recorded it; None if neither."""
+        if self.session.machine is not None and self.session.machine.cpu:
+            return self.session.machine.cpu
+        cpu = self.machine_info.get("cpu")
+        return cpu.get("brand_raw") if isinstance(cpu, Mapping) else None
+
+    @property
+    def unknown(self) -> list[str]:
+        """The keys that mean nothing to this version of fwbench; they are kept as they are."""
+        tables = [self.session, *(record.facts for record in self.records)]
+        return list(dict.fromkeys(key for table in tables for key in table.unknown()))
+
+
+class HasUnknown(Protocol):
+    """Something read from a file, with keys that this version of fwbench does not know."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+
+    @property
+    def unknown(self) -> Sequence[str]:
+        """The keys."""
+
+
+def unknown_notice(runs: Iterable[HasUnknown]) -> str | None:
+    """The one notice of a command about facts that it does not know; None if there are none.
+
+    Args:
+        runs: all that the command has read.
+    """
+    strange = [run for run in runs if run.unknown]
+    if not strange:
+        return None
+    names = dict.fromkeys(run.name for run in strange)
+    keys = sorted({key for run in strange for key in run.unknown})
+    return (
+        f"{', '.join(names)}: facts that this version of fwbench does not know: {', '.join(keys)}; "
+        "they are kept and shown as they are (upgrade fwbench to understand them)"
+    )
 
 
 def files_of(path: Path) -> list[Path]:
@@ -25,17 +134,18 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def load(path: Path) -> dict[str, Any]:
-    """The JSON of a run, looked at.
+def load(path: Path) -> StoredRun:
+    """The run in a file.
 
     Raises:
-        UnreadableRun: it cannot be read, is cut off, or is not what pytest-benchmark writes.
+        UnreadableRun: it cannot be read, is cut off, is not what pytest-benchmark writes, or holds
+            a value that is damaged; the message names file, case and key.
     """
-    return checked(path, parse(path))
+    return from_json(path.name, parse(path), str(path))
 
 
 def parse(path: Path) -> Any:
-    """What a JSON file holds.
+    """The values in a JSON file.
 
     Raises:
         UnreadableRun: it cannot be read, is empty, or is cut off.
@@ -51,45 +161,108 @@ def parse(path: Path) -> Any:
         raise UnreadableRun(f"{path} {cut}; measure again with --benchmark-json") from error
 
 
-def checked(path: Path, found: Any) -> dict[str, Any]:
-    """What a file holds, if that is a run.
+def from_json(name: str, values: Any, place: str = "") -> StoredRun:
+    """The run that JSON values describe.
+
+    Args:
+        name: of the run, to show.
+        values: what pytest-benchmark writes, parsed.
+        place: what messages call it; the name if it is empty.
 
     Raises:
-        UnreadableRun: it is not what pytest-benchmark writes, or of a newer fwbench.
+        UnreadableRun: they are not what pytest-benchmark writes, are of a newer fwbench, or one of
+            them is damaged.
     """
-    entries = found.get("benchmarks") if isinstance(found, dict) else None
+    place = place or name
+    entries = values.get("benchmarks") if isinstance(values, dict) else None
     if not isinstance(entries, list):
         raise UnreadableRun(
-            f"{path} is JSON, but not of pytest-benchmark: it has no list 'benchmarks'; give a "
+            f"{place} is JSON, but not of pytest-benchmark: it has no list 'benchmarks'; give a "
             "file that --benchmark-json wrote"
         )
-    surroundings = found.get("fwbench", {})
-    schema = surroundings.get("schema", 0) if isinstance(surroundings, dict) else None
-    if not isinstance(schema, int):
-        raise UnreadableRun(f"{path} is no run as fwbench writes it: the file was changed")
-    if schema > record.SCHEMA:
-        raise UnreadableRun(
-            f"{path} was written by a newer fwbench ({surroundings.get('version')}): its "
-            f"schema is {schema}, and this one reads up to {record.SCHEMA}; upgrade fwbench"
-        )
-    for number, entry in enumerate(entries):
-        if not _is_entry(entry):
-            raise UnreadableRun(
-                f"{path}: benchmark {number} has no name, or no times above 0; the file was "
-                "changed, or is of something else"
-            )
-    run: dict[str, Any] = found
-    return run
-
-
-def _is_entry(entry: Any) -> bool:
     try:
-        times = entry["stats"].get("data") or [entry["stats"]["min"]]
-        facts = entry.get("extra_info", {}).get("fwbench", {})
-        return (
-            isinstance(facts, dict)
-            and isinstance(entry["fullname"], str)
-            and all(0 < time < math.inf for time in times)
+        session = _session(values.get("fwbench", {}), place)
+        return StoredRun(
+            name,
+            tuple(_record(entry, number) for number, entry in enumerate(entries)),
+            session,
+            str(values.get("datetime") or ""),
+            _object(values, "machine_info"),
+            _object(values, "commit_info"),
         )
-    except (AttributeError, KeyError, TypeError):
-        return False
+    except DamagedFact as error:
+        raise UnreadableRun(damaged(place, error)) from None
+
+
+def damaged(place: str, error: Exception | str) -> str:
+    """The message about a run in which a value is damaged.
+
+    Args:
+        place: the run.
+        error: says which case and key, what is there, and what must be.
+    """
+    return (
+        f"{place} is not a valid fwbench run: {error}; the file was changed, or is of something "
+        "else: measure again with --benchmark-json"
+    )
+
+
+def _session(values: Any, place: str) -> SessionFacts:
+    """The facts of a session, if this version can read them."""
+    schema = values.get("schema", 0) if isinstance(values, dict) else 0
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise UnreadableRun(
+            f"{place} was written by a newer fwbench ({values.get('version')}): its schema is "
+            f"{schema}, and this one reads up to {SCHEMA}; upgrade fwbench"
+        )
+    return SessionFacts.checked(values, "fwbench")
+
+
+def _record(entry: Any, number: int) -> StoredRecord:
+    nodeid = entry.get("fullname") if isinstance(entry, dict) else None
+    if not isinstance(nodeid, str):
+        raise DamagedFact(f"benchmark {number}: fullname is {nodeid!r}, and must be a text")
+    case = str(entry.get("param") or nodeid)
+    stats = _named(case, lambda: _statistics(entry.get("stats")))
+    facts = _named(case, lambda: facts_of(entry))
+    name = str(entry.get("name") or nodeid)
+    params = _named(case, lambda: _object(entry, "params"))
+    param, group = str(entry.get("param") or ""), str(entry.get("group") or "")
+    return StoredRecord(nodeid, name, param, group, params, facts, stats)
+
+
+def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
+    """The facts in an entry of pytest-benchmark's; empty if fwbench did not write it.
+
+    Raises:
+        DamagedFact: one is not what it must be.
+    """
+    extra_info = entry.get("extra_info", {})
+    if not isinstance(extra_info, dict):
+        raise DamagedFact(f"extra_info is {extra_info!r}, and must be an object")
+    facts = extra_info.get("fwbench", {})
+    if not isinstance(facts, dict):
+        raise DamagedFact(f"extra_info.fwbench is {facts!r}, and must be an object")
+    return CaseFacts.checked(facts) if facts else CaseFacts()
+
+
+def _statistics(values: Any) -> Statistics:
+    stats = Statistics.checked(values, "stats")
+    if not stats.data and stats.min is None:
+        raise DamagedFact("stats.min is missing")
+    return stats
+
+
+def _object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = values.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise DamagedFact(f"{name} is {found!r}, and must be an object")
+    return found or {}
+
+
+def _named(what: str, read: Callable[[], T]) -> T:
+    """What ``read`` returns; if a value is damaged, the error says of what."""
+    try:
+        return read()
+    except DamagedFact as error:
+        raise DamagedFact(f"{what}: {error}") from None

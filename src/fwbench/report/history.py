@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
+from fwbench.records.units import count, time
 from fwbench.report.drawing import over_time
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Record, Run, read
 from fwbench.report.section import Row, Section, TableCell, row_keys, seconds
-from fwbench.report.units import count, time
 
 #: Runs of the running median, and the fewest between two shifts.
 _WINDOW = 5
@@ -161,7 +161,7 @@ def _line(record: Record, machine: str, moments: Iterable[Moment]) -> Line:
     return Line(
         record.name,
         machine,
-        str(record.workload or "other benchmarks"),
+        record.facts.workload if record.facts else "other benchmarks",
         row_keys(record),
         sorted(moments, key=lambda moment: moment.when),
     )
@@ -178,15 +178,16 @@ def _when(recorded: str, file: Path) -> str:
 
 def _machine(run: Run, record: Record) -> str:
     """What a case was measured on, and with how many threads."""
-    threads = run.surroundings.get("threads")
-    used = count(threads, "thread") if isinstance(threads, int) else "unknown threads"
-    gpu = [str(record.device_name)] if str(record.device).startswith("gpu") else []
+    threads = run.session.threads
+    used = "unknown threads" if threads is None else count(threads, "thread")
+    on_gpu = bool(record.facts) and record.facts.device.startswith("gpu")
+    gpu = [str(record.facts.device_name)] if on_gpu else []
     return ", ".join([run.cpu or "unknown CPU", *gpu, used])
 
 
 def _moment(record: Record, run: Run, when: str) -> Moment:
     low_s, high_s = record.quartiles_s
-    version = str(record.framework_version or "")
+    version = record.facts.framework_version or ""
     revision = str(run.commit.get("id") or "")
     known = "" if revision == "unversioned" else revision[:9]
     return Moment(when, record.median_s, low_s, high_s, version, known)

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fwbench.records.facts import CaseFacts, Data
+from fwbench.records.session_facts import BreakEven, LossCurves
+from fwbench.records.units import count, time
 from fwbench.report.deviation import largest_deviation
-from fwbench.report.units import count, time
 from fwbench.toggles import TOGGLES, Toggle
 
 Entry = Mapping[str, Any]
-Facts = Mapping[str, Any]
 Known = Mapping[str, Toggle]
-
-_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class _Loop:
         settings: the value of every toggle that does not change the work.
     """
 
-    facts: Facts
+    facts: CaseFacts
     name: str
     work: tuple[Any, ...]
     settings: Mapping[str, Any]
@@ -39,8 +38,8 @@ class _Loop:
     @classmethod
     def of_entry(cls, entry: Entry, known: Known) -> _Loop:
         """From pytest-benchmark's entry; a toggle that nobody here knows is a part of the name."""
-        facts = entry["extra_info"]["fwbench"]
-        values = facts["toggles"]
+        facts = CaseFacts.unchecked(entry["extra_info"]["fwbench"])
+        values = facts.toggles or {}
         work = [toggle.name for toggle in known.values() if toggle.changes_work]
         asked = {
             name: value
@@ -56,16 +55,16 @@ class _Loop:
         )
 
 
-def _named(facts: Facts, asked: Mapping[str, str]) -> Iterator[str]:
-    yield from (facts["framework"], facts["execution"])
+def _named(facts: CaseFacts, asked: Mapping[str, str]) -> Iterator[str]:
+    yield from (facts.framework, facts.execution)
     yield from (f"{name}={value}" for name, value in asked.items())
 
 
-def _work(facts: Facts, toggles: Sequence[Any]) -> tuple[Any, ...]:
+def _work(facts: CaseFacts, toggles: Sequence[Any]) -> tuple[Any, ...]:
     return (
-        *(facts[part] for part in ("workload", "device", "dtype", "size")),
-        facts["data"]["digest"],
-        facts["steps_per_epoch"],
+        *(facts.workload, facts.device, facts.dtype, facts.size),
+        facts.data.digest if facts.data else None,
+        facts.steps_per_epoch,
         len(_curve(facts)),
         *toggles,
     )
@@ -81,11 +80,11 @@ def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
     lines = []
     for title, loops in _groups(records, known):
         first = loops[0].facts
-        data = first["data"]
+        data = first.data or Data()
         lines.append(
-            f"{title}: {data['name']} ({data['source']}), "
-            f"{len(_curve(first))} epochs of {count(first['steps_per_epoch'], 'step')}, "
-            f"the first {first['warmup_epochs']} beside the statistics"
+            f"{title}: {data.name} ({data.source}), "
+            f"{len(_curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
+            f"the first {first.warmup_epochs} beside the statistics"
         )
         width = max(len(loop.name) for loop in loops)
         lines += [f"  {loop.name:<{width}}  {_figures(loop.facts)}" for loop in loops]
@@ -93,7 +92,7 @@ def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
     return lines
 
 
-def loss_curves(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[str, Any]]:
+def loss_curves(records: Sequence[Entry], known: Known = TOGGLES) -> list[LossCurves]:
     """How far the loss curves of each group lie apart, for the stored run.
 
     Args:
@@ -101,8 +100,7 @@ def loss_curves(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[s
         known: the toggles of the session, by name.
 
     Returns:
-        For each group of at least two: ``group``, ``max_deviation`` (nats), ``epoch`` (from 1) and
-        ``between`` (two names).
+        One for each group of at least two.
     """
     deviations = []
     for title, loops in _groups(records, known):
@@ -110,28 +108,25 @@ def loss_curves(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[s
         if largest is not None:
             deviation, epoch, between = largest
             deviations.append(
-                {"group": title, "max_deviation": deviation, "epoch": epoch, "between": [*between]}
+                LossCurves(group=title, max_deviation=deviation, epoch=epoch, between=[*between])
             )
     return deviations
 
 
-def break_even(records: Sequence[Entry], known: Known = TOGGLES) -> list[dict[str, Any]]:
+def break_even(records: Sequence[Entry], known: Known = TOGGLES) -> list[BreakEven]:
     """After how many steps each execution that compiles breaks even, for the stored run.
 
     Args:
         records: pytest-benchmark's entries.
         known: the toggles of the session, by name.
-
-    Returns:
-        For each: ``group``, ``name``, ``compile_s`` and ``steps`` (None for never).
     """
     return [
-        {
-            "group": title,
-            "name": compiled.name,
-            "compile_s": compiled.facts["compile_s"],
-            "steps": break_even_steps(compiled.facts, eager.facts),
-        }
+        BreakEven(
+            group=title,
+            name=compiled.name,
+            compile_s=compiled.facts.compile_s or 0.0,
+            steps=break_even_steps(compiled.facts, eager.facts),
+        )
         for title, loops in _groups(records, known)
         for compiled, eager in _compiled(loops)
     ]
@@ -147,23 +142,26 @@ def _groups(records: Sequence[Entry], known: Known) -> list[tuple[str, list[_Loo
     return [(" ".join(map(str, work[:4])), loops) for work, loops in groups.items()]
 
 
-def _figures(facts: Facts) -> str:
-    unit = next(name for name in ("images", "tokens") if f"{name}_per_s" in facts)
-    tested = facts["test_accuracy"][-1]
+def _figures(facts: CaseFacts) -> str:
+    rate, unit = facts.images_per_s, "images"
+    if rate is None:
+        rate, unit = facts.tokens_per_s, "tokens"
+    tested = (facts.test_accuracy or [])[-1:]
+    first = 100 * (facts.first_epoch_excess or 0)
     parts = [
-        f"{time(facts['epoch_s'])} an epoch (first {100 * facts['first_epoch_excess']:+.0f} %)",
-        f"{facts[f'{unit}_per_s']:,.0f} {unit}/s",
-        f"accuracy {100 * tested['accuracy']:.2f} %",
-        f"{100 * facts['cpu_utilization']:.0f} % of {count(facts['threads'] or 1, 'CPU')}",
+        f"{time(facts.epoch_s or 0.0)} an epoch (first {first:+.0f} %)",
+        f"{rate or 0:,.0f} {unit}/s",
+        *(f"accuracy {100 * one.accuracy:.2f} %" for one in tested),
+        f"{100 * (facts.cpu_utilization or 0):.0f} % of {count(facts.threads or 1, 'CPU')}",
     ]
-    if facts["peak_host_memory_bytes"]:
-        parts.append(f"peak {facts['peak_host_memory_bytes'] / _GIB:.2f} GiB")
+    if facts.peak_host_memory_bytes:
+        parts.append(f"peak {facts.text('peak_host_memory_bytes')}")
     return ", ".join(parts)
 
 
-def _curve(facts: Facts) -> list[float]:
+def _curve(facts: CaseFacts) -> list[float]:
     """The training loss after each epoch of the first repetition."""
-    return [epoch["train_loss"] for epoch in facts["epochs"] if epoch["repetition"] == 1]
+    return [epoch.train_loss for epoch in facts.epochs or () if epoch.repetition == 1]
 
 
 def _largest_deviation(loops: Sequence[_Loop]) -> tuple[float, int, tuple[str, str]] | None:
@@ -187,7 +185,7 @@ def _break_even(loops: Sequence[_Loop]) -> list[str]:
         pays = "does not pay: no faster than eager"
         if steps is not None:
             pays = f"has paid after {count(steps, 'step')}"
-        lines.append(f"{compiled.name}: compiling ({time(compiled.facts['compile_s'])}) {pays}")
+        lines.append(f"{compiled.name}: compiling ({time(compiled.facts.compile_s or 0.0)}) {pays}")
     return lines
 
 
@@ -196,13 +194,13 @@ def _compiled(loops: Sequence[_Loop]) -> Iterator[tuple[_Loop, _Loop]]:
     for compiled, eager in itertools.permutations(loops, 2):
         if (
             compiled.settings == eager.settings
-            and compiled.facts["framework"] == eager.facts["framework"]
-            and eager.facts["execution"] == "eager" != compiled.facts["execution"]
+            and compiled.facts.framework == eager.facts.framework
+            and eager.facts.execution == "eager" != compiled.facts.execution
         ):
             yield compiled, eager
 
 
-def break_even_steps(compiled: Facts, eager: Facts) -> int | None:
+def break_even_steps(compiled: CaseFacts, eager: CaseFacts) -> int | None:
     """After how many steps an execution has gained what compiling it cost.
 
     Args:
@@ -212,5 +210,5 @@ def break_even_steps(compiled: Facts, eager: Facts) -> int | None:
     Returns:
         The number of steps; None if a step is no faster than in ``eager``.
     """
-    gained_s = eager["step_s"] - compiled["step_s"]
-    return math.ceil(compiled["compile_s"] / gained_s) if gained_s > 0 else None
+    gained_s = (eager.step_s or 0.0) - (compiled.step_s or 0.0)
+    return math.ceil((compiled.compile_s or 0.0) / gained_s) if gained_s > 0 else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Record
-from fwbench.report.units import time
 
 #: The facts by which rows of a table can be filtered.
 KEYS = ("workload", "framework", "device", "execution")
@@ -121,8 +121,3 @@ def percent(value: float) -> str:
 def times(ratio: float) -> str:
     """A ratio of times, such as ``1.25x``."""
     return f"{ratio:.3g}x"
-
-
-def gib(memory_bytes: float) -> str:
-    """An amount of memory, such as ``1.50 GiB``."""
-    return f"{memory_bytes / 2**30:.2f} GiB"

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from fwbench.gate.statistics import interval
-from fwbench.records.entry import work_of
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import Record
 
@@ -23,12 +22,14 @@ def over_eager(record: Record, group: Iterable[Record]) -> Point | None:
     Returns:
         The ratio over the size; None of an eager record, and where the eager one is missing.
     """
-    if record.execution == "eager":
+    if record.facts.execution == "eager":
         return None
     for eager in group:
-        if eager.execution == "eager" and _but_execution(eager) == _but_execution(record):
+        if eager.facts.execution == "eager" and _but_execution(eager) == _but_execution(record):
             low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
-            return Point(record.size, eager.median_s / record.median_s, low, high, record.measured)
+            return Point(
+                record.facts.size, eager.median_s / record.median_s, low, high, record.measured
+            )
     return None
 
 
@@ -36,8 +37,8 @@ def _but_execution(record: Record) -> tuple[Any, ...]:
     """All that two records must have in common, except their execution."""
     return (
         record.run,
-        record.framework,
-        work_of(record.facts),
-        record.steps_per_epoch,
-        record.facts["params"],
+        record.facts.framework,
+        record.facts.work,
+        record.facts.steps_per_epoch,
+        record.asked,
     )

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fwbench.records.entry import work_of
+from fwbench.records.units import count
 from fwbench.report.model import Record, Run, labels
 from fwbench.report.section import Row, Section, TableCell, seconds
-from fwbench.report.units import count
 
 #: How many of the largest differences are named.
 _SHOWN = 10
@@ -23,15 +22,25 @@ def notes(runs: Sequence[Run]) -> list[str]:
     if len(machines) > 1:
         found.append("The runs are from different machines: they are shown side by side, and no "
                      "ratio is formed between them.")  # fmt: skip
-    if any(
-        one.data and one.data.get("source") == "synthetic" for run in runs for one in run.records
-    ):
+    if any(record.is_synthetic for run in runs for record in run.records):
         found.append(
             "Some trainings were on generated data (synthetic): their accuracy says nothing."
         )
-    if any(one.contended for run in runs for one in run.records):
+    if any(record.facts.contended for run in runs for record in run.records):
         found.append("Some cases shared their processors with other processes (contended).")
-    return found
+    return [*found, *(note for run in runs for note in _unknown(run))]
+
+
+def _unknown(run: Run) -> list[str]:
+    """The facts that this version does not know, as they are stored."""
+    tables = [run.session, *(record.facts for record in run.records)]
+    notes = []
+    for key in run.unknown:
+        values = list(dict.fromkeys(str(table[key]) for table in tables if key in table))
+        more = ", ..." if len(values) > _SHOWN else ""
+        said = f": {', '.join(values[:_SHOWN])}{more}" if values else ""
+        notes.append(f"{run.name} has {key}, which this version of fwbench does not know{said}")
+    return notes
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
@@ -53,15 +62,15 @@ def _groups(run: Run) -> list[list[Record]]:
     """Records that are compared side by side; `noop` is left out, since it does no work."""
     found: dict[tuple[Any, ...], list[Record]] = {}
     for record in run.records:
-        if record.facts and record.workload != "noop":
-            found.setdefault(work_of(record.facts), []).append(record)
+        if record.facts and record.facts.workload != "noop":
+            found.setdefault(record.facts.work, []).append(record)
     # Alone, a case would be its own fastest.
     return [records for records in found.values() if len(records) > 1]
 
 
 def _work_text(record: Record) -> str:
     """The work, in words."""
-    return " ".join(str(part) for part in work_of(record.facts)[:-1])
+    return " ".join(str(part) for part in record.facts.work[:-1])
 
 
 def _means(title: str, groups: Sequence[Sequence[Record]]) -> Section:
@@ -69,7 +78,7 @@ def _means(title: str, groups: Sequence[Sequence[Record]]) -> Section:
     for records in groups:
         fastest = min(record.median_s for record in records)
         for record in records:
-            name = f"{record.framework} {record.execution}"
+            name = f"{record.facts.framework} {record.facts.execution}"
             ratios.setdefault(name, []).append(record.median_s / fastest)
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
     rows = [
@@ -107,8 +116,8 @@ def _difference(ratio: float, fast: Record, slow: Record) -> Row:
 
 
 def _missing(title: str, run: Run) -> Section:
-    reasons = Counter(str(one["why"]) for one in run.surroundings.get("missing", []))
-    for name, why in run.surroundings.get("absent", {}).items():
+    reasons = Counter(missing.why for missing in run.session.missing or ())
+    for name, why in (run.session.absent or {}).items():
         reasons[f"{name}: {why}"] += 0
     return Section(
         title,

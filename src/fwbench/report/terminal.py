@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fwbench.records.entry import work_of
+from fwbench.records.facts import CaseFacts
+from fwbench.records.units import count, time
 from fwbench.report import loops
-from fwbench.report.units import count, time
 from fwbench.toggles import TOGGLES, Toggle
 
 #: From this ratio on, completion and dispatch are said to differ.
@@ -42,20 +42,22 @@ def section(
     ]
 
 
+def _facts(entry: Entry) -> CaseFacts:
+    return CaseFacts.unchecked(entry["extra_info"]["fwbench"])
+
+
 def _means(records: Sequence[Entry]) -> list[str]:
     """Geometric means of time against the fastest of each group; ``noop`` is no contestant."""
-    groups: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
-    for entry in records:
-        if entry["extra_info"]["fwbench"]["workload"] != "noop":
-            groups[work_of(entry["extra_info"]["fwbench"])].append(entry)
+    groups: dict[tuple[Any, ...], list[CaseFacts]] = defaultdict(list)
+    for facts in map(_facts, records):
+        if facts.workload != "noop":
+            groups[facts.work].append(facts)
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for entries in groups.values():
-        if len(entries) > 1:  # alone, it would be its own fastest
-            fastest_s = min(map(_completion_s, entries))
-            for entry in entries:
-                facts = entry["extra_info"]["fwbench"]
-                name = facts["framework"], facts["execution"]
-                ratios[name].append(_completion_s(entry) / fastest_s)
+    for group in groups.values():
+        if len(group) > 1:  # alone, it would be its own fastest
+            fastest_s = min(map(_completion_s, group))
+            for facts in group:
+                ratios[facts.framework, facts.execution].append(_completion_s(facts) / fastest_s)
     if not ratios:
         return []
     width = max(len(f"{framework} {execution}") for framework, execution in ratios)
@@ -71,47 +73,41 @@ def _means(records: Sequence[Entry]) -> list[str]:
 
 def _overhead(records: Sequence[Entry]) -> list[str]:
     times_s: dict[str, float] = {}
-    for entry in records:
-        facts = entry["extra_info"]["fwbench"]
-        if facts["workload"] == "noop":
-            name = f"{facts['framework']} {facts['execution']}"
-            times_s[name] = min(_completion_s(entry), times_s.get(name, math.inf))
+    for facts in map(_facts, records):
+        if facts.workload == "noop":
+            name = f"{facts.framework} {facts.execution}"
+            times_s[name] = min(_completion_s(facts), times_s.get(name, math.inf))
     if not times_s:
         return []
     costs = ", ".join(f"{name} {time(time_s)}" for name, time_s in times_s.items())
     return [f"noop, which harness and framework take to do nothing (not subtracted): {costs}"]
 
 
-def _completion_s(entry: Entry) -> float:
-    return float(entry["extra_info"]["fwbench"]["completion_s"])
+def _completion_s(facts: CaseFacts) -> float:
+    assert facts.completion_s is not None  # noqa: S101 (it was just measured)
+    return facts.completion_s
 
 
 def _dispatch(records: Sequence[Entry]) -> list[str]:
-    apart: dict[str, list[tuple[float, Entry]]] = defaultdict(list)
+    apart: dict[str, list[tuple[float, CaseFacts, str]]] = defaultdict(list)
     for entry in records:
-        facts = entry["extra_info"]["fwbench"]
-        ratio = facts["completion_s"] / max(facts["dispatch_s"], 1e-9)
+        facts = _facts(entry)
+        ratio = _completion_s(facts) / max(facts.dispatch_s or 0.0, 1e-9)
         if ratio > _DISPATCH_RATIO:
-            apart[facts["framework"]].append((ratio, entry))
+            apart[facts.framework].append((ratio, facts, str(entry["param"])))
     lines = []
-    for framework, found in apart.items():
-        ratio, entry = max(found, key=lambda pair: pair[0])
-        facts = entry["extra_info"]["fwbench"]
+    for framework, cases in apart.items():
+        ratio, facts, name = max(cases, key=lambda case: case[0])
         lines.append(
-            f"{framework}: {count(len(found), 'case')} returned in less than half the time that "
-            f"the work took; most of all {entry['param']}: returned after "
-            f"{time(facts['dispatch_s'])}, done after {time(facts['completion_s'])} "
-            f"({ratio:.0f}x)"
+            f"{framework}: {count(len(cases), 'case')} returned in less than half the time that "
+            f"the work took; most of all {name}: returned after {facts.text('dispatch_s')}, done "
+            f"after {facts.text('completion_s')} ({ratio:.0f}x)"
         )
     return lines
 
 
 def _unsteady(records: Sequence[Entry]) -> list[str]:
-    names = [
-        str(entry["param"])
-        for entry in records
-        if entry["extra_info"]["fwbench"]["steady"] is False
-    ]
+    names = [str(entry["param"]) for entry in records if _facts(entry).steady is False]
     if not names:
         return []
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

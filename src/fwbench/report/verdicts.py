@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
-from fwbench.report.units import count, time
+from fwbench.records.units import count, time
 
 #: Unchanged cases that are shown one by one.
 _SHOWN_UNCHANGED = 20

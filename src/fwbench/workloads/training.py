@@ -81,7 +81,7 @@ class Trains(Workload):
 
     @property
     def by_preset(self) -> Sizes:
-        """Batch sizes."""
+        """The batch sizes by preset."""
         return self.loop.batches
 
     @property
@@ -90,7 +90,7 @@ class Trains(Workload):
         return _CHECK_ROWS
 
     def missing(self, preset: str | None) -> str | None:
-        """Too large for ``quick``."""
+        """Why the preset ``quick`` leaves out a loop that is too large for it."""
         if preset != "quick" or self.loop.quick:
             return None
         others = ", ".join(name for name in self.loop.schedules if name != preset)
@@ -125,7 +125,7 @@ class Trains(Workload):
 
 @dataclass(frozen=True, eq=False)
 class Training(Trains):
-    """One training loop.
+    """One training loop: model, data, optimiser, batches and schedules.
 
     Args:
         name: letters, digits and underscores; the first part of every case id.
@@ -152,7 +152,7 @@ class Training(Trains):
 
     @property
     def loop(self) -> Training:
-        """This one."""
+        """The training loop itself."""
         return self
 
     @cached_property
@@ -167,7 +167,7 @@ class Training(Trains):
 
     @property
     def data(self) -> str:
-        """The data set."""
+        """The name of the data set."""
         return self.dataset
 
     @property
@@ -240,12 +240,12 @@ class Step(Trains):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """``lenet_step``."""
+        """The loop's name with a suffix: ``lenet_step``."""
         return f"{self.training.name}_step"
 
     @property
     def loop(self) -> Training:
-        """Whose step."""
+        """The training loop that this is a step of."""
         return self.training
 
     @property
@@ -270,22 +270,22 @@ class Loading(Trains):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """``lenet_loader``."""
+        """The loop's name with a suffix: ``lenet_loader``."""
         return f"{self.training.name}_loader"
 
     @property
     def loop(self) -> Training:
-        """Whose batches."""
+        """The training loop that this loads batches for."""
         return self.training
 
     @property
     def data(self) -> str:
-        """The data set."""
+        """The name of the data set."""
         return self.training.dataset
 
     @property
     def toggles(self) -> frozenset[str]:
-        """Who loads."""
+        """``workers``: it loads, and trains nothing."""
         return frozenset({"workers"})
 
     def schedule(self, preset: str | None) -> Schedule:

@@ -43,7 +43,7 @@ class Workload(ABC):
     @property
     @abstractmethod
     def by_preset(self) -> Sizes:
-        """The sizes by preset."""
+        """The sizes for each of the presets."""
 
     @property
     def smallest(self) -> int:
@@ -73,7 +73,12 @@ class Workload(ABC):
         return None
 
     def cost_of(self, direction: str, size: int) -> Cost | None:
-        """What ``direction`` costs at ``size``; None where it is not declared."""
+        """What ``direction`` costs at ``size``; None where it is not declared.
+
+        Args:
+            direction: ``forward`` or ``backward``.
+            size: of the case.
+        """
         return None
 
     @abstractmethod
@@ -87,6 +92,13 @@ class Workload(ABC):
         """Why a framework cannot run it so; None if it can.
 
         What never makes sense comes before what a framework lacks.
+
+        Args:
+            manifest: of the framework.
+            device: of the cell: ``cpu``, ``gpu:0``, ...
+            execution: how it would run.
+            direction: ``forward``, ``backward`` or ``train``.
+            dtype: of the cell.
         """
 
 

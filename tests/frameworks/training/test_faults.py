@@ -158,7 +158,7 @@ def test_truncated_data(
 _DIVERGING = """
 import pytest
 from fwbench import Sizes, Training
-from fwbench.workloads.layers import Dense, Flatten
+from fwbench.workloads.models.layers import Dense, Flatten
 from fwbench.workloads.training import Adam, Schedule
 
 def diverging(name, optimizer=Adam(1e-3, epsilon=0.0), **schedule):

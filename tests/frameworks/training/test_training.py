@@ -281,7 +281,7 @@ def test_generated_data_is_told(project: Project) -> None:
 _OWN = """
 import pytest
 from fwbench import Sizes, Training
-from fwbench.workloads.layers import Conv, Dense, Dropout, Flatten, MaxPool
+from fwbench.workloads.models.layers import Conv, Dense, Dropout, Flatten, MaxPool
 from fwbench.workloads.training import RMSprop, Schedule
 
 small = Training(

@@ -331,7 +331,7 @@ def test_a_damaged_comparison_is_named(
     arguments = ["-o", "report.html", "--markdown", "report.md"]
     assert cli.main(["report", "bad.json", "run.json", *arguments]) == _SOME_UNREADABLE
     problem = capsys.readouterr().err
-    assert problem.startswith("fwbench: bad.json is no run")
+    assert problem.startswith("fwbench: bad.json is not a valid fwbench run")
     found = parsed((folder / "report.html").read_text(encoding="utf-8"))
     (section,) = found.all("section", **{"aria-labelledby": "problems"})
     assert "bad.json" in section.text
@@ -357,5 +357,5 @@ def test_damaged_work_is_named(
     made["extra_info"]["fwbench"].update(facts)
     write(folder / "bad.json", made, ceilings=CEILINGS)
     assert cli.main(["report", "bad.json", "run.json", "-o", "report.html"]) == _SOME_UNREADABLE
-    assert capsys.readouterr().err.startswith("fwbench: bad.json is no run")
+    assert capsys.readouterr().err.startswith("fwbench: bad.json is not a valid fwbench run")
     assert (folder / "report.html").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
+from fwbench.errors import UnreadableRun
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
@@ -218,22 +220,8 @@ _WITHOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         work(),
         {"ceilings": ceilings.to_json({"Fake CPU": Ceiling({"float32": 1e11})})},
     ),
-    # By hand, or by a newer version: what is not understood is as if it were not there.
-    "ceilings that are text": (work(), {"ceilings": "high"}),
-    "ceilings that are a list": (work(), {"ceilings": [1]}),
+    # By a newer version: what is not understood is as if it were not there.
     "a ceiling with another fact": (work(), {"ceilings": {"Fake CPU": {"colour": "red"}}}),
-    "rates that are none": (
-        work(),
-        {"ceilings": {"Fake CPU": {"flops_per_s": None, "bytes_per_s": 1e10}}},
-    ),
-    "a rate that is text": (
-        work(),
-        {"ceilings": {"Fake CPU": {"flops_per_s": {"float32": 1e11}, "bytes_per_s": "fast"}}},
-    ),
-    "a product that is text": (
-        work(),
-        {"ceilings": {"Fake CPU": {"flops_per_s": {"float32": "fast"}, "bytes_per_s": 1e10}}},
-    ),
 }
 
 
@@ -243,6 +231,34 @@ def test_no_roofline_without_ceilings(
 ) -> None:
     """The rest is shown."""
     assert titles([stored(tmp_path, "run.json", made, **session)]) == ["gemm cpu forward float32"]
+
+
+_OF_FAKE = "fwbench.ceilings.Fake CPU"
+
+#: Ceilings that were changed by hand, and what is said of them.
+_DAMAGED: dict[str, tuple[Any, str]] = {
+    "text": ("high", "fwbench.ceilings is 'high', and must be an object"),
+    "a list": ([1], "fwbench.ceilings is [1], and must be an object"),
+    "rates that are none": (
+        {"Fake CPU": {"flops_per_s": None, "bytes_per_s": 1e10}},
+        f"{_OF_FAKE}.flops_per_s is None, and must be an object of numbers",
+    ),
+    "a rate that is text": (
+        {"Fake CPU": {"flops_per_s": {"float32": 1e11}, "bytes_per_s": "fast"}},
+        f"{_OF_FAKE}.bytes_per_s is 'fast', and must be a number",
+    ),
+    "a product that is text": (
+        {"Fake CPU": {"flops_per_s": {"float32": "fast"}, "bytes_per_s": 1e10}},
+        f"{_OF_FAKE}.flops_per_s.float32 is 'fast', and must be a number",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damaged", "said"), _DAMAGED.values(), ids=_DAMAGED)
+def test_damaged_ceilings_are_named(tmp_path: Path, damaged: Any, said: str) -> None:
+    """Like any other value that was changed by hand."""
+    with pytest.raises(UnreadableRun, match=re.escape(said)):
+        stored(tmp_path, "run.json", work(), ceilings=damaged)
 
 
 def test_a_dtype_without_a_known_rate_has_no_roof(tmp_path: Path) -> None:

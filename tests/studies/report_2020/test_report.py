@@ -205,13 +205,13 @@ def test_no_completion_time_is_unreadable(
     entries = pair("dot", 91_000, 3.0)
     del entries[changed]["extra_info"]["fwbench"]["completion_s"]
     path = write(folder / "changed.json", *entries, threads=2)
-    with pytest.raises(UnreadableRun, match=r"changed\.json is no run .*completion_s"):
+    with pytest.raises(UnreadableRun, match=r"changed\.json is not .* completion_s is missing"):
         read(path)
     arguments = ["report", "run.json", "changed.json", "--paper", *_OUTPUTS]
     assert cli.main(arguments) == _SOME_UNREADABLE
-    assert "changed.json is no run" in capsys.readouterr().err
+    assert "changed.json is not a valid fwbench run" in capsys.readouterr().err
     written = (folder / "report.md").read_text(encoding="utf-8")
-    assert "changed.json is no run" in written
+    assert "changed.json is not a valid fwbench run" in written
     assert "| gemm 450 | 25.12x" in written
     assert "dot 91,000" not in written
 
@@ -323,7 +323,7 @@ def test_a_changed_run_is_unreadable(
 ) -> None:
     """By hand, or by another program: the file is named, and the others are set beside 2020."""
     path = write(folder / "changed.json", *entries, **session)
-    with pytest.raises(UnreadableRun, match=r"changed\.json is no run"):
+    with pytest.raises(UnreadableRun, match=r"changed\.json is not a valid fwbench run"):
         read(path)
     assert cli.main(["report", "run.json", "changed.json", "--paper", *_OUTPUTS]) == 1
 

@@ -80,7 +80,7 @@ class Jax(Framework):
         return scope
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """``jnp.array``, which copies."""
+        """A call of ``jnp.array``, which copies, and which keeps its result for the clock."""
         array = partial(jnp.array, dtype=dtype, device=_device(device))
 
         def create(values: Any) -> Any:

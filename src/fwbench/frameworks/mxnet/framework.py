@@ -107,11 +107,11 @@ class MXNet(Framework):
         return _context(device)
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """``mx.nd.array``, which copies."""
+        """``mx.nd.array`` with context and dtype; it copies."""
         return partial(mx.nd.array, ctx=_context(device), dtype=dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """``asnumpy``, which waits."""
+        """The array's values by ``asnumpy``, which waits for them."""
         values: NDArray[Any] = array.asnumpy()
         return values
 
@@ -158,7 +158,7 @@ class MXNet(Framework):
         return run
 
     def learner(self, job: Job) -> Learner:
-        """Gluon."""
+        """A Gluon network with its trainer."""
         # Here, for the sake of sessions that measure operations only.
         from fwbench.frameworks.mxnet.training import MXNetLearner
 

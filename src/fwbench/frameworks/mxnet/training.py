@@ -115,7 +115,7 @@ class _Batches(Loader):
 
 
 class MXNetLearner(Learner):
-    """Gluon's way to train."""
+    """A Gluon network that is trained by ``autograd`` and a ``Trainer``."""
 
     executions = tuple(_EXECUTIONS)
 
@@ -163,7 +163,7 @@ class MXNetLearner(Learner):
         self._trainer = gluon.Trainer(parameters, name, constants(training.optimizer, self.job))
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """The trainer's."""
+        """Set the learning rate of the trainer."""
         self._trainer.set_learning_rate(learning_rate)
 
     def parameters(self) -> int:
@@ -172,7 +172,7 @@ class MXNetLearner(Learner):
         return sum(int(np.prod(parameter.shape)) for parameter in trained)
 
     def place(self, batch: Batch) -> Placed:
-        """``mx.nd.array``, channels first."""
+        """The batch by ``mx.nd.array``, channels first."""
         x, y = _in_layout(batch)
         return (
             mx.nd.array(x, ctx=self._context, dtype=x.dtype),

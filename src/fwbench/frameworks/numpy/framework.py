@@ -28,7 +28,7 @@ class NumPy(Framework):
     operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:
-        """Bound the BLAS's threads."""
+        """Bound the threads of NumPy's BLAS."""
         threadpoolctl.threadpool_limits(threads, user_api="blas")
 
     def threads(self) -> int | None:
@@ -37,15 +37,15 @@ class NumPy(Framework):
         return max((p["num_threads"] for p in pools if p["user_api"] == "blas"), default=None)
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """``np.array``, which copies."""
+        """``np.array`` with the dtype; it copies."""
         return partial(np.array, dtype=dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array itself."""
+        """The array, as it is NumPy's own."""
         return np.asarray(array)
 
     def address(self, array: Any) -> int | None:
-        """Of the data."""
+        """The address of the array's data."""
         return int(np.asarray(array).ctypes.data)
 
     def waiter(self, device: str) -> None:

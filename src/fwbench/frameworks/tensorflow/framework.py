@@ -79,7 +79,7 @@ class TensorFlow(Framework):
         tf.config.threading.set_inter_op_parallelism_threads(threads)
 
     def threads(self) -> int:
-        """Within an operation."""
+        """The threads that compute one operation."""
         return int(tf.config.threading.get_intra_op_parallelism_threads())
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:

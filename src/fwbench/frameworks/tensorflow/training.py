@@ -146,7 +146,7 @@ class TensorFlowLearner(Learner):
         return loss
 
     def step(self, examples: Any, labels: Any) -> Any:
-        """``GradientTape`` and ``apply_gradients``."""
+        """The loss of one step by ``GradientTape`` and ``apply_gradients``."""
         return self._step(examples, labels)
 
     def reset(self, *, exact: bool) -> None:
@@ -169,7 +169,7 @@ class TensorFlowLearner(Learner):
         self.optimizer.learning_rate = learning_rate
 
     def parameters(self) -> int:
-        """All trainable variables."""
+        """The number of elements of all trainable variables."""
         return sum(int(np.prod(variable.shape)) for variable in self.model.trainable_variables)
 
     def place(self, batch: Batch) -> Placed:
@@ -182,7 +182,7 @@ class TensorFlowLearner(Learner):
         return _Batches(self.job, batch, steps)
 
     def losses(self, found: Sequence[Any]) -> NDArray[Any]:
-        """One for each step."""
+        """The loss of each step as NumPy's number."""
         return np.asarray([float(loss) for loss in found])
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:

@@ -65,7 +65,7 @@ class Torch(Framework):
         torch.set_num_threads(threads)
 
     def threads(self) -> int:
-        """Within an operation."""
+        """The threads that compute one operation."""
         return torch.get_num_threads()
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
@@ -120,7 +120,7 @@ class Torch(Framework):
         return run
 
     def learner(self, job: Job) -> Learner:
-        """``nn.Module``, ``DataLoader``, ``torch.optim``."""
+        """A model of ``nn.Module`` with ``DataLoader`` and ``torch.optim``."""
         # Here: its imports take a moment that operations need not wait for.
         from fwbench.frameworks.torch.training import TorchLearner
 

@@ -96,7 +96,7 @@ class _Batches(Loader):
 
 
 class TorchLearner(Learner):
-    """PyTorch's way to train."""
+    """A model of ``nn.Module`` that is trained by ``torch.optim``."""
 
     executions = tuple(_EXECUTIONS)
 
@@ -119,7 +119,7 @@ class TorchLearner(Learner):
         )
 
     def step(self, examples: Any, labels: Any) -> Any:
-        """The usual five lines."""
+        """The loss of one step, by the usual five lines of PyTorch."""
         for optimizer in self._optimizers:
             optimizer.zero_grad()
         with self._precision():
@@ -197,7 +197,7 @@ class TorchLearner(Learner):
         return _Batches(self.job, self._tensors(batch), steps)
 
     def losses(self, found: Sequence[Any]) -> NDArray[Any]:
-        """One for each step."""
+        """The loss of each step as NumPy's number."""
         return torch.stack(list(found)).double().cpu().numpy()
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:

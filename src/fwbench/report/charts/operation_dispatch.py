@@ -17,8 +17,9 @@ def draw(group: Group) -> Chart | None:
     """Two lines for each framework and execution whose calls return early; None if none does."""
     series: dict[str, list[Point]] = {}
     for name, record in group.records:
-        if record.dispatch_s and record.completion_s / record.dispatch_s > _APART:
-            for what, value in (("done", record.completion_s), ("returned", record.dispatch_s)):
-                point = Point(record.size, value, value, value)
+        done_s, returned_s = record.facts.completion_s, record.facts.dispatch_s
+        if done_s and returned_s and done_s / returned_s > _APART:
+            for what, value in (("done", done_s), ("returned", returned_s)):
+                point = Point(record.facts.size, value, value, value)
                 series.setdefault(f"{name}, {what}", []).append(point)
     return lines.draw(f"{group.title}: returned, and done", series, "size") if series else None

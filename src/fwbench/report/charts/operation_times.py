@@ -14,6 +14,6 @@ def draw(group: Group) -> Chart:
     """A line of median times for each framework and execution."""
     series: dict[str, list[Point]] = {}
     for name, record in group.records:
-        point = Point(record.size, record.median_s, *record.quartiles_s, record.measured)
+        point = Point(record.facts.size, record.median_s, *record.quartiles_s, record.measured)
         series.setdefault(name, []).append(point)
     return lines.draw(f"{group.title}: time against size", series, "size")

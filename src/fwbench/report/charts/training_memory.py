@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fwbench.records.units import gibibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
-from fwbench.report.section import gib
 
 SECTION = "training"
 ORDER = 60
@@ -23,4 +23,4 @@ def draw(group: Group) -> Chart | None:
         for what, fact in _FACTS.items()
     }
     known = {what: values for what, values in series.items() if values}
-    return bars.draw(f"{group.title}: peak memory", known, gib) if known else None
+    return bars.draw(f"{group.title}: peak memory", known, gibibytes) if known else None

@@ -16,10 +16,10 @@ def draw(group: Group) -> Chart | None:
     series: dict[str, dict[str, Point]] = {}
     for (_, record), gain in zip(group.records, group.gains, strict=True):
         if gain is not None:
-            toggles = record.facts["params"].values()
-            framework = " ".join([str(record.framework), *toggles])
+            toggles = record.asked.values()
+            framework = " ".join([str(record.facts.framework), *toggles])
             name = framework + run_suffix(record, group.runs)
-            series.setdefault(str(record.execution), {})[name] = gain
+            series.setdefault(str(record.facts.execution), {})[name] = gain
     if not series:
         return None
     title = f"{group.title}: how many times as fast as eager"

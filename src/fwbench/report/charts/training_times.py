@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fwbench.records.units import time
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
 from fwbench.report.trained import epochs_s
-from fwbench.report.units import time
 
 SECTION = "training"
 ORDER = 10

@@ -8,8 +8,8 @@ from typing import Any
 
 import pygal
 
+from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, Point, blank, dot, rendered
-from fwbench.report.units import time
 
 #: Up to this many powers of ten there are marks between them, too.
 _FEW_DECADES = 2

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pygal
 
+from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, Point, blank, rendered
-from fwbench.report.units import time
 
 #: Up to this many runs have a dot each.
 _DOTS = 60

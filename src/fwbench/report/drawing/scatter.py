@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pygal
 
+from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, blank, rendered
-from fwbench.report.units import time
 
 
 def draw(

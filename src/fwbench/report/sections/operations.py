@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fwbench.records.units import time
 from fwbench.report import charts
 from fwbench.report.drawing.chart import Point
 from fwbench.report.group import Group
@@ -19,7 +20,6 @@ from fwbench.report.section import (
     seconds,
     share,
 )
-from fwbench.report.units import time
 
 ORDER = 20
 
@@ -52,15 +52,15 @@ def _row(name: str, record: Record, gain: Point | None) -> Row:
     return Row(
         [
             TableCell(name),
-            TableCell(f"{record.size:,}", record.size),
+            TableCell(f"{record.facts.size:,}", record.facts.size),
             seconds(record.median_s),
             TableCell(f"{time(low)} to {time(high)}", low),
-            seconds(record.dispatch_s),
-            seconds(record.first_call_s),
+            seconds(record.facts.dispatch_s),
+            seconds(record.facts.first_call_s),
             _gain(gain),
-            billions(record.flops, record.median_s),
-            billions(record.bytes, record.median_s),
-            share(record.attainable_share),
+            billions(record.facts.flops, record.median_s),
+            billions(record.facts.bytes, record.median_s),
+            share(record.facts.attainable_share),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),

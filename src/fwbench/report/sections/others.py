@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fwbench.records.units import time
 from fwbench.report.model import Run, foreign
 from fwbench.report.section import Row, Section, TableCell, run_suffix, seconds
-from fwbench.report.units import time
 
 ORDER = 50
 

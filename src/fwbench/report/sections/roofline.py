@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fwbench.records.units import four_digits
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Record, Run
@@ -17,7 +18,6 @@ from fwbench.report.section import (
     row_keys,
     share,
 )
-from fwbench.report.units import four_digits
 
 ORDER = 30
 
@@ -45,7 +45,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         section
         for run in runs
         for (title, records) in grouped(
-            (record for record in run.records if record.attainable_share),
+            (record for record in run.records if record.facts.attainable_share),
             "device_name",
             "dtype",
         ).items()
@@ -57,13 +57,13 @@ def _section(
     title: str, records: Sequence[Record], run: Run, names: Sequence[str]
 ) -> list[Section]:
     first = records[0]
-    ceiling = run.ceilings.get(first.device_name)
+    ceiling = run.ceilings.get(first.facts.device_name or "")
     if ceiling is None or not ceiling.bytes_per_s:
         return []
     best: Best = {}
-    for record in sorted(records, key=lambda record: float(record.attainable_share)):
-        best[line_name(record, names), record.workload, record.direction] = record
-    compute, copied = ceiling.flops_per_s.get(first.dtype), ceiling.bytes_per_s
+    for record in sorted(records, key=lambda record: record.facts.attainable_share or 0.0):
+        best[line_name(record, names), record.facts.workload, record.facts.direction] = record
+    compute, copied = ceiling.flops_per_s.get(first.facts.dtype), ceiling.bytes_per_s
     rate = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
     note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
@@ -74,24 +74,24 @@ def _section(
 
 def _charts(title: str, best: Best, bytes_per_s: float, compute: float | None) -> list[Chart]:
     drawn = []
-    if compute and any(record.flops and record.bytes for record in best.values()):
+    if compute and any(record.facts.flops and record.facts.bytes for record in best.values()):
         drawn.append(_roof(title, best, bytes_per_s, compute))
-    if any(record.bytes for record in best.values()):
+    if any(record.facts.bytes for record in best.values()):
         drawn.append(_moved(f"{title}: bytes a second", best, bytes_per_s))
     return drawn
 
 
 def _row(name: str, record: Record) -> Row:
-    intensity = record.flops / record.bytes if record.bytes else None
+    intensity = _intensity(record) if record.facts.bytes else None
     return Row(
         [
             TableCell(name),
-            TableCell(f"{record.workload} {record.direction}"),
-            TableCell(f"{record.size:,}", record.size),
+            TableCell(f"{record.facts.workload} {record.facts.direction}"),
+            TableCell(f"{record.facts.size:,}", record.facts.size),
             TableCell("" if intensity is None else f"{intensity:.3g}", intensity),
-            billions(record.flops, record.median_s),
-            billions(record.bytes, record.median_s),
-            share(record.attainable_share),
+            billions(record.facts.flops, record.median_s),
+            billions(record.facts.bytes, record.median_s),
+            share(record.facts.attainable_share),
         ],
         row_keys(record),
     )
@@ -99,7 +99,7 @@ def _row(name: str, record: Record) -> Row:
 
 def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
     """Rate over intensity; work without floating-point operations has neither."""
-    series = _series(best, lambda record: record.flops, lambda record: record.flops / record.bytes)
+    series = _series(best, _flops, _intensity)
     places = [point.x for points in series.values() for point in points]
     ridge = compute / bytes_per_s
     ends = (min(*places, ridge), ridge, max(*places, ridge))
@@ -117,7 +117,7 @@ def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
 
 def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
     """Bytes a second over the bytes of a call."""
-    series = _series(best, lambda record: record.bytes, lambda record: record.bytes)
+    series = _series(best, _bytes, _bytes)
     places = [point.x for points in series.values() for point in points]
     return lines.draw(
         title,
@@ -131,16 +131,31 @@ def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
     )
 
 
+def _flops(record: Record) -> float:
+    """Operations of a call; 0 where they are not known."""
+    return record.facts.flops or 0.0
+
+
+def _bytes(record: Record) -> float:
+    """Bytes that a call moves; 0 where they are not known."""
+    return record.facts.bytes or 0.0
+
+
+def _intensity(record: Record) -> float:
+    """Operations for each byte of a record that moves some."""
+    return _flops(record) / _bytes(record)
+
+
 def _series(
     best: Best, work: Callable[[Record], float], place: Callable[[Record], float]
 ) -> dict[str, list[Point]]:
     """The rate of the work of each record that has some, by the names of its line."""
     series: dict[str, list[Point]] = {}
     for (name, workload, direction), record in best.items():
-        if work(record) and record.bytes:
+        if work(record) and record.facts.bytes:
             low_s, high_s = record.quartiles_s
             rate, low, high = (work(record) / time_s for time_s in (record.median_s, high_s, low_s))
-            label = f"{workload} {direction} {record.size:,}"
+            label = f"{workload} {direction} {record.facts.size:,}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fwbench.records.entry import work_of
+from fwbench.records.units import gibibytes, time
 from fwbench.report import charts
 from fwbench.report.drawing import lines, scatter
 from fwbench.report.drawing.chart import Point
@@ -16,15 +16,13 @@ from fwbench.report.section import (
     Row,
     Section,
     TableCell,
-    gib,
     grouped,
     line_name,
     percent,
     row_keys,
     seconds,
 )
-from fwbench.report.trained import accuracy, epochs_s, is_synthetic, losses
-from fwbench.report.units import time
+from fwbench.report.trained import accuracy, epochs_s, losses
 
 ORDER = 40
 
@@ -46,7 +44,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     records = trainings(record for run in runs for record in run.records)
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
-        groups.setdefault((*work_of(record.facts), record.steps_per_epoch), []).append(record)
+        groups.setdefault((*record.facts.work, record.facts.steps_per_epoch), []).append(record)
     shown = [_section(_title(group[0]), group, names) for group in groups.values()]
     for workload, group in grouped(records, "workload").items():
         shown += _by_batch(workload, group, names)
@@ -55,13 +53,13 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 def _title(record: Record) -> str:
-    parts = (record.workload, record.device, record.dtype, record.size)
+    parts = (record.facts.workload, record.facts.device, record.facts.dtype, record.facts.size)
     return " ".join(map(str, parts)) + _data_suffix(record)
 
 
 def _data_suffix(record: Record) -> str:
     """A word for trainings on generated data."""
-    return " synthetic" if is_synthetic(record) else ""
+    return " synthetic" if record.is_synthetic else ""
 
 
 def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
@@ -80,22 +78,24 @@ def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Sect
 
 def _row(name: str, record: Record) -> Row:
     epochs = epochs_s(record)
-    rate = record.images_per_s or record.tokens_per_s
-    memory = record.peak_host_memory_bytes
-    busy = record.cpu_utilization
+    rate = record.facts.images_per_s or record.facts.tokens_per_s
+    memory = record.facts.peak_host_memory_bytes
+    busy = record.facts.cpu_utilization
     last = losses(record)[-1]
     return Row(
         [
             TableCell(name),
             seconds(record.median_s),
-            TableCell(f"{time(epochs[0])} ({record.first_epoch_excess or 0:+.0%})", epochs[0]),
+            TableCell(
+                f"{time(epochs[0])} ({record.facts.first_epoch_excess or 0:+.0%})", epochs[0]
+            ),
             seconds(sum(epochs)),
             TableCell(f"{rate:,.0f}" if rate else "", rate),
             _accuracy(accuracy(record)),
             TableCell(f"{last:.4f}", last if math.isfinite(last) else None),
-            seconds(record.compile_s),
-            TableCell(f"{busy:.0%} of {record.threads}" if busy else "", busy),
-            TableCell(gib(memory) if memory else "", memory),
+            seconds(record.facts.compile_s),
+            TableCell(f"{busy:.0%} of {record.facts.threads}" if busy else "", busy),
+            TableCell(gibibytes(memory) if memory else "", memory),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),
@@ -108,14 +108,15 @@ def _accuracy(reached: float | None) -> TableCell:
 
 def _by_batch(workload: str, records: Sequence[Record], runs: Sequence[str]) -> list[Section]:
     """Epoch time by batch size, and by toggles such as the workers of the loader, if several."""
-    batches = sorted({record.size for record in records})
-    settings = {tuple(record.facts["params"].items()) for record in records}
+    batches = sorted({record.facts.size for record in records})
+    settings = {tuple(record.asked.items()) for record in records}
     if len(batches) == 1 and len(settings) == 1:
         return []
     by_name: dict[str, dict[int, Record]] = {}
     for record in records:
-        name = f"{line_name(record, runs)}, {record.device} {record.dtype}{_data_suffix(record)}"
-        by_name.setdefault(name, {})[record.size] = record
+        where = f"{record.facts.device} {record.facts.dtype}{_data_suffix(record)}"
+        name = f"{line_name(record, runs)}, {where}"
+        by_name.setdefault(name, {})[record.facts.size] = record
     series = {
         name: [Point(b, one.median_s, *one.quartiles_s, one.measured) for b, one in by.items()]
         for name, by in by_name.items()
@@ -136,7 +137,7 @@ def _on_every_device(
     workload: str, records: Sequence[Record], runs: Sequence[str]
 ) -> list[Section]:
     """Time against accuracy with optimisation on and off, on every device, if there are several."""
-    if len({record.device for record in records}) == 1:
+    if len({record.facts.device for record in records}) == 1:
         return []
     points = {
         _case_on_device(record, runs): (sum(epochs_s(record)), reached)
@@ -155,8 +156,8 @@ def _on_every_device(
 
 
 def _case_on_device(record: Record, runs: Sequence[str]) -> str:
-    optimisation = "off" if record.execution == _OFF else "on"
+    optimisation = "off" if record.facts.execution == _OFF else "on"
     return (
-        f"{line_name(record, runs)}, {record.device} {record.dtype} {record.size}"
+        f"{line_name(record, runs)}, {record.facts.device} {record.facts.dtype} {record.facts.size}"
         f"{_data_suffix(record)}, optimisation {optimisation}"
     )

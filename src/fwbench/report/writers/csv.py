@@ -12,6 +12,9 @@ _CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "
 
 _TIMES = ("dispatch_s", "first_call_s")
 
+#: The columns that are facts, as they are recorded.
+FACTS = (*_CASE, *_TIMES)
+
 _COLUMNS = ("run", "case", *_CASE, "median_s", "low_s", "high_s", *_TIMES, "values", "of")
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import jinja2
 
+from fwbench.records.session_facts import Machine, StoredPlan
+from fwbench.records.units import count
 from fwbench.report import sections, summary
 from fwbench.report.drawing.chart import SCRIPT
 from fwbench.report.model import Run, labels
 from fwbench.report.section import KEYS, Section
-from fwbench.report.units import count
 from fwbench.version import __version__
 
 
@@ -80,33 +81,33 @@ def _lead(runs: Sequence[Run]) -> str:
 
 def _provenance(run: Run, title: str) -> Provenance:
     """Machine, versions, threads, toggles, data, command line, revision."""
-    if run.comparison is not None and not run.records and not run.surroundings:
+    if run.comparison is not None and not run.records and not run.session:
         return Provenance(title, [(k, str(v)) for k, v in run.comparison.rules.items()])
-    around = run.surroundings
-    machine = around.get("machine", {})
+    session = run.session
+    machine = session.machine or Machine()
     facts: dict[str, Any] = {
         "measured": run.when or "not recorded",
-        "command": " ".join(around.get("arguments", [])) or "not recorded",
+        "command": " ".join(session.arguments or []) or "not recorded",
         "revision": _revision(run.commit),
         "cpu": run.cpu or "not recorded",
-        "usable cpus": machine.get("usable_cpus", "not recorded"),
-        "system": machine.get("os") or run.machine.get("system", "not recorded"),
-        "python": machine.get("python") or run.machine.get("python_version", "not recorded"),
-        "threads": around.get("threads", "not recorded"),
-        "launches": _launches(around.get("launches")),
-        "written by": f"fwbench {around['version']}" if "version" in around else "pytest-benchmark",
+        "usable cpus": machine.usable_cpus or "not recorded",
+        "system": machine.os or run.machine.get("system", "not recorded"),
+        "python": machine.python or run.machine.get("python_version", "not recorded"),
+        "threads": session.threads or "not recorded",
+        "launches": _launches(session.launches),
+        "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
     facts |= {
-        name: f"{one.get('version')}; {_joined(one.get('build', {}))}"
-        for name, one in around.get("frameworks", {}).items()
+        name: f"{one.version}; {_joined(one.build or {})}"
+        for name, one in (session.frameworks or {}).items()
     }
-    facts |= {f"{name}, absent": why for name, why in around.get("absent", {}).items()}
+    facts |= {f"{name}, absent": why for name, why in (session.absent or {}).items()}
     for record in run.records:
-        data = record.data
-        if isinstance(data, Mapping):
-            facts[f"data set {data.get('name')}"] = f"{data.get('source')}: {data.get('origin')}"
-        for name, value in (record.toggles or {}).items():
-            facts.setdefault(f"{record.framework} {name}", value)
+        data = record.facts.data
+        if data is not None:
+            facts[f"data set {data.name}"] = f"{data.source}: {data.origin}"
+        for name, value in (record.facts.toggles or {}).items():
+            facts.setdefault(f"{record.facts.framework} {name}", value)
     return Provenance(title, [(name, str(value)) for name, value in facts.items()])
 
 
@@ -117,8 +118,8 @@ def _revision(commit: Mapping[str, Any]) -> str:
     return f"{commit['id']} ({commit.get('branch')}){dirty}"
 
 
-def _launches(plan: Mapping[str, Any] | None) -> str:
-    return "one" if plan is None else f"{plan['launches']}, seed {plan['seed']}"
+def _launches(plan: StoredPlan | None) -> str:
+    return "one" if plan is None else f"{plan.launches}, seed {plan.seed}"
 
 
 def _joined(facts: Mapping[str, Any]) -> str:

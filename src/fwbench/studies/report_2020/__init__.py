@@ -38,7 +38,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     measured = {
         device: on_device
         for device, name in _DEVICES.items()
-        if (on_device := [record for record in records if record.device == name])
+        if (on_device := [record for record in records if record.facts.device == name])
     }
     ratios = {device: operations.ratios(device, of) for device, of in measured.items()}
     by_operation = (operations.sections(device, of_device) for device, of_device in ratios.items())
@@ -50,9 +50,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 
 def _refuse_several(runs: Sequence[Run]) -> None:
-    settings = {
-        (str(run.cpu), *_gpus(run), f"{run.surroundings.get('threads')} threads") for run in runs
-    }
+    settings = {(str(run.cpu), *_gpus(run), f"{run.session.threads} threads") for run in runs}
     if len(settings) > 1:
         listed = "; ".join(map(", ".join, sorted(settings)))
         raise UsageError(
@@ -63,8 +61,8 @@ def _refuse_several(runs: Sequence[Run]) -> None:
 
 def _gpus(run: Run) -> list[str]:
     """The name of the first GPU, where something was measured on it."""
-    on_gpu = (record for record in run.records if record.device == _DEVICES["gpu"])
-    return sorted({str(record.device_name) for record in on_gpu})
+    facts = [record.facts for record in run.records if record.facts]
+    return sorted({str(own.device_name) for own in facts if own.device == _DEVICES["gpu"]})
 
 
 def _refuse_twice(records: Sequence[Record]) -> None:

@@ -22,12 +22,18 @@ _NOTE = (
 def measured(records: Sequence[Record]) -> dict[tuple[str, str], Record]:
     """LeNet as it was trained then, by framework and execution: whole epochs of the real MNIST."""
     return {
-        (record.framework, record.execution): record
+        (record.facts.framework, record.facts.execution): record
         for record in trainings(records)
-        if (record.workload, record.dtype, record.size, record.steps_per_epoch) == _SETTING
-        and (record.data or {}).get("source") == "real"
-        and not record.facts["params"]
+        if _setting_of(record) == _SETTING
+        and record.facts.data
+        and record.facts.data.source == "real"
+        and not record.asked
     }
+
+
+def _setting_of(record: Record) -> tuple[str, str, int, int | None]:
+    facts = record.facts
+    return facts.workload, facts.dtype, facts.size, facts.steps_per_epoch
 
 
 def section(device: str, records: Sequence[Record]) -> Section:

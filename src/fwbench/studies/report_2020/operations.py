@@ -53,7 +53,7 @@ def ratios(device: str, records: Iterable[Record]) -> list[Ratios]:
         records: measured on it.
     """
     today = {
-        (record.workload, record.size, record.framework): record
+        (record.facts.workload, record.facts.size, record.facts.framework): record
         for record in records
         if _is_comparable(record)
     }
@@ -68,11 +68,10 @@ def ratios(device: str, records: Iterable[Record]) -> list[Ratios]:
 
 
 def _is_comparable(record: Record) -> bool:
-    return (
-        (record.execution, record.dtype, record.direction) == ("eager", "float32", "forward")
-        and not record.facts["params"]
-        and bool(record.dispatch_s)
-    )
+    facts = record.facts
+    how = (facts.execution, facts.dtype, facts.direction)
+    known = bool(facts.dispatch_s and facts.completion_s)
+    return how == ("eager", "float32", "forward") and not record.asked and known
 
 
 #: An operation, a size and a framework.
@@ -87,13 +86,15 @@ def _ratios(
     numerator, denominator = today.get(tensorflow), today.get(mxnet)
     if numerator is None or denominator is None:
         return Ratios(operation, size, then, None, None)
-    return Ratios(
-        operation,
-        size,
-        then,
-        numerator.dispatch_s / denominator.dispatch_s,
-        numerator.completion_s / denominator.completion_s,
-    )
+    pairs = zip(_times_s(numerator), _times_s(denominator), strict=True)
+    dispatch, completion = (tensorflow_s / mxnet_s for tensorflow_s, mxnet_s in pairs)
+    return Ratios(operation, size, then, dispatch, completion)
+
+
+def _times_s(record: Record) -> tuple[float, float]:
+    """Dispatch and completion time of a record that has both."""
+    assert record.facts.dispatch_s and record.facts.completion_s  # noqa: S101, PT018 (_is_comparable)
+    return record.facts.dispatch_s, record.facts.completion_s
 
 
 def by_operation(ratios: Iterable[Ratios]) -> dict[str, list[Ratios]]:

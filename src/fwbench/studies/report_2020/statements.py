@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fwbench.gate.statistics import interval
-from fwbench.records.entry import work_of
+from fwbench.records.units import time
 from fwbench.report.model import Record, trainings
 from fwbench.report.section import Row, Section, TableCell, percent
 from fwbench.report.trained import accuracy, epochs_s
-from fwbench.report.units import time
 from fwbench.studies.report_2020 import lenet, operations, published
 from fwbench.studies.report_2020.operations import Ratios, by_operation, mean, times
 
@@ -174,7 +173,7 @@ def _compared(record: Record, other: Record) -> _Finding:
 
 
 def _name(record: Record) -> str:
-    return f"{record.framework} {record.execution}"
+    return f"{record.facts.framework} {record.facts.execution}"
 
 
 def _missing(*needed: str) -> _Finding:
@@ -222,7 +221,10 @@ def _first_epoch(evidence: _Evidence) -> _Finding:
         return Verdict.UNKNOWN, "needs trainings: pytest benchmarks -k lenet"
     # Over the median of the others: a record of one epoch has no others.
     ratios = [
-        (epochs_s(record)[0] / record.median_s, f"{record.workload} {record.series} {record.size}")
+        (
+            epochs_s(record)[0] / record.median_s,
+            f"{record.facts.workload} {record.series} {record.facts.size}",
+        )
         for record in records
         if len(epochs_s(record)) > 1
     ]
@@ -242,7 +244,7 @@ def _eager_is_faster(evidence: _Evidence) -> _Finding:
     pairs = _graph_and_eager(evidence.records)
     if not pairs:
         return Verdict.UNKNOWN, "needs a model, or its step, in tensorflow eager and graph"
-    compared = [(graph.workload, *_compared(graph, eager)) for graph, eager in pairs]
+    compared = [(graph.facts.workload, *_compared(graph, eager)) for graph, eager in pairs]
     verdicts = {verdict for _, verdict, _ in compared}
     text = "; ".join(f"{workload}: {text}" for workload, _, text in compared)
     return verdicts.pop() if len(verdicts) == 1 else Verdict.UNKNOWN, text
@@ -250,7 +252,9 @@ def _eager_is_faster(evidence: _Evidence) -> _Finding:
 
 def _graph_and_eager(records: Sequence[Record]) -> list[tuple[Record, Record]]:
     """The pairs of TensorFlow's records that differ in their execution alone."""
-    models = {(*_model(record), record.execution): record for record in records if _trains(record)}
+    models = {
+        (*_model(record), record.facts.execution): record for record in records if _trains(record)
+    }
     return [
         (graph, models[*model, "eager"])
         for (*model, execution), graph in models.items()
@@ -259,11 +263,11 @@ def _graph_and_eager(records: Sequence[Record]) -> list[tuple[Record, Record]]:
 
 
 def _trains(record: Record) -> bool:
-    return record.direction == "train" and record.framework == "tensorflow"
+    return record.facts.direction == "train" and record.facts.framework == "tensorflow"
 
 
 def _model(record: Record) -> tuple[object, ...]:
-    return (work_of(record.facts), record.steps_per_epoch, *record.facts["params"].values())
+    return (record.facts.work, record.facts.steps_per_epoch, *record.asked.values())
 
 
 def _lenet_of_2020(*cases: tuple[str, str]) -> Callable[[str], str]:

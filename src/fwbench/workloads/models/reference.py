@@ -333,7 +333,7 @@ class Descent:
         self._steps = 0
 
     def step(self, gradient: Array, rows: Rows = EVERY_ROW) -> None:
-        """One step down.
+        """Update the array by one step of the optimiser.
 
         Args:
             gradient: of the array's shape.

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fwbench.records.facts import CaseFacts, Launch
+
 Entry = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -29,13 +31,8 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
 _PREEMPTED_AT_MOST = 0.25
 _OTHERS_AT_MOST_CPUS = 0.25
 
-#: What differs from launch to launch, and is kept of each.
-_OF_EACH = (
-    *("dispatch_s", "completion_s", "first_call_s", "compile_s", "warmup_s", "warmup_calls"),
-    *("steady", "cpu_s", "wall_s", "preempted", "others_cpus", "load"),
-)
-#: Those of them whose median stands for all launches.
-_MEDIANS = ("dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted")
+#: The facts whose median stands for all launches.
+MEDIANS = ("dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted")
 
 
 @dataclass(frozen=True)
@@ -73,41 +70,44 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
         An entry of pytest-benchmark's whose ``stats.data`` has one value, in seconds, for each
         launch; its rounds are under ``extra_info["fwbench"]["launches"]``.
     """
-    of_launches = [entry["extra_info"]["fwbench"] for entry in entries]
-    first = of_launches[0]
-    statistic = STATISTICS[first["statistic"]]
-    kept = [
-        {
-            "launch": facts["launch"],
-            "value_s": float(statistic(entry["stats"]["data"])),
-            "iterations": entry["stats"]["iterations"],
-            "rounds_s": entry["stats"]["data"],
-            **{name: facts[name] for name in _OF_EACH if name in facts},
-        }
-        for entry, facts in zip(entries, of_launches, strict=True)
-    ]
-    merged = {
-        **{name: value for name, value in first.items() if name != "launch"},
-        **{n: statistics.median(one[n] for one in kept) for n in _MEDIANS if n in first},
-        "steady": _all_steady(one["steady"] for one in kept),
-        "contended": any(is_contended(one) for one in kept),
-        "launches": kept,
-    }
+    own = [CaseFacts.unchecked(entry["extra_info"]["fwbench"]) for entry in entries]
+    launches = [_launch(e["stats"], facts) for e, facts in zip(entries, own, strict=True)]
+    first = own[0]
+    medians = {n: statistics.median(one[n] for one in launches) for n in MEDIANS if n in first}
+    merged = CaseFacts(
+        **medians,
+        steady=_all_steady(one.steady for one in launches),
+        contended=any(is_contended(one) for one in launches),
+        launches=launches,
+    )
+    facts = {**first, **merged}
+    del facts["launch"]
     return {
         **entries[0],
-        "extra_info": {**entries[0]["extra_info"], "fwbench": merged},
+        "extra_info": {**entries[0]["extra_info"], "fwbench": facts},
         "stats": {
-            "data": [one["value_s"] for one in kept],
+            "data": [one.value_s for one in launches],
             "iterations": entries[0]["stats"]["iterations"],
         },
     }
 
 
-def is_contended(launch: Mapping[str, Any]) -> bool:
+def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
+    """What is kept of one launch: its rounds, and the facts that differ from launch to launch."""
+    assert facts.statistic is not None  # noqa: S101 (every case has one)
+    rounds_s = stats["data"]
+    kept = {name: facts[name] for name in Launch.declared() if name in facts}
+    value_s = float(STATISTICS[facts.statistic](rounds_s))
+    return Launch(
+        **{**kept, "value_s": value_s, "iterations": stats["iterations"], "rounds_s": rounds_s}
+    )
+
+
+def is_contended(launch: Launch) -> bool:
     """Whether a launch had to share its processors with other processes."""
-    others_cpus = launch["others_cpus"]
+    others_cpus = launch.others_cpus
     known_alone = others_cpus is not None and others_cpus <= _OTHERS_AT_MOST_CPUS
-    return bool(launch["preempted"] > _PREEMPTED_AT_MOST and not known_alone)
+    return (launch.preempted or 0.0) > _PREEMPTED_AT_MOST and not known_alone
 
 
 def _all_steady(found: Iterable[bool | None]) -> bool | None:

@@ -1,0 +1,238 @@
+"""THE definition of a record: every key of ``extra_info["fwbench"]``, declared once.
+
+Adding a fact is adding a line here; ``python -m fwbench.records.page`` then writes docs/record.md
+anew. What is recorded of the session as a whole is in :mod:`fwbench.records.session_facts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from fwbench.records.table import FINITE, NOT_NEGATIVE, POSITIVE, Table, fact, one_of
+from fwbench.records.units import (
+    BYTES,
+    COUNT,
+    CPUS,
+    FLOPS,
+    NATS,
+    PER_SECOND,
+    SECONDS,
+    SHARE,
+)
+
+#: Version of the layout; a file with a higher one is refused.
+SCHEMA = 1
+
+_NO_GPU = "where NVML knows no GPU"
+_NO_PROC = "where the system does not tell"
+_NOTHING_SHOWN = "where nothing was warmed up"
+
+
+class Gpu(Table):
+    """What NVML says of a GPU at a moment."""
+
+    utilization: float = fact("share of the last second in which a kernel ran", SHARE, NOT_NEGATIVE)
+    memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
+
+
+class Epoch(Table):
+    """One epoch of a training loop."""
+
+    repetition: int = fact("which training, from 1", COUNT, POSITIVE)
+    epoch: int | None = fact("which epoch of it, from 1", COUNT, POSITIVE)
+    warmup: bool | None = fact("whether it is kept out of the statistics")
+    seconds: float = fact("time until its last update was done", SECONDS, NOT_NEGATIVE)
+    # Not finite in runs that another program wrote: reports show it as it is.
+    train_loss: float = fact("mean loss over its steps", NATS)
+    validation_loss: float | None = fact("validation loss afterwards, without dropout", NATS)
+    validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, NOT_NEGATIVE)
+    validation_s: float | None = fact("time of that validation", SECONDS, NOT_NEGATIVE)
+    cpu_utilization: float | None = fact("busy share of the threads", SHARE, NOT_NEGATIVE)
+    gpu: Gpu | None = fact("use of the GPU at its end", null=_NO_GPU)
+    test_accuracy: float | None = fact(
+        "test accuracy after it", SHARE, NOT_NEGATIVE, null="between milestones"
+    )
+
+
+class Tested(Table):
+    """A test accuracy."""
+
+    repetition: int = fact("which training, from 1", COUNT, POSITIVE)
+    epoch: int | None = fact("after which epoch of it, from 1", COUNT, POSITIVE)
+    accuracy: float = fact("share of right answers on the test set", SHARE, NOT_NEGATIVE)
+
+
+class Data(Table):
+    """The data set of a training."""
+
+    name: str | None = fact("name of the data set")
+    source: str | None = fact("`real`, or `synthetic` where it was generated")
+    origin: str | None = fact("where its files came from, or how it was generated")
+    digest: str | None = fact("SHA-256 of its contents; equal digests are equal data")
+    train: int | None = fact("examples to train on", COUNT, NOT_NEGATIVE)
+    validation: int | str | None = fact("examples to validate on; `test` if these are the test set")
+    test: int | None = fact("examples to test on", COUNT, NOT_NEGATIVE)
+
+
+class Measured(Table):
+    """What every launch measures anew; the case has the median over its launches, or the first."""
+
+    # Times of its rounds.
+    dispatch_s: float | None = fact(
+        "median time until a call returned", SECONDS, NOT_NEGATIVE, needs=("completion_s",)
+    )
+    completion_s: float | None = fact("median time until its result existed", SECONDS, POSITIVE)
+    cpu_s: float | None = fact("processor time of all rounds", SECONDS, NOT_NEGATIVE)
+    wall_s: float | None = fact("time of all rounds", SECONDS, POSITIVE)
+    preempted: float | None = fact(
+        "share of rounds in which the process lost a processor", SHARE, NOT_NEGATIVE
+    )
+    load: float | None = fact("load of the machine over the last minute", CPUS, NOT_NEGATIVE)
+    others_cpus: float | None = fact(
+        "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
+    )
+
+    # Before the rounds.
+    first_call_s: float | None = fact("time of the very first call", SECONDS, POSITIVE)
+    compile_s: float | None = fact(
+        "what the first step took beyond a typical one", SECONDS, NOT_NEGATIVE
+    )
+    warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT, NOT_NEGATIVE)
+    warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)
+    steady: bool | None = fact("whether times had settled", null=_NOTHING_SHOWN)
+
+
+class Launch(Measured):
+    """What one fresh process measured of a case."""
+
+    launch: int = fact("which launch, from 0", COUNT, NOT_NEGATIVE)
+    value_s: float = fact("what stands for it: the `statistic` of its rounds", SECONDS, POSITIVE)
+    iterations: int | None = fact("calls of a round", COUNT, POSITIVE)
+    rounds_s: list[float] | None = fact("time of a call in each round", SECONDS, POSITIVE)
+
+
+class CaseFacts(Measured):
+    """What fwbench records of a case; empty for a benchmark that is not fwbench's."""
+
+    # The case: parts of its id.
+    workload: str = fact("name of the operation or the training")
+    framework: str = fact("framework, with its environment: `torch@nightly`")
+    device: str = fact("`cpu` or `gpu:N`")
+    execution: str = fact("`eager`, or the name of an optimisation")
+    direction: str = fact("`forward`, `backward` or `train`")
+    dtype: str = fact("precision of the computation")
+    size: int = fact("size of the inputs; of training, examples in a batch", COUNT, POSITIVE)
+
+    # What it was measured with.
+    schema: int | None = fact("version of this layout", COUNT, POSITIVE)
+    framework_version: str | None = fact("version of the framework")
+    device_name: str | None = fact("model of the device, as its maker calls it")
+    threads: int | None = fact(
+        "threads that the framework computes with", COUNT, POSITIVE, null="where it does not tell"
+    )
+    threshold: float | None = fact(
+        "smallest change worth a verdict, of the test's marker", SHARE, NOT_NEGATIVE,
+        null="without one",
+    )  # fmt: skip
+    toggles: dict[str, Any] | None = fact("every switch that may change its speed, with its value")
+    flops: float | None = fact(
+        "floating-point operations of a call", FLOPS, NOT_NEGATIVE, null="where not declared"
+    )
+    bytes: float | None = fact(
+        "bytes that a call reads and writes at least", BYTES, NOT_NEGATIVE,
+        null="where not declared",
+    )  # fmt: skip
+
+    # How it was measured.
+    statistic: str | None = fact(
+        "what stands for a launch: `min` or `median` of its rounds", check=one_of("min", "median")
+    )
+
+    # Verification.
+    max_relative_error: float | None = fact("largest error against the reference", SHARE, FINITE)
+    tolerance: float | None = fact("error that is allowed", SHARE, NOT_NEGATIVE)
+    result_is_view: bool | None = fact(
+        "whether the result shares memory with an input", null="where the framework does not tell"
+    )
+    parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
+    checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
+    max_loss_deviation: float | None = fact("largest deviation of these losses", NATS, NOT_NEGATIVE)
+    loss_tolerance: float | None = fact("deviation that is allowed", NATS, NOT_NEGATIVE)
+    optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
+
+    # Training.
+    data: Data | None = fact("data set that it learns from")
+    steps_per_epoch: int | None = fact("steps of an epoch", COUNT, POSITIVE)
+    warmup_epochs: int | None = fact("epochs kept out of the statistics", COUNT, NOT_NEGATIVE)
+    repetitions: int | None = fact("trainings from the initial weights", COUNT, POSITIVE)
+    epochs: list[Epoch] | None = fact("every epoch, those of the warm-up among them")
+    epoch_s: float | None = fact("median time of an epoch", SECONDS, POSITIVE)
+    step_s: float | None = fact("that, divided by the steps", SECONDS, POSITIVE)
+    total_s: list[float] | None = fact("time of each training", SECONDS, POSITIVE)
+    first_epoch_excess: float | None = fact(
+        "what the first epoch took beyond a typical one", SHARE, FINITE
+    )
+    images_per_s: float | None = fact("images learned from in a second", PER_SECOND, POSITIVE)
+    tokens_per_s: float | None = fact("tokens learned from in a second", PER_SECOND, POSITIVE)
+    test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
+    cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
+    host_memory_before_bytes: int | None = fact(
+        "peak memory of the process before the model was built", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    )
+    peak_host_memory_bytes: int | None = fact(
+        "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    )
+    peak_device_memory_bytes: int | None = fact(
+        "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
+    )
+
+    # Against what the machine can do at most.
+    attainable_s: float | None = fact("least time that a call can take here", SECONDS, POSITIVE)
+    attainable_share: float | None = fact(
+        "that over its median time", SHARE, POSITIVE, needs=("flops", "bytes")
+    )
+
+    # Launches.
+    launch: int | None = fact("which launch, while launches are not merged", COUNT, NOT_NEGATIVE)
+    launches: list[Launch] | None = fact("every launch")
+    contended: bool | None = fact("whether a launch had to share its processors")
+
+    def is_known(self, name: str) -> bool:
+        """Whether a key is declared, or a toggle that was asked for."""
+        return super().is_known(name) or name in (self.toggles or {})
+
+    def with_toggles(self, asked: Mapping[str, str]) -> Self:
+        """With the toggles that were asked for, which are parts of the case's id.
+
+        Args:
+            asked: values by the toggles' names; they are among :attr:`toggles`.
+        """
+        return self.unchecked({**self, **asked})
+
+    @property
+    def work(self) -> tuple[Any, ...]:
+        """What is the same work, whatever tables are grouped by: workload to size, and the data."""
+        data = self.data
+        return (
+            *(self.workload, self.device, self.direction, self.dtype, self.size),
+            None if data is None else data.digest,
+        )
+
+
+class Statistics(Table):
+    """pytest-benchmark's statistics, as far as they are read."""
+
+    strict = True
+
+    data: list[float] | None = fact("time of a call in each round", SECONDS, POSITIVE)
+    min: float | None = fact("the smallest of them", SECONDS, POSITIVE)
+    median: float | None = fact("the median", SECONDS, POSITIVE)
+    q1: float | None = fact("the lower quartile", SECONDS, POSITIVE)
+    q3: float | None = fact("the upper quartile", SECONDS, POSITIVE)
+    rounds: int | None = fact("how many rounds", COUNT, POSITIVE)
+    iterations: int | None = fact("calls of a round", COUNT, POSITIVE)
+
+    def is_known(self, name: str) -> bool:
+        """Whatever else pytest-benchmark keeps is its own business."""
+        return True

@@ -1,0 +1,72 @@
+"""docs/record.md, written from the tables: ``python -m fwbench.records.page > docs/record.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args, get_origin
+
+from fwbench.records import facts, session_facts
+from fwbench.records.table import Fact, Table, type_words
+
+_HEAD = f"""# What a record holds
+
+Written by `python -m fwbench.records.page` from the tables in `src/fwbench/records`: change those.
+
+fwbench keeps its facts in pytest-benchmark's JSON: those of a case under
+`benchmarks[].extra_info.fwbench`, those of the session under `fwbench`. `schema` there is the
+version of this layout, now {facts.SCHEMA}. A file with a higher one is refused; one with the same
+or a lower one is read, and keys that a newer version of fwbench added are kept and shown as they
+are. A toggle that was asked for is also a key of its case, by its name.
+
+*Required* keys are always there; others may be absent. A key is null only where its row says when.
+"""
+
+#: What stands behind the key of several tables.
+_SIGNS = {list: "[]", dict: ".*"}
+
+
+def page() -> str:
+    """The page in Markdown."""
+    parts = [_HEAD]
+    for title, root in (
+        ("A case: `benchmarks[].extra_info.fwbench`", facts.CaseFacts),
+        ("The session: `fwbench`", session_facts.SessionFacts),
+    ):
+        parts.append(f"## {title}\n\n{_meaning(root)}\n\n{_table(root)}")
+        parts += [
+            f"### `{path}`\n\n{_meaning(table)}\n\n{_table(table)}"
+            for path, table in _within(root, "")
+        ]
+    return "\n".join(parts)
+
+
+def _within(table: type[Table], path: str) -> Iterator[tuple[str, type[Table]]]:
+    """The tables in a table, and those in them, each with the key under which it is."""
+    for name, declared in table.declared().items():
+        kinds = [declared.type, *get_args(declared.type)]
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, Table):
+                place = f"{path}{name}{_SIGNS.get(get_origin(declared.type), '')}"
+                yield place, kind
+                yield from _within(kind, f"{place}.")
+
+
+def _meaning(table: type[Table]) -> str:
+    return (table.__doc__ or "").partition("\n")[0].replace("``", "`")
+
+
+def _table(table: type[Table]) -> str:
+    rows = [_row(declared) for declared in table.declared().values()]
+    return "\n".join(["| key | type | unit | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _row(declared: Fact) -> str:
+    kind = " ".join(filter(None, (type_words(declared.type), declared.check.words)))
+    required = ", required" if declared.is_required else ""
+    null = f"; null {declared.null}" if declared.null else ""
+    cells = (f"`{declared.name}`", kind + required, declared.unit.name, declared.meaning + null)
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,355 @@
+"""Tables of facts: what a stored value may hold, each key declared once.
+
+A table is a class whose attributes are keys::
+
+    class Epoch(Table):
+        seconds: float = fact("time until its last update was done", SECONDS, POSITIVE)
+        accuracy: float | None = fact("share of right answers", SHARE, null="where not tested")
+
+Producers call it with keywords, readers use its attributes: mypy and a test know either by name. A
+key whose type is not optional must be there; an optional one may be absent. It is written as null
+only where ``null`` says when; a null elsewhere is read as absent, or as damage in a strict table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Self,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from fwbench.errors import DeclarationError
+from fwbench.records.units import NONE, Unit
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a value must be beyond its type; of a list, each of its values.
+
+    Attributes:
+        words: the condition, to be read behind the type: ``above 0``.
+        holds: whether a value meets it.
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+ANY = Check("", lambda _: True)
+FINITE = Check("that is finite", math.isfinite)
+POSITIVE = Check("above 0", lambda value: 0 < value < math.inf)
+NOT_NEGATIVE = Check("of at least 0", lambda value: 0 <= value < math.inf)
+
+
+def one_of(*choices: str) -> Check:
+    """The check that a text is one of ``choices``."""
+    return Check(f"out of {', '.join(choices)}", lambda value: value in choices)
+
+
+class DamagedFact(ValueError):
+    """A stored value is not what its table declares; says key, value and what it must be."""
+
+
+@dataclass(eq=False)
+class Fact:
+    """The declaration of one key.
+
+    Attributes:
+        meaning: what it says, for the documentation.
+        unit: what it is counted in.
+        check: what it must be beyond its type.
+        null: where it is null; empty if it never is.
+        needs: other keys that must be there wherever it is.
+        name: the key.
+        table: the class that declares it.
+    """
+
+    meaning: str
+    unit: Unit
+    check: Check
+    null: str
+    needs: Sequence[str]
+    name: str = field(default="", init=False)
+    table: type[Table] = field(init=False)
+
+    def __set_name__(self, owner: type[Table], name: str) -> None:
+        self.table = owner
+        self.name = name
+
+    def __get__(self, facts: Table | None, owner: type[Table]) -> Any:
+        if facts is None:
+            return self
+        if self.name not in facts and self.is_required:
+            raise AttributeError(f"{owner.__name__} without {self.name}, which it must have")
+        return _wrapped(facts.get(self.name), self.type)
+
+    @cached_property
+    def type(self) -> Any:
+        """Its type, None left out of a union."""
+        return _without_none(self._hint)
+
+    @cached_property
+    def is_required(self) -> bool:
+        """Whether it must be there."""
+        return NoneType not in get_args(self._hint)
+
+    @cached_property
+    def _hint(self) -> Any:
+        return get_type_hints(self.table)[self.name]
+
+
+def fact(
+    meaning: str,
+    unit: Unit = NONE,
+    check: Check = ANY,
+    *,
+    null: str = "",
+    needs: Sequence[str] = (),
+) -> Any:
+    """Declare a key of a table.
+
+    Args:
+        meaning: what it says; a clause without a full stop.
+        unit: what it is counted in.
+        check: what it must be beyond its type; of a list, each of its values.
+        null: where it is null; without it, it never is.
+        needs: other keys that must be there wherever it is.
+    """
+    return Fact(meaning, unit, check, null, needs)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Table(Mapping[str, Any]):
+    """Facts by key: read-only, made with keywords, read as attributes.
+
+    Attributes:
+        strict: whether a null that no declaration explains is damage, and not as if absent.
+
+    Raises:
+        DeclarationError: a key is not declared.
+    """
+
+    strict: ClassVar[bool] = False
+
+    def __init__(self, **values: Any) -> None:
+        self._values: Mapping[str, Any] = {k: _plain(value) for k, value in values.items()}
+        for name in values:
+            if name not in self.declared():
+                raise undeclared(type(self), name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self)!r})"
+
+    def __or__(self, other: Self) -> Self:
+        """Both tables' facts; the other's where both have one."""
+        return self.unchecked({**self, **other})
+
+    @classmethod
+    @cache
+    def declared(cls) -> dict[str, Fact]:
+        """Every key with its declaration, in order."""
+        known = (vars(base) for base in reversed(cls.__mro__))
+        return {k: v for names in known for k, v in names.items() if isinstance(v, Fact)}
+
+    @classmethod
+    def unchecked(cls, values: Mapping[str, Any]) -> Self:
+        """The table of values that are known to be sound; undeclared keys stay."""
+        made = cls()
+        made._values = {k: _plain(value) for k, value in values.items()}
+        return made
+
+    @classmethod
+    def checked(cls, values: Any, path: str = "") -> Self:
+        """The table of stored values; undeclared keys stay.
+
+        Args:
+            values: as JSON has them.
+            path: the key under which they are stored, for messages.
+
+        Raises:
+            DamagedFact: they are not what is declared; the message names the key.
+        """
+        for problem in _damage(values, cls, ANY, path):
+            raise DamagedFact(problem)
+        return cls.unchecked(values)
+
+    def is_known(self, name: str) -> bool:
+        """Whether a key means something to this version of fwbench."""
+        return name in self.declared()
+
+    def unknown(self) -> list[str]:
+        """The keys that are not declared, also in tables within; ``launches[].spin``."""
+        found = [name for name in self if not self.is_known(name)]
+        for name, declared in self.declared().items():
+            found += _unknown_within(_wrapped(self.get(name), declared.type), name)
+        return list(dict.fromkeys(found))
+
+    def text(self, name: str) -> str:
+        """A fact for people to read, in its unit; empty if it is absent or null.
+
+        Raises:
+            DeclarationError: the key is not declared.
+        """
+        if name not in self.declared():
+            raise undeclared(type(self), name)
+        value = self.get(name)
+        return "" if value is None else self.declared()[name].unit.show(value)
+
+
+def undeclared(table: type[Table], name: str) -> DeclarationError:
+    """An error for a key that a table does not declare."""
+    close = difflib.get_close_matches(name, table.declared(), n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"declare it in {table.__module__}"
+    return DeclarationError(f"{table.__name__} has no fact {name!r}; {hint}")
+
+
+def type_words(kind: Any) -> str:
+    """A type as messages and the documentation call it: ``list of numbers``."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(type_words, get_args(kind)))
+    if get_origin(kind) is list:
+        return f"list of {type_words(get_args(kind)[0])}s"
+    if get_origin(kind) is dict and get_args(kind)[1] in _WORDS and get_args(kind)[1] is not Any:
+        return f"object of {type_words(get_args(kind)[1])}s"
+    if get_origin(kind) is dict or _is_table(kind):
+        return "object"
+    return _WORDS[kind]
+
+
+_WORDS = {
+    float: "number",
+    int: "whole number",
+    bool: "boolean",
+    str: "text",
+    dict: "object",
+    list: "list",
+    Any: "value",
+}
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return Union[tuple(kinds)]  # noqa: UP007 (made of a list)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON's own types, where it is or holds tables."""
+    if isinstance(value, Table):
+        return dict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value] if any(isinstance(v, Table) for v in value) else value
+    if isinstance(value, dict) and any(isinstance(one, Table) for one in value.values()):
+        return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
+def _wrapped(value: Any, kind: Any) -> Any:
+    """A stored value with tables in place of the objects that its type says are tables."""
+    if value is None or kind is Any:
+        return value
+    if isinstance(kind, type) and issubclass(kind, Table):
+        return kind.unchecked(value)
+    arguments = get_args(kind)
+    if get_origin(kind) is list and _is_table(arguments[0]):
+        return [arguments[0].unchecked(one) for one in value]
+    if get_origin(kind) is dict and _is_table(arguments[1]):
+        return {name: arguments[1].unchecked(one) for name, one in value.items()}
+    return value
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Table)
+
+
+def _unknown_within(value: Any, path: str) -> list[str]:
+    if isinstance(value, Table):
+        return [f"{path}.{name}" for name in value.unknown()]
+    if isinstance(value, dict):
+        value, path = list(value.values()), f"{path}.*"
+    elif isinstance(value, list):
+        path = f"{path}[]"
+    tables = [one for one in value if isinstance(one, Table)] if isinstance(value, list) else []
+    return [f"{path}.{name}" for one in tables for name in one.unknown()]
+
+
+def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
+    """What is wrong with a stored value: where it is, what it is, and what it must be."""
+    if get_origin(kind) in (Union, UnionType):
+        if all(any(_damage(value, one, check, path)) for one in get_args(kind)):
+            yield _problem(value, kind, check, path)
+    elif _is_table(kind) and isinstance(value, Mapping):
+        for declared in kind.declared().values():
+            yield from _damage_of(value, declared, f"{path}.{declared.name}".lstrip("."))
+    elif get_origin(kind) is list and isinstance(value, list | tuple):
+        yield from _damage_of_list(value, get_args(kind)[0], check, path)
+    elif get_origin(kind) is dict and isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _damage(one, get_args(kind)[1], check, f"{path}.{name}")
+    elif not _matches(value, kind, check):
+        yield _problem(value, kind, check, path)
+
+
+def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator[str]:
+    if declared.name not in values:
+        if declared.is_required:
+            yield f"{path} is missing"
+        return
+    value = values[declared.name]
+    if value is None and not declared.is_required and (declared.null or not declared.table.strict):
+        return
+    yield from _damage(value, declared.type, declared.check, path)
+    for needed in declared.needs:
+        if values.get(needed) is None:
+            yield f"{path} is {value!r}, and {needed} is missing"
+
+
+def _damage_of_list(values: Sequence[Any], kind: Any, check: Check, path: str) -> Iterator[str]:
+    if kind is float and all(type(one) is float and check.holds(one) for one in values):
+        return  # rounds: thousands of numbers, nearly always sound
+    for number, one in enumerate(values):
+        yield from _damage(one, kind, check, f"{path}[{number}]")
+
+
+def _matches(value: Any, kind: Any, check: Check) -> bool:
+    if kind is Any:
+        return True
+    if not isinstance(kind, type) or issubclass(kind, Table):
+        return False
+    if isinstance(value, bool) and kind is not bool:
+        return False
+    return isinstance(value, (float, int) if kind is float else kind) and check.holds(value)
+
+
+def _problem(value: Any, kind: Any, check: Check, path: str) -> str:
+    shown = repr(value)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    must = " ".join(filter(None, (type_words(kind), check.words)))
+    article = "an" if must.startswith("o") else "a"
+    return f"{path} is {shown}, and must be {article} {must}"
+
+
+#: Characters of a damaged value that a message shows.
+_SHOWN = 60

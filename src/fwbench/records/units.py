@@ -1,0 +1,69 @@
+"""Units of what is recorded, and quantities for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_HUNDRED = 99.95  # what rounds to 100
+_FOUR = 999.95
+
+
+def count(number: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def time(seconds: float) -> str:
+    """Three significant digits in the largest unit that leaves something before the point."""
+    if seconds == 0:
+        return "0 s"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds * 1e9)} ns"
+
+
+def _three_digits(number: float) -> str:
+    """At least three significant digits, never with an exponent."""
+    return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
+
+
+def four_digits(number: float) -> str:
+    """At least four significant digits, never with an exponent: ``37.25``, ``712,300``."""
+    return f"{number:,.0f}" if number >= _FOUR else f"{number:.4g}"
+
+
+def gibibytes(size_bytes: float) -> str:
+    """Memory with two digits behind the point: ``1.50 GiB``."""
+    return f"{size_bytes / 2**30:.2f} GiB"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two digits behind the point: ``98.25%``."""
+    return f"{share:.2%}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a recorded quantity is counted in.
+
+    Attributes:
+        name: as the documentation shows it; empty for names, switches and the like.
+        show: the quantity for people to read.
+    """
+
+    name: str
+    show: Callable[[Any], str] = str
+
+
+NONE = Unit("")
+SECONDS = Unit("s", time)
+BYTES = Unit("bytes", gibibytes)
+SHARE = Unit("share", percent)
+COUNT = Unit("count", "{:,}".format)
+CPUS = Unit("CPUs", "{:.2f}".format)
+NATS = Unit("nats", "{:.2g}".format)
+FLOPS = Unit("floating-point operations", four_digits)
+PER_SECOND = Unit("1/s", "{:,.0f}".format)

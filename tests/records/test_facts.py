@@ -1,0 +1,232 @@
+"""Every fact is declared once; what is not declared is an error, what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.errors import DeclarationError, StorageError, UnreadableRun
+from fwbench.plugin import host
+from fwbench.records import page
+from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured, Statistics
+from fwbench.records.journal import Journal, recover
+from fwbench.records.replication import MEDIANS
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.stored import from_json, load
+from fwbench.records.table import Table
+from fwbench.report.section import KEYS
+from fwbench.report.writers import csv
+from support.launched_runs import entry, output, write
+from support.reports import case, training
+
+_DOCS = Path(__file__).parents[2] / "docs"
+
+_USAGE_ERROR = 2
+_SOME_UNREADABLE = 1
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    """What a made-up record says."""
+    made: dict[str, Any] = {**entry()["extra_info"]["fwbench"], **changes}
+    return made
+
+
+# Declared once
+
+
+def test_an_undeclared_key_cannot_be_produced() -> None:
+    """A typo raises, and the message names the near miss."""
+    with pytest.raises(DeclarationError, match="no fact 'warmpu_s'; did you mean 'warmup_s'"):
+        CaseFacts(warmpu_s=1.0)
+
+
+def test_an_undeclared_key_cannot_be_read() -> None:
+    """A typo raises where it gave None once; so does a text in a unit."""
+    read = CaseFacts.checked(facts())
+    assert read.warmup_s is None
+    with pytest.raises(AttributeError, match="warmpu_s"):
+        read.warmpu_s  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(DeclarationError, match="warmpu_s"):
+        read.text("warmpu_s")
+
+
+_TYPO = """
+from fwbench.records.facts import CaseFacts, Epoch
+from fwbench.report.model import Record
+
+def read(facts: CaseFacts, record: Record) -> None:
+    print(facts.warmpu_s)
+    print(record.facts.warmpu_s)
+    print(record.warmup_s)
+    CaseFacts(warmpu_s=1.0)
+    CaseFacts(warmup_s="1.0")
+    Epoch(secons=1.0)
+    facts.warmup_s = 1.0
+"""
+
+
+def test_a_typo_is_an_error_in_mypy(tmp_path: Path) -> None:
+    """For who reads and for who produces: each line of the file but its head is wrong."""
+    pytest.importorskip("mypy")
+    (tmp_path / "typo.py").write_text(_TYPO, encoding="utf-8")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"),
+         "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "typo.py")],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    wrong = {int(line) for line in re.findall(r"typo\.py:(\d+): error", done.stdout)}
+    assert wrong == set(range(6, 13)), done.stdout
+
+
+def test_facts_that_are_named_by_text_are_declared() -> None:
+    """Columns and keys of reports, and what is merged from launches."""
+    named = {*MEDIANS, *KEYS, *csv.FACTS}
+    assert named <= CaseFacts.declared().keys()
+    assert {*MEDIANS} <= Measured.declared().keys() <= Launch.declared().keys()
+
+
+@pytest.mark.parametrize("table", [CaseFacts, Launch, Epoch, Data, Statistics, SessionFacts])
+def test_every_declaration_is_complete(table: type[Table]) -> None:
+    """A meaning in words, and other keys that it needs declared beside it."""
+    for declared in table.declared().values():
+        assert declared.meaning
+        assert not declared.meaning.endswith(".")
+        assert {*declared.needs} <= table.declared().keys()
+
+
+def test_the_page_is_as_the_tables() -> None:
+    """docs/record.md is written anew after a change: python -m fwbench.records.page."""
+    assert (_DOCS / "record.md").read_text(encoding="utf-8") == page.page()
+
+
+def test_tables_within_tables_are_plain_in_json() -> None:
+    """What is produced is what is read back."""
+    made = CaseFacts(
+        epochs=[Epoch(repetition=1, seconds=2.0, train_loss=0.5)], data=Data(name="mnist")
+    )
+    again = CaseFacts.unchecked(json.loads(json.dumps(dict(made))))
+    assert again == made
+    assert again.epochs is not None
+    assert again.epochs[0].seconds == 2.0
+    assert again.data == Data(name="mnist")
+
+
+def test_a_fact_is_shown_in_its_unit() -> None:
+    """As reports show it; nothing where it is absent or null."""
+    made = CaseFacts(dispatch_s=0.0123, peak_host_memory_bytes=2**30, threshold=None)
+    assert made.text("dispatch_s") == "12.3 ms"
+    assert made.text("peak_host_memory_bytes") == "1.00 GiB"
+    assert made.text("threshold") == made.text("load") == ""
+
+
+# Damaged
+
+#: Changes of a record by hand, and what is said of them.
+_DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
+    "text": ({"first_call_s": "soon"}, "first_call_s is 'soon', and must be a number above 0"),
+    "boolean": ({"size": True}, "size is True, and must be a whole number above 0"),
+    "infinite": ({"completion_s": float("inf")}, "completion_s is inf, and must be a number"),
+    "not a number": ({"cpu_s": float("nan")}, "cpu_s is nan, and must be a number of at least 0"),
+    "below 0": ({"load": -1.0}, "load is -1.0, and must be a number of at least 0"),
+    "missing": ({"launches": [{"launch": 0}]}, "launches[0].value_s is missing"),
+    "round of 0": (
+        {"launches": [{"launch": 0, "value_s": 1.0, "rounds_s": [1.0, 0.0]}]},
+        "launches[0].rounds_s[1] is 0.0, and must be a number above 0",
+    ),
+    "choice": ({"statistic": "mean"}, "statistic is 'mean', and must be a text out of min, median"),
+    "needed": ({"dispatch_s": 1.0}, "dispatch_s is 1.0, and completion_s is missing"),
+    "object": ({"data": "mnist"}, "data is 'mnist', and must be an object"),
+    "within": ({"data": {"digest": 5}}, "data.digest is 5, and must be a text"),
+}
+
+
+@pytest.mark.parametrize(("changes", "said"), _DAMAGED.values(), ids=_DAMAGED)
+def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    """File, case and key, what is there and what must be."""
+    path = write(tmp_path / "run.json", entry("dot"), entry("gemm", **changes))
+    with pytest.raises(UnreadableRun) as caught:
+        load(path)
+    case_id = entry("gemm")["param"]
+    assert str(caught.value).startswith(f"{path} is not a valid fwbench run: {case_id}: {said}")
+
+
+def test_every_command_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gate, report, baseline and history."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "old" / "bad.json", entry("gemm", load="high"))
+    write(tmp_path / "old" / "good.json", case())
+    report = ["-o", "report.html"]
+    commands = {
+        ("gate", "old/good.json", "old/bad.json"): _USAGE_ERROR,
+        ("baseline", "set", "old/bad.json"): _USAGE_ERROR,
+        ("report", "old/bad.json", "old/good.json", *report): _SOME_UNREADABLE,
+        ("report", "--history", "old", *report): _SOME_UNREADABLE,
+    }
+    said = f"old/bad.json is not a valid fwbench run: {entry('gemm')['param']}: load is 'high'"
+    for command, status in commands.items():
+        assert cli.main([*command]) == status
+        assert said in capsys.readouterr().err
+
+
+def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
+    """Before launches of a case are merged."""
+    journal = Journal(tmp_path, "now.jsonl")
+    journal.append({"fwbench_journal": 1})
+    journal.append(entry("gemm", load="high"))
+    journal.close()
+    with pytest.raises(StorageError, match=r"now\.jsonl: gemm-.*: load is 'high'"):
+        recover(journal.path, host.with_statistics)
+
+
+# Unknown
+
+
+def test_what_is_unknown_is_kept() -> None:
+    """Of the case, of what is within it, of the session; toggles that were asked for are known."""
+    launches = [{"launch": 0, "value_s": 1.0, "spin": 1}]
+    strange = entry(energy_j=2.5, launches=launches, workers="2", toggles={"workers": "2"})
+    run = from_json("run.json", output([strange], weather="fine"))
+    assert run.unknown == ["weather", "energy_j", "launches[].spin"]
+    assert run.records[0].facts["energy_j"] == 2.5
+    assert run.session["weather"] == "fine"
+
+
+def test_what_is_unknown_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One notice for a command, whatever the number of files and cases; no error."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("base.json", "contender.json"):
+        made = [case("gemm", energy_j=2.5), case("dot", energy_j=7.5), training(energy_j=1)]
+        write(tmp_path / name, *made)
+    for command in (
+        ["gate", "base.json", "contender.json"],
+        ["baseline", "set", "base.json"],
+        ["report", "base.json", "contender.json", "--markdown", "report.md"],
+    ):
+        assert cli.main(command) == 0
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "does not know: energy_j; they are kept" in line
+    shown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert (
+        "base.json has energy_j, which this version of fwbench does not know: 2.5, 7.5, 1" in shown
+    )
+
+
+def test_nothing_is_said_of_what_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a rule there is no notice."""
+    path = str(write(tmp_path / "run.json", entry()))
+    assert cli.main(["gate", path, path]) == 0
+    assert capsys.readouterr().err == ""
