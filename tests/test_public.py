@@ -14,7 +14,7 @@ import fwbench
 #: What writing a framework, its training code or a workload needs.
 _NEEDED = {
     *("Case", "Cost", "Operation", "Schedule", "Sizes", "Training"),
-    *("BoundCall", "Call", "Device", "Framework", "Gap", "Implementation", "Table"),
+    *("BoundCall", "Call", "Device", "Framework", "Gap", "Implementation", "Table", "Toggle"),
     *("Job", "Learner", "Loader", "Order", "Adam", "RMSprop"),
     *("DeclarationError", "FrameworkBroken", "FrameworkMissing", "FwbenchError"),
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fwbench.frameworks.table import Call, Table
     from fwbench.manifest import Device, Gap
     from fwbench.presets import Schedule, Sizes
+    from fwbench.toggles import Toggle
     from fwbench.workloads.operation import Implementation, Operation
     from fwbench.workloads.training import Adam, RMSprop, Training
     from fwbench.workloads.workload import Cost, Workload
@@ -47,6 +48,7 @@ _PUBLIC = {
     "Schedule": "fwbench.presets",
     "Sizes": "fwbench.presets",
     "Table": "fwbench.frameworks.table",
+    "Toggle": "fwbench.toggles",
     "Training": "fwbench.workloads.training",
     "Workload": "fwbench.workloads.workload",
 }
@@ -74,6 +76,7 @@ __all__ = [
     "Schedule",
     "Sizes",
     "Table",
+    "Toggle",
     "Training",
     "Workload",
 ]

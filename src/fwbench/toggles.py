@@ -16,7 +16,7 @@ from fwbench.errors import UsageError, unknown
 
 @dataclass(frozen=True)
 class Toggle:
-    """One switch.
+    """A switch that may change speed: its values, its default, and what it belongs to.
 
     Attributes:
         name: as ``--fw-toggle`` takes it.

@@ -116,7 +116,7 @@ def test_without_a_run_nothing_is_written(folder: Path, capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "empty.json is empty" in captured.err
-    assert "cut.json is no JSON, or cut off" in captured.err
+    assert "cut.json is not JSON, or is cut off" in captured.err
     assert (folder / "report.html").read_bytes() == earlier
     assert not (folder / "report.csv").exists()
 

@@ -119,7 +119,7 @@ def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFi
     (section,) = found.all("section", **{"aria-labelledby": "problems"})
     written = (folder / "history.md").read_text(encoding="utf-8")
     for name, said in (
-        ("cut.json", "is no JSON, or cut off"),
+        ("cut.json", "is not JSON, or is cut off"),
         ("newer.json", "newer fwbench (7.8)"),
         ("other.json", "not of pytest-benchmark"),
     ):
@@ -143,7 +143,7 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
     assert cli.main([*arguments, "run.json"]) == _SOME_UNREADABLE
     told = capsys.readouterr().err
     assert "bad.json is empty" in told
-    assert "cut.json is no JSON" in told
+    assert "cut.json is not JSON" in told
     assert (folder / "report.html").exists()
 
 

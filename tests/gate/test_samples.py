@@ -78,8 +78,8 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (lambda _: None, "No such file"),
     "empty": (_text(""), "is empty"),
     "blank": (_text(" \n"), "is empty"),
-    "truncated": (_truncated, "is no JSON, or cut off"),
-    "no JSON": (_text("ratio,1.0\n"), "is no JSON, or cut off"),
+    "truncated": (_truncated, "is not JSON, or is cut off"),
+    "no JSON": (_text("ratio,1.0\n"), "is not JSON, or is cut off"),
     "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
     "JSON of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
     "a list": (_text("[1, 2]"), "not of pytest-benchmark"),
@@ -141,7 +141,7 @@ def test_a_folder_is_not_readable_if_one_of_its_files_is_not(folder: Path) -> No
     """Sessions that belong together are read together, or not at all."""
     write(folder / "runs" / "1.json", entry())
     (folder / "runs" / "2.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UnreadableRun, match=r"2\.json is no JSON"):
+    with pytest.raises(UnreadableRun, match=r"2\.json is not JSON"):
         samples.read(folder / "runs")
 
 

@@ -52,7 +52,7 @@ _CONFTEST = """
 import os
 from fwbench.records import replication
 
-launches.is_contended = lambda launch: "CONTENDED" in os.environ
+replication.is_contended = lambda launch: "CONTENDED" in os.environ
 
 def pytest_benchmark_generate_machine_info():
     return {"cpu": {"brand_raw": "Fake CPU"}}

@@ -183,6 +183,22 @@ def test_frameworks_are_shuffled_too(project: Project) -> None:
     assert not {*pids[:16]} & {*pids[16:]}
 
 
+def test_a_damaged_value_is_named_before_anything_is_compared(told: Project) -> None:
+    """File, case and key of the run that ``--benchmark-compare`` names; nothing is measured."""
+    told.run("--fw-launches=1", "--benchmark-save=first").assert_outcomes(passed=4)
+    (saved,) = (told.path / ".benchmarks").rglob("*.json")
+    run = json.loads(saved.read_text(encoding="utf-8"))
+    run["benchmarks"][0]["extra_info"]["fwbench"]["load"] = "high"
+    saved.write_text(json.dumps(run), encoding="utf-8")
+    result = told.run("--fw-launches=1", "--benchmark-compare=0001")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    case = run["benchmarks"][0]["param"]
+    said = (
+        f"--benchmark-compare: 0001_first.json is not a valid fwbench run: {case}: load is 'high'"
+    )
+    assert said in str(result.stderr)
+
+
 def test_pytest_benchmark_compares_them(told: Project) -> None:
     """Its own option and its own command take such files for what they are."""
     told.run("--fw-launches=2", "--benchmark-save=first").assert_outcomes(passed=4)

@@ -226,7 +226,8 @@ BAD = [
     ("steps", "0", "number of steps '0' is not a positive whole number"),
     ("steps", "1e3", "number of steps '1e3' is not a positive whole number"),
     ("toggle", "workers=-1", "toggle workers: '-1' is not a whole number from 0"),
-    ("toggle", "wrokers=2", "unknown toggle 'wrokers'"),
+    ("toggle", "sparse=onn", "unknown value of the toggle sparse 'onn'"),
+    ("toggle", "=2", "unknown toggle ''"),
     ("data", "nowhere", "'nowhere' is not a directory; name the one that holds the data sets"),
 ]
 

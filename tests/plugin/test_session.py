@@ -67,6 +67,16 @@ def test_a_toggle_of_the_process_needs_one(pytester: pytest.Pytester) -> None:
     assert asked(pytester, "--fw-toggle=onednn=on").toggles
 
 
+@pytest.mark.parametrize("ini", ["", "[pytest]\nfw_toggle = wrokers=2"], ids=["option", "ini"])
+def test_a_toggle_that_no_framework_has_is_refused(pytester: pytest.Pytester, ini: str) -> None:
+    """Not before the frameworks are known, which may have toggles of their own."""
+    if ini:
+        pytester.makeini(ini)
+    arguments = () if ini else ("--fw-toggle=wrokers=2",)
+    with pytest.raises(UsageError, match=r"unknown toggle 'wrokers'; .* Did you mean 'workers'\?"):
+        asked(pytester, *arguments)
+
+
 # Markers
 
 

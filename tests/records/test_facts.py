@@ -192,7 +192,7 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_unknown_is_kept() -> None:
-    """Of the case, of what is within it, of the session; toggles that were asked for are known."""
+    """Of a case, of what is within it, and of the session; a toggle that was asked for is known."""
     launches = [{"launch": 0, "value_s": 1.0, "spin": 1}]
     strange = entry(energy_j=2.5, launches=launches, workers="2", toggles={"workers": "2"})
     run = from_json("run.json", output([strange], weather="fine"))

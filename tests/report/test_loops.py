@@ -137,7 +137,7 @@ def test_compiling_pays_after_some_steps_or_never() -> None:
         },
     ]
     text = "\n".join(loops.section(records))
-    assert "torch compile: compiling (1.06 s) has paid after 9 steps" in text
+    assert "torch compile: compiling (1.06 s) breaks even after 9 steps" in text
     assert "tensorflow xla: compiling (1 s) does not pay: no faster than eager" in text
 
 

@@ -271,8 +271,8 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (lambda _: None, "No such file"),
     "a folder": (lambda path: path.mkdir(), "cannot read"),
     "empty": (holding(""), "is empty"),
-    "truncated": (cut_short, "is no JSON, or cut off"),
-    "no JSON": (holding("ratio,1.0\n"), "is no JSON, or cut off"),
+    "truncated": (cut_short, "is not JSON, or is cut off"),
+    "no JSON": (holding("ratio,1.0\n"), "is not JSON, or is cut off"),
     "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
     "of something else": (holding('{"tests": [1, 2]}'), "not of pytest-benchmark"),
     "a newer schema": (

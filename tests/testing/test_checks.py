@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fwbench.errors import FwbenchError
+from fwbench.frameworks.learner import Job
 from fwbench.manifest import Absent, Device
 from fwbench.testing import FakeFramework, to_bfloat16
 from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
@@ -234,6 +235,13 @@ class Resumes(Trainer):
         return learner
 
 
+class TrainsAnyhow(Trainer):
+    """Trains eagerly in whatever execution it is asked for."""
+
+    def learner(self, job: Job) -> Any:
+        return super().learner(replace(job, execution="eager"))
+
+
 class Broken(NamedTuple):
     """A check, an adapter that must fail it, and a part of the message."""
 
@@ -256,6 +264,7 @@ _EXECUTION = partial(computing.undeclared_execution_is_refused, device="cpu")
 _WAITING = partial(timing.waiting_waits, cell=_CELL)
 _THREADS = partial(timing.processor_time_fits_threads, cell=_CELL)
 _LOSSES = partial(learners.first_losses_are_right, cell=_TRAINING)
+_TRAINS = partial(learners.undeclared_training_is_refused, cell=_TRAINING)
 
 _BROKEN = {
     "view of its source": Broken(_CREATION, lambda: FakeFramework(copies=False), "copying const"),
@@ -303,6 +312,7 @@ _BROKEN = {
     ),
     "other losses": Broken(_LOSSES, lambda: Trainer(check_losses=_losses), "at step 1 the loss is"),
     "other model": Broken(_LOSSES, lambda: Trainer(too_many=1), "the model trains"),
+    "any training": Broken(_TRAINS, TrainsAnyhow, "it would train as another one"),
     "reset that does not": Broken(_LOSSES, Resumes, "at step 1 the loss is"),
 }
 

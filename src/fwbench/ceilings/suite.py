@@ -76,7 +76,7 @@ def _(jax: Any) -> Callable[[Any], Any]:
 
 @pytest.mark.fwbench(gemm, devices="cpu", sizes=(1_024, 2_048), dtypes=("float32", "float64"))
 def test_product(case: Case) -> None:
-    """On the CPU."""
+    """Products on the CPU, in the dtypes that every framework has."""
     case.measure()
 
 
@@ -97,11 +97,11 @@ def test_product_of_halves(case: Case) -> None:
     gemm, devices="gpu", sizes=(4_096, 8_192), dtypes=("float32", "float64", *_HALVES)
 )
 def test_product_on_gpu(case: Case) -> None:
-    """On the first GPU."""
+    """Products on the first GPU, in every dtype."""
     case.measure()
 
 
 @pytest.mark.fwbench(copy)
 def test_copy(case: Case) -> None:
-    """On every device."""
+    """Copies of a large array, on every device."""
     case.measure()

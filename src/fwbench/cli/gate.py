@@ -174,11 +174,11 @@ def _gate(arguments: argparse.Namespace) -> int:
             f"{len(arguments.runs)} runs are given, and two are compared: BASELINE CONTENDER; "
             "sessions that belong together go into a folder"
         )
-    ours = read(base[0]) if base else _baseline().run()
-    theirs = read(contender)
-    _note(ours, theirs)
-    differences = refuse_differences(ours, theirs, arguments.allow_different)
-    return conclude(compare(ours, theirs, rules_of(arguments), differences), arguments)
+    baseline = read(base[0]) if base else _baseline().run()
+    measured = read(contender)
+    _note(baseline, measured)
+    differences = refuse_differences(baseline, measured, arguments.allow_different)
+    return conclude(compare(baseline, measured, rules_of(arguments), differences), arguments)
 
 
 def _note(*sides: SampleSet) -> None:

@@ -50,7 +50,7 @@ def add(
         name: of the new one.
         requirements: as pip takes them.
         python: path or name of the interpreter to build on; None for the one that runs this.
-        say: told what is going on, line by line.
+        say: called with each line of progress.
 
     Raises:
         UsageError: the name is taken or cannot be one, or there is no such interpreter.

@@ -52,14 +52,14 @@ Measure = Callable[[int, Collection[str] | None, int], SampleSet]
 
 
 class StagedComparison:
-    """One comparison.
+    """A comparison in two stages: all cases first, then the flagged ones with fresh launches.
 
     Args:
         measure: measures one launch.
         stages: how often.
         rules: when a difference is a change.
         tested: the facts that may differ.
-        say: told what is going on.
+        say: called with each line of progress.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StagedComparison:
 
         Args:
             names: of base and contender.
-            notes: what a reader must know beside.
+            notes: what else a reader must know.
 
         Raises:
             TooFewLaunches: with so few launches nothing could be flagged, or confirmed.
@@ -115,7 +115,7 @@ class StagedComparison:
         runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
         for number in range(self.stages.launches):
             self._pair(f"launch {number + 1} of {self.stages.launches}", None, runs)
-            # Before the rest is measured in vain.
+            # Before the rest is measured for nothing.
             self._refuse_hopeless(max(len(run[0].samples) for run in runs))
             refuse_differences(runs[0][0], runs[1][0], self.tested)
         return _joined(runs[0]), _joined(runs[1])
@@ -144,10 +144,10 @@ class StagedComparison:
                     judged[key] = unjudged(first[key], Verdict.INCONCLUSIVE, f"then {lost}")
                     del open_[key]
                     continue
-                ours, theirs = base.samples[key], contender.samples[key]
+                before, after = base.samples[key], contender.samples[key]
                 assert change is not None  # noqa: S101 (it was judged)
-                if number + 1 == fresh or self._is_hopeless(ours, theirs, change, level):
-                    judged[key] = judge(ours, theirs, self.rules, level, [change])
+                if number + 1 == fresh or self._is_hopeless(before, after, change, level):
+                    judged[key] = judge(before, after, self.rules, level, [change])
                     del open_[key]
             if not open_:
                 break

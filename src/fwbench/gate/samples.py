@@ -132,7 +132,12 @@ def read(path: Path) -> SampleSet:
 
 
 def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
-    """Several sessions as one run: their launches side by side, and how far they lie apart."""
+    """Several sessions as one run: their launches side by side, and how far they lie apart.
+
+    Args:
+        name: of the run, to show.
+        sessions: of the same suite, in the order of their launches.
+    """
     samples: dict[str, Sample] = {}
     medians: dict[str, list[float]] = {}
     for session in sessions:
@@ -219,11 +224,11 @@ def refuse_differences(
     """
     differences: dict[str, str] = {}
     for key in base.samples.keys() & contender.samples.keys():
-        ours, theirs = base.samples[key], contender.samples[key]
+        before, after = base.samples[key], contender.samples[key]
         for name in FACTS:
-            if ours.facts[name] != theirs.facts[name] and name not in differences:
-                where = f" ({theirs.name})" if name not in ("cpu", "driver") else ""
-                change = _change(ours.facts[name], theirs.facts[name])
+            if before.facts[name] != after.facts[name] and name not in differences:
+                where = f" ({after.name})" if name not in ("cpu", "driver") else ""
+                change = _change(before.facts[name], after.facts[name])
                 differences[name] = f"{name}: {change}{where}"
     refused = [text for name, text in sorted(differences.items()) if name not in {*allowed}]
     if refused:
@@ -236,9 +241,9 @@ def refuse_differences(
     return [text for _, text in sorted(differences.items())]
 
 
-def _change(ours: Any, theirs: Any) -> str:
+def _change(before: Any, after: Any) -> str:
     """From what to what; of several settings those that differ."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        names = sorted(n for n in {*ours, *theirs} if ours.get(n) != theirs.get(n))
-        return ", ".join(f"{n} {ours.get(n)!s} -> {theirs.get(n)!s}" for n in names)
-    return f"{ours!s} -> {theirs!s}"
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
+        return ", ".join(f"{n} {before.get(n)!s} -> {after.get(n)!s}" for n in names)
+    return f"{before!s} -> {after!s}"

@@ -75,7 +75,13 @@ class Pool:
     def run(
         self, launch: int, slowed: dict[str, Sample], selected: Collection[str] | None
     ) -> SampleSet:
-        """One launch as the run of one side."""
+        """One launch as the samples of one side.
+
+        Args:
+            launch: which of the pool, from 0.
+            slowed: the slowed forms that stand in for cases, by the keys of these.
+            selected: the keys of the cases to measure; None for all.
+        """
         samples = {
             key: dataclasses.replace(
                 sample,
@@ -88,7 +94,12 @@ class Pool:
         return SampleSet("self-test", samples)
 
     def part(self, first: int, launches: int) -> Pool:
-        """Some consecutive launches as a pool of their own."""
+        """Some consecutive launches as a pool of their own.
+
+        Args:
+            first: the number of the first one, from 0.
+            launches: how many.
+        """
         chosen = slice(first, first + launches)
         samples = [
             dataclasses.replace(sample, values_s=sample.values_s[chosen])
@@ -98,7 +109,12 @@ class Pool:
 
 
 def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
-    """Launch the suite.
+    """Measure the suite of the self-test in many launches.
+
+    Args:
+        launches: how many.
+        seed: of the order of cases within launches.
+        say: called with each line of progress.
 
     Raises:
         SuiteError: it could not be measured.
@@ -127,6 +143,10 @@ def pool(output_json: dict[str, Any]) -> Pool:
 
 def refuse_too_few(launches: int, stages: Stages) -> None:
     """Refuse a pool that holds no whole comparison.
+
+    Args:
+        launches: of the pool.
+        stages: of a comparison.
 
     Raises:
         TooFewLaunches: it is one.

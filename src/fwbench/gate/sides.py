@@ -94,7 +94,7 @@ class Tree(Side):
         self.root = root
 
     def facts(self) -> dict[str, Any]:
-        """The revision, and whether there are changes beside."""
+        """The revision, and whether there are uncommitted changes."""
         return {
             "name": self.name,
             "revision": _git(self.root, "rev-parse", "HEAD"),
@@ -103,7 +103,7 @@ class Tree(Side):
 
 
 class Revision(Side):
-    """A revision, checked out beside the working tree.
+    """A revision, checked out next to the working tree.
 
     Args:
         root: of the repository.
@@ -186,21 +186,23 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
             "revisions, or two environments"
         )
     installed = [_references(name, environments) for name in (base, contender)]
-    ours, theirs = (
+    base_side, contender_side = (
         Installed(name, own or [framework_of(reference) for reference in other])
         for name, own, other in zip((base, contender), installed, installed[::-1], strict=True)
     )
     if base == contender == DEFAULT:
-        ours, theirs = (Installed(DEFAULT, sorted(registry.registered())) for _ in range(2))
-    common = {framework_of(name) for name in ours.references} & {
-        framework_of(name) for name in theirs.references
+        base_side, contender_side = (
+            Installed(DEFAULT, sorted(registry.registered())) for _ in range(2)
+        )
+    common = {framework_of(name) for name in base_side.references} & {
+        framework_of(name) for name in contender_side.references
     }
     if not common:
         raise UsageError(
-            f"{base} has {', '.join(ours.references)} and {contender} has "
-            f"{', '.join(theirs.references)}: they have no framework in common"
+            f"{base} has {', '.join(base_side.references)} and {contender} has "
+            f"{', '.join(contender_side.references)}: they have no framework in common"
         )
-    return ours, theirs
+    return base_side, contender_side
 
 
 def is_dirty(root: Path) -> bool:

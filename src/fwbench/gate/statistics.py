@@ -36,7 +36,7 @@ def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -
     Returns:
         A probability above 0 and up to 1.
     """
-    wins = sum(theirs > ours * (1 + margin) for theirs in contender for ours in base)
+    wins = sum(contender_s > base_s * (1 + margin) for contender_s in contender for base_s in base)
     return _at_least(wins, len(base), len(contender))
 
 
@@ -51,7 +51,7 @@ def p_at_best(
         margin: a share.
         launches: on each side, when all are measured.
     """
-    lost = sum(theirs <= ours * (1 + margin) for theirs in contender for ours in base)
+    lost = sum(contender_s <= base_s * (1 + margin) for contender_s in contender for base_s in base)
     return _at_least(launches * launches - lost, launches, launches)
 
 
@@ -154,7 +154,9 @@ def smallest_visible(
         return None
     centred = [time / ratio(base, contender) for time in contender]
     # The test changes only where a slowed launch overtakes one of the base.
-    steps = sorted(ours * (1 + margin) / theirs for theirs in centred for ours in base)
+    steps = sorted(
+        base_s * (1 + margin) / contender_s for contender_s in centred for base_s in base
+    )
     low, high = 0, len(steps) - 1
     while low < high:
         middle = (low + high) // 2

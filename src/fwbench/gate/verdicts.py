@@ -115,7 +115,7 @@ class Comparison:
         contender: what the contender is called.
         judgements: of every case of either side.
         rules: the numbers that it was decided by, by name.
-        notes: what a reader must know beside.
+        notes: what else a reader must know.
     """
 
     base: str
@@ -146,12 +146,12 @@ class Comparison:
         return next((EXIT_STATUS[verdict] for verdict in found if verdict in there), 0)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's own types."""
+        """The comparison in JSON's own types."""
         return {**dataclasses.asdict(self), "verdicts": self.counts, "means": self.means}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """From what :meth:`to_json` gave.
+        """The comparison that :meth:`to_json` wrote.
 
         Raises:
             KeyError: something is missing.
@@ -167,7 +167,7 @@ class Comparison:
         if not isinstance(found.rules["confidence"], float | int):
             raise TypeError(f"the confidence is {found.rules['confidence']!r}")
         if not all(isinstance(text, str) for text in (found.base, found.contender, *found.notes)):
-            raise TypeError(f"names or notes are no text: {found.base!r}, {found.notes!r}")
+            raise TypeError(f"names or notes are not text: {found.base!r}, {found.notes!r}")
         return found
 
 
@@ -180,7 +180,7 @@ def _checked(judgement: Judgement) -> Judgement:
     """
     texts = (judgement.key, judgement.name, judgement.framework, judgement.reason)
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"names of a case that are no text: {texts}")
+        raise TypeError(f"names of a case that are not text: {texts}")
     ends = [one for one in (judgement.ratio, judgement.low, judgement.high) if one is not None]
     times_s = [*judgement.base_s, *judgement.contender_s]
     if judgement.visible is not None:
@@ -203,7 +203,7 @@ def judge(
     level: float,
     changes: Collection[Verdict] = CHANGES,
 ) -> Judgement:
-    """Judge one case.
+    """The verdict on one case, with the figures that it rests on.
 
     Args:
         base: its launches.
@@ -212,17 +212,17 @@ def judge(
         level: of this test alone.
         changes: what is tested for.
     """
-    ours, theirs = base.values_s, contender.values_s
-    ratio = statistics.ratio(ours, theirs)
-    low, high = statistics.interval(ours, theirs, rules.confidence, rules.seed)
+    base_s, contender_s = base.values_s, contender.values_s
+    ratio = statistics.ratio(base_s, contender_s)
+    low, high = statistics.interval(base_s, contender_s, rules.confidence, rules.seed)
     threshold = rules.threshold if contender.threshold is None else contender.threshold
     p = {
-        Verdict.REGRESSED: statistics.p_slower(ours, theirs, rules.margin),
-        Verdict.IMPROVED: statistics.p_slower(theirs, ours, rules.margin),
+        Verdict.REGRESSED: statistics.p_slower(base_s, contender_s, rules.margin),
+        Verdict.IMPROVED: statistics.p_slower(contender_s, base_s, rules.margin),
     }
     tested = min(changes, key=p.__getitem__)
     size = ratio if tested is Verdict.REGRESSED else 1 / ratio
-    visible = statistics.smallest_visible(ours, theirs, rules.margin, level)
+    visible = statistics.smallest_visible(base_s, contender_s, rules.margin, level)
     unseen = visible is None or visible > rules.widest
     verdict, reason = Verdict.UNCHANGED, ""
     if base.contended or contender.contended:
@@ -244,8 +244,8 @@ def judge(
         p[tested],
         None if visible is None else max(visible, threshold),
         threshold,
-        ours,
-        theirs,
+        base_s,
+        contender_s,
     )
 
 
@@ -262,7 +262,7 @@ def compare(
         base: the baseline; its own drift between sessions widens the margin.
         contender: what is compared with it.
         rules: when a difference is a change.
-        notes: what a reader must know beside.
+        notes: what else a reader must know.
 
     Raises:
         TooFewLaunches: no case has enough, or no change could be shown in so many cases.
@@ -279,14 +279,14 @@ def compare(
     level = level_of_each(rules.level, [_launches(base, contender, key) for key in ready])
     judgements = []
     for key in common:
-        ours, theirs = base.samples[key], contender.samples[key]
+        before, after = base.samples[key], contender.samples[key]
         if key in ready:
             margin = max(rules.margin, base.drift.get(key, 0.0))
             own = dataclasses.replace(rules, margin=margin)
-            judgements.append(judge(ours, theirs, own, level))
+            judgements.append(judge(before, after, own, level))
         else:
             few = f"only {_launches(base, contender, key)} launches"
-            judgements.append(unjudged(theirs, Verdict.INCONCLUSIVE, few))
+            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, few))
     return Comparison(
         base.name,
         contender.name,
@@ -326,7 +326,12 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
 
 
 def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
-    """Judge the cases that one side alone has."""
+    """The cases that one side alone has: missing, or new.
+
+    Args:
+        base: the baseline.
+        contender: what is compared with it.
+    """
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
     found = {k: s for k, s in contender.samples.items() if k not in base.samples}
     renamed = {sample.work: key for key, sample in found.items()}
@@ -363,5 +368,11 @@ def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
 
 
 def unjudged(sample: Sample, verdict: Verdict, reason: str) -> Judgement:
-    """What is said of a case whose times say nothing."""
+    """The judgement of a case whose times say nothing.
+
+    Args:
+        sample: of the side that has it.
+        verdict: missing, new or inconclusive.
+        reason: why there is no other verdict.
+    """
     return Judgement(sample.key, sample.name, sample.framework, verdict, reason)

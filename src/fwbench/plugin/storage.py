@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.errors import StorageError, UnreadableRun
+from fwbench.errors import StorageError
 from fwbench.grid import Cell
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
@@ -23,7 +23,7 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.records import files
-from fwbench.records.facts import SCHEMA
+from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
 from fwbench.records.replication import Entry
 from fwbench.records.session_facts import (
@@ -34,7 +34,8 @@ from fwbench.records.session_facts import (
     StoredManifest,
     StoredPlan,
 )
-from fwbench.records.stored import StoredRecord, from_json
+from fwbench.records.stored import damaged, facts_of
+from fwbench.records.table import DamagedFact
 from fwbench.report import loops
 from fwbench.version import __version__
 
@@ -84,12 +85,12 @@ class Store:
     def _refuse_other_data(self, cells: list[Cell]) -> None:
         trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
         for file, entries in self.benchmarks.compared:
-            for record in _compared(file, entries):
-                data = record.facts.data
-                cell = trained.get(_same(record.params)) if data else None
+            for entry in entries:
+                data = _compared(file, entry).data
+                cell = trained.get(_same(entry["params"])) if data else None
                 if data and cell and cell.data and cell.data.source != data.source:
                     raise pytest.UsageError(
-                        f"--benchmark-compare: {file} has {record.param} on "
+                        f"--benchmark-compare: {file} has {entry['param']} on "
                         f"{data.source} data, here it would be {cell.data.source} "
                         f"{cell.data.name}: their times do not compare. Give both the same data "
                         "(--fw-data), or leave these cases out (-k)"
@@ -231,20 +232,23 @@ class Store:
             self.journal.close()
 
 
-def _compared(name: str, entries: Sequence[Entry]) -> Sequence[StoredRecord]:
-    """The records of a run that ``--benchmark-compare`` names.
+def _compared(name: str, entry: Entry) -> CaseFacts:
+    """The facts of a record in a run that ``--benchmark-compare`` names.
 
     Args:
         name: of its file.
-        entries: pytest-benchmark's.
+        entry: pytest-benchmark's.
 
     Raises:
-        UsageError: a value in it is damaged.
+        UsageError: one of the facts is damaged.
     """
     try:
-        return from_json(name, {"benchmarks": entries}).records
-    except UnreadableRun as error:
-        raise pytest.UsageError(f"--benchmark-compare: {error}") from None
+        return facts_of(entry)
+    except DamagedFact as error:
+        case = entry.get("param") or entry["fullname"]
+        raise pytest.UsageError(
+            f"--benchmark-compare: {damaged(name, f'{case}: {error}')}"
+        ) from None
 
 
 def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, Any]]:

@@ -56,7 +56,7 @@ class Epoch(Table):
 
 
 class Tested(Table):
-    """A test accuracy."""
+    """The test accuracy at one point of a training."""
 
     repetition: int = fact("which training, from 1", COUNT, POSITIVE)
     epoch: int | None = fact("after which epoch of it, from 1", COUNT, POSITIVE)

@@ -34,6 +34,10 @@ def write_atomically(path: Path, text: str) -> None:
 
     A link is followed; devices and pipes are written to, since they keep nothing.
 
+    Args:
+        path: of the file.
+        text: its content.
+
     Raises:
         StorageError: it cannot be written; an earlier file is as it was.
     """

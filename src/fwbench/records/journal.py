@@ -102,7 +102,9 @@ def recover(journal: Path, complete: Callable[[replication.Entry], Any]) -> dict
         raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
     head, *entries = parsed
     if not all(_is_entry(entry) for entry in entries):
-        raise StorageError(f"{journal} is not a journal of fwbench: a line of it is no record")
+        raise StorageError(
+            f"{journal} is not a journal of fwbench: one of its lines is not a record"
+        )
     for entry in entries:
         _check(journal, entry)
     if not entries:

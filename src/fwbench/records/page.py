@@ -26,7 +26,7 @@ _SIGNS = {list: "[]", dict: ".*"}
 
 
 def page() -> str:
-    """The page in Markdown."""
+    """The text of docs/record.md, from the tables of facts."""
     parts = [_HEAD]
     for title, root in (
         ("A case: `benchmarks[].extra_info.fwbench`", facts.CaseFacts),

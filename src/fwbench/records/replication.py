@@ -48,14 +48,24 @@ class Plan:
     seed: int
 
     def order(self, launch: int, cases: Sequence[T]) -> list[T]:
-        """The cases of a launch, shuffled: what one leaves behind meets another each time."""
+        """The cases of a launch, shuffled: what one leaves behind meets another each time.
+
+        Args:
+            launch: which one, from 0; each has an order of its own.
+            cases: all of them, in any fixed order.
+        """
         shuffled = list(cases)
         random.Random(f"{self.seed} {launch}").shuffle(shuffled)  # noqa: S311 (no secret)
         return shuffled
 
 
 def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
-    """Note in an entry which launch it is of; gives the entry back."""
+    """Note in an entry which launch it is of; gives the entry back.
+
+    Args:
+        entry: of a case; changed in place.
+        launch: which one, from 0.
+    """
     entry["extra_info"]["fwbench"]["launch"] = launch
     return entry
 

@@ -11,7 +11,7 @@ _A_SECOND = Unit("1/s")
 
 
 class Machine(Table):
-    """The machine."""
+    """The machine that a session ran on."""
 
     cpu: str | None = fact("model of the CPU")
     cpus: int | None = fact("CPUs of the system", COUNT, POSITIVE, null="where it does not tell")
@@ -64,14 +64,14 @@ class NotMeasured(Table):
 
 
 class Outcome(Table):
-    """How the session ended."""
+    """How many tests failed, and whether the session was interrupted."""
 
     failed: int = fact("tests that failed", COUNT, NOT_NEGATIVE)
     interrupted: bool = fact("whether it was interrupted, or broke down")
 
 
 class StoredGate(Table):
-    """What ``--fw-gate`` said."""
+    """The verdicts of ``--fw-gate``, and its comparison."""
 
     base: str | None = fact("name of the baseline")
     verdicts: dict[str, int] | None = fact("cases by verdict", COUNT, NOT_NEGATIVE)
@@ -114,4 +114,4 @@ class SessionFacts(Table):
     outcome: Outcome | None = fact("how it ended", null="where nobody knows")
     gate: StoredGate | None = fact("what its gate said", null="without one")
     loss_curves: list[LossCurves] | None = fact("how far loss curves lie apart", NONE)
-    break_even: list[BreakEven] | None = fact("when compiling has paid", NONE)
+    break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

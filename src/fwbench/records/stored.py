@@ -58,7 +58,7 @@ class StoredRecord:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One stored run.
+    """A run as it is stored: its records, and what is known of its session.
 
     Attributes:
         name: of its file.
@@ -86,7 +86,7 @@ class StoredRun:
 
     @property
     def unknown(self) -> list[str]:
-        """The keys that mean nothing to this version of fwbench; they are kept as they are."""
+        """The keys that this version of fwbench does not know."""
         tables = [self.session, *(record.facts for record in self.records)]
         return list(dict.fromkeys(key for table in tables for key in table.unknown()))
 
@@ -96,7 +96,7 @@ class HasUnknown(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the file."""
+        """The name of its file, for messages."""
 
     @property
     def unknown(self) -> Sequence[str]:
@@ -157,7 +157,7 @@ def parse(path: Path) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        cut = "is empty" if not text.strip() else f"is no JSON, or cut off ({error})"
+        cut = "is empty" if not text.strip() else f"is not JSON, or is cut off ({error})"
         raise UnreadableRun(f"{path} {cut}; measure again with --benchmark-json") from error
 
 

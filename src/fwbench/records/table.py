@@ -218,7 +218,12 @@ class Table(Mapping[str, Any]):
 
 
 def undeclared(table: type[Table], name: str) -> DeclarationError:
-    """An error for a key that a table does not declare."""
+    """An error for a key that a table does not declare.
+
+    Args:
+        table: the table.
+        name: of the key.
+    """
     close = difflib.get_close_matches(name, table.declared(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"declare it in {table.__module__}"
     return DeclarationError(f"{table.__name__} has no fact {name!r}; {hint}")

@@ -11,7 +11,12 @@ _FOUR = 999.95
 
 
 def count(number: int, noun: str) -> str:
-    """``1 case``, ``2 cases``."""
+    """A number with its noun in the plural that it takes: ``1 case``, ``2 cases``.
+
+    Args:
+        number: how many.
+        noun: in the singular.
+    """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -184,7 +184,7 @@ def _break_even(loops: Sequence[_Loop]) -> list[str]:
         steps = break_even_steps(compiled.facts, eager.facts)
         pays = "does not pay: no faster than eager"
         if steps is not None:
-            pays = f"has paid after {count(steps, 'step')}"
+            pays = f"breaks even after {count(steps, 'step')}"
         lines.append(f"{compiled.name}: compiling ({time(compiled.facts.compile_s or 0.0)}) {pays}")
     return lines
 

@@ -26,7 +26,7 @@ from fwbench.records.stored import (
 
 @dataclass(frozen=True)
 class Record:
-    """One measured case.
+    """A measured case, as far as a report needs it.
 
     Attributes:
         run: number of its run, from 0.
@@ -52,7 +52,7 @@ class Record:
 
     @cached_property
     def median_s(self) -> float:
-        """The median value."""
+        """The median of the values, in seconds."""
         return statistics.median(self.values_s)
 
     @cached_property
@@ -77,7 +77,7 @@ class Record:
         return len(self.values_s) if self.values_kept else self.stats.rounds or 1
 
     def bare(self) -> Self:
-        """Without its values."""
+        """The record without its values, for those who keep many."""
         return replace(self, values_s=(), stats=Statistics())
 
     @property
@@ -115,7 +115,7 @@ _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", 
 
 @dataclass(frozen=True)
 class Run:
-    """One stored run.
+    """A run, or a comparison, as far as a report needs it.
 
     Attributes:
         number: from 0, in the order in which they were given.

@@ -12,11 +12,20 @@ from fwbench.records.units import count, time
 #: Unchanged cases that are shown one by one.
 _SHOWN_UNCHANGED = 20
 
-_COLUMNS = ("verdict", "case", "base", "contender", "ratio", "99 % interval", "could show", "")
+_COLUMNS = (
+    "verdict",
+    "case",
+    "base",
+    "contender",
+    "ratio",
+    "99 % interval",
+    "detectable change",
+    "",
+)
 
 
 def table(comparison: Comparison) -> list[str]:
-    """Worst first; then the means, the counts, and what must be known beside."""
+    """The lines of a table: worst first; then means, counts and notes."""
     shown, left_out = _shown(comparison)
     rows = [header(comparison), *(row(judgement) for judgement in shown)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -72,10 +81,10 @@ def ranked(comparison: Comparison) -> list[Judgement]:
 
 def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
     ordered = ranked(comparison)
-    told = [one for one in ordered if one.verdict is not Verdict.UNCHANGED]
-    unchanged = ordered[len(told) :]
+    changed = [one for one in ordered if one.verdict is not Verdict.UNCHANGED]
+    unchanged = ordered[len(changed) :]
     shown = unchanged[:_SHOWN_UNCHANGED]
-    return told + shown, len(unchanged) - len(shown)
+    return changed + shown, len(unchanged) - len(shown)
 
 
 def _size(judgement: Judgement) -> float:

@@ -152,7 +152,7 @@ class Training(Trains):
 
     @property
     def loop(self) -> Training:
-        """The training loop itself."""
+        """The loop itself: it is no part of another."""
         return self
 
     @cached_property

@@ -52,7 +52,7 @@ SCRIPT = (
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart.
+    """A chart: a picture, and what it shows in words.
 
     Attributes:
         title: what it shows, in a line.

@@ -13,7 +13,7 @@ from fwbench.report.drawing.chart import Chart, blank, rendered
 def draw(
     title: str, points: Mapping[str, tuple[float, float]], x_title: str, y_title: str
 ) -> Chart:
-    """A chart of points.
+    """A chart of points: a share against seconds.
 
     Args:
         title: of the chart.

@@ -24,7 +24,7 @@ from fwbench.report.section import (
 ORDER = 20
 
 _COLUMNS = (
-    *("case", "size", "median", "half of them", "dispatch", "first call", "against eager"),
+    *("case", "size", "median", "middle half", "dispatch", "first call", "against eager"),
     *("GFLOP/s", "GB/s", "of attainable", "measured"),
 )
 

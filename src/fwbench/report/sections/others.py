@@ -10,7 +10,7 @@ from fwbench.report.section import Row, Section, TableCell, run_suffix, seconds
 
 ORDER = 50
 
-_COLUMNS = ("benchmark", "median", "half of them", "group", "measured")
+_COLUMNS = ("benchmark", "median", "middle half", "group", "measured")
 
 _NOTE = (
     "fwbench did not write these: framework, device, dispatch, verification and warm-up are not "

@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def manifest(self) -> Any:
-        """What the framework declares."""
+        """The manifest of the framework under test."""
         return self.adapter.manifest
 
     @cached_property
@@ -139,7 +139,7 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
 
 @pytest.fixture
 def adapter(pytestconfig: pytest.Config) -> Adapter:
-    """The adapter under test."""
+    """The adapter under test, loaded once in a session."""
     subject = _subject(pytestconfig)
     assert subject is not None  # noqa: S101 (otherwise nothing runs)
     return subject.adapter

@@ -98,6 +98,11 @@ def test_threads_are_set(adapter: Adapter) -> None:
     declarations.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
 
 
+def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
+    """Training in an execution that is not declared raises instead of training as another one."""
+    learners.undeclared_training_is_refused(adapter, training_cell)
+
+
 def test_first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
     """Training has the parameters and the first losses of the float64 reference."""
     learners.first_losses_are_right(adapter, training_cell)
