@@ -29,8 +29,9 @@ bench: venv ## measure: pytest benchmarks $(ARGS)
 	$(BIN)/pytest benchmarks $(ARGS)
 
 .PHONY: test
-test: venv ## run the tests: pytest $(ARGS)
-	$(BIN)/pytest $(ARGS)
+test: venv ## run the tests, one on each CPU: pytest $(ARGS); ARGS=-n0 for one at a time
+	$(BIN)/pytest -n logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
+		--durations=20 $(ARGS)
 
 .PHONY: lint
 lint: venv ## check style, types and workflows

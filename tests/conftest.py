@@ -1,10 +1,13 @@
 """What the tests share."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from support.projects import CASES, Project
+from support.turns import Turns
 
 pytest_plugins = ["pytester"]
 
@@ -16,6 +19,24 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.pop("FWBENCH_ENVS", None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Serial tests come last: the others do not wait for each of them."""
+    items.sort(key=_is_serial)
+
+
+def _is_serial(item: pytest.Item) -> bool:
+    return item.get_closest_marker("serial") is not None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Where several processes share the tests, no other runs while a serial one does."""
+    if hasattr(item.config, "workerinput"):
+        with Turns(Path(item.config.getoption("basetemp")).parent).take(alone=_is_serial(item)):
+            return (yield)
+    return (yield)
+
+
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this session was started with is no business of those that tests start."""
@@ -23,10 +44,20 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what is the same in all projects, and made once."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> Iterator[Project]:
     """A project without tests yet."""
-    return Project(pytester, monkeypatch)
+    made = Project(pytester, monkeypatch, shared)
+    yield made
+    made.keep_manifests()
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def _rates(pool: self_test.Pool) -> list[bounds.Finding]:
     findings = []
     least = iter([None, *(_FOUND_AT_LEAST[percent] for percent in pool.percents)])
     for what, outcomes in by_kind.items():
-        rates = [outcome.found / outcome.comparisons for outcome in outcomes]
+        rates = [outcome.detected / outcome.comparisons for outcome in outcomes]
         rate, bound = float(np.mean(rates)), next(least)
         low, high = _interval(rates)
         figure = f"{rate:.1%} regressed ({low:.1%} to {high:.1%}), {len(stretches)} stretches"
@@ -81,17 +81,17 @@ def _real(comparisons: int) -> list[bounds.Finding]:
         arguments = ["test_self.py", "-k", "not slowed"]
         for number in range(comparisons):
             launcher = Launcher(both, arguments, Environments(Path(folder)))
-            told: list[tuple[float, str]] = []
+            messages: list[tuple[float, str]] = []
             job = StagedComparison(
                 launcher,
                 Stages(seed=number),
                 _RULES,
-                say=lambda text, told=told: told.append((time.perf_counter(), text)),
+                say=lambda text, messages=messages: messages.append((time.perf_counter(), text)),
             )
             start = time.perf_counter()
             comparison = job.compare(("base", "contender"))
             end = time.perf_counter()
-            second = [at for at, text in told if text.startswith("fresh")]
+            second = [at for at, text in messages if text.startswith("fresh")]
             totals += end - start
             firsts += (second[0] if second else end) - start
             verdicts = [judgement.verdict for judgement in comparison.judgements]

@@ -187,10 +187,10 @@ def _measured(rounds: int) -> Pairs:
 def _finding(key: tuple[str, str, int], pairs: list[tuple[float, float]]) -> bounds.Finding:
     what = " ".join(map(str, key))
     if key[1] == noop.name:
-        more_us = 1e6 * statistics.median(found - bare for found, bare in pairs)
+        more_us = 1e6 * statistics.median(fwbench_s - bare for fwbench_s, bare in pairs)
         return bounds.at_most(f"{what} - empty call", more_us, _NOOP_BOUND_US, "us")
     bare_s = statistics.median(bare for _, bare in pairs)
-    low, ratio, high = statistics.quantiles([found / bare for found, bare in pairs], n=4)
+    low, ratio, high = statistics.quantiles([fwbench_s / bare for fwbench_s, bare in pairs], n=4)
     return bounds.Finding(
         f"{what} ({1e6 * bare_s:.4g} us)",
         f"{ratio:.3f} ({low:.3f} to {high:.3f})",

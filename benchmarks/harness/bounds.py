@@ -32,7 +32,7 @@ class Finding:
         what: was measured.
         figure: what came out, with its unit.
         bound: what it must keep; empty where the figure only explains another.
-        kept: whether it did; None where that is not asked, or cannot be told.
+        kept: whether it did; None where that is not asked, or not known.
     """
 
     what: str
@@ -88,18 +88,18 @@ def in_turn(rounds: int, measurements: Mapping[str, Callable[[], float]]) -> dic
 
     Everything is done once before, uncounted: it fills the caches of files and manifests.
     """
-    found: dict[str, list[float]] = {name: [] for name in measurements}
+    results: dict[str, list[float]] = {name: [] for name in measurements}
     for round_ in range(rounds + 1):
         for name, measure in measurements.items():
             figure = measure()
             if round_:
-                found[name].append(figure)
-    return found
+                results[name].append(figure)
+    return results
 
 
-def medians(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def medians(results: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """The median of each measurement."""
-    return {name: statistics.median(figures) for name, figures in found.items()}
+    return {name: statistics.median(figures) for name, figures in results.items()}
 
 
 def spread(figures: Sequence[float]) -> float:
@@ -113,7 +113,7 @@ def python(*command: str, folder: Path = REPOSITORY, **variables: str) -> tuple[
     Args:
         command: its arguments.
         folder: the current folder.
-        variables: of the environment, beside those that there are.
+        variables: of the environment, in addition to this process's.
 
     Returns:
         Seconds from start to end, and its output.

@@ -65,7 +65,7 @@ def _ids(folder: Path, sizes: int) -> list[str]:
 
 
 def _imported(folder: Path, sizes: int) -> str:
-    # NumPy is no stranger there: references are computed with it.
+    # NumPy is always imported there: references are computed with it.
     names = " ".join(name for name in registered() if name != "numpy")
     command = f"-q --collect-only marked.py {_sizes(sizes)}"
     _, output = bounds.python("-c", _IMPORTED, command, names, folder=folder)
@@ -85,7 +85,7 @@ def main() -> int:
         for file, ids in (("few.py", few), ("many.py", many)):
             (folder / file).write_text(_PLAIN.format(ids=ids), encoding="utf-8")
         collect = partial(bounds.pytest_s, "--collect-only", folder=folder)
-        found = bounds.in_turn(
+        times_s = bounds.in_turn(
             given.rounds,
             {
                 "fwbench": partial(collect, "marked.py", _sizes(sizes)),
@@ -95,7 +95,7 @@ def main() -> int:
             },
         )
         imported = _imported(folder, sizes)
-    took = bounds.medians(found)
+    took = bounds.medians(times_s)
     alone = {kind: took[kind] - took[f"{kind}, one size"] for kind in ("fwbench", "plain")}
     return bounds.conclude(
         [

@@ -24,10 +24,10 @@ def main() -> int:
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         (folder / "test_trivial.py").write_text("def test(): pass\n", encoding="utf-8")
         session = partial(bounds.pytest_s, folder=folder)
-        found = bounds.in_turn(
+        times_s = bounds.in_turn(
             given.rounds, {"with": session, "without": partial(session, "-p", "no:fwbench")}
         )
-    took = bounds.medians(found)
+    took = bounds.medians(times_s)
     return bounds.conclude(
         [
             bounds.Finding("session with fwbench", f"{1e3 * took['with']:.0f} ms"),

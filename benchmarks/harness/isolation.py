@@ -57,7 +57,7 @@ def _per_case(rounds: int, few: int, many: int) -> list[bounds.Finding]:
             *("--fw=numpy", "--fw-direction=forward", "--benchmark-disable"),
             folder=folder,
         )
-        found = bounds.in_turn(
+        times_s = bounds.in_turn(
             rounds,
             {
                 f"{kind} {count}": partial(
@@ -69,7 +69,7 @@ def _per_case(rounds: int, few: int, many: int) -> list[bounds.Finding]:
                 for count in (few, many)
             },
         )
-    took = bounds.medians(found)
+    took = bounds.medians(times_s)
     per_case_ms = {
         kind: 1e3 * (took[f"{kind} {many}"] - took[f"{kind} {few}"]) / (many - few)
         for kind in ("process", "none")

@@ -9,7 +9,7 @@ This file is a script and a test file in one. The script runs sessions of one 10
   keep at least 1.5 CPUs busy: its CPU time over the time on the wall, of calls made after the
   measurement. (By default MXNet takes one thread.)
 
-Where only one CPU may be used there is nothing to be told.
+Where only one CPU may be used there is nothing to measure.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ def _busy(path: Path, *options: str) -> float:
 
 def _disturbance(rounds: int, path: Path) -> list[bounds.Finding]:
     measure = partial(_completion_s, path, "torch")
-    found = bounds.in_turn(
+    times_s = bounds.in_turn(
         rounds,
         {
             "torch alone": partial(measure, "--fw=torch"),
             "torch after mxnet": partial(measure, "--fw=mxnet,torch"),
         },
     )
-    took = bounds.medians(found)
+    took = bounds.medians(times_s)
     ratio = took["torch after mxnet"] / took["torch alone"]
-    noise = max(_NOISE, bounds.spread(found["torch alone"]))
+    noise = max(_NOISE, bounds.spread(times_s["torch alone"]))
     return [
-        *_times(found),
+        *_times(times_s),
         bounds.Finding(
             "after / alone", f"{ratio:.3f}", f"within {noise:.0%} of 1", abs(ratio - 1) <= noise
         ),
@@ -92,16 +92,19 @@ def _disturbance(rounds: int, path: Path) -> list[bounds.Finding]:
 
 def _threads(rounds: int, path: Path) -> list[bounds.Finding]:
     measure = partial(_completion_s, path, "mxnet", "--fw=mxnet")
-    found = bounds.in_turn(
+    times_s = bounds.in_turn(
         rounds,
         {f"mxnet, {n} thread(s)": partial(measure, f"--fw-threads={n}") for n in (1, 2)},
     )
-    one, two = (statistics.median(figures) for figures in found.values())
+    one_thread_s, two_threads_s = (statistics.median(figures) for figures in times_s.values())
     busy = _busy(path, "--fw=mxnet", "--fw-threads=2")
     return [
-        *_times(found),
+        *_times(times_s),
         bounds.Finding(
-            "one / two", f"{one / two:.2f} x", f"at least {_SPEEDUP} x", one / two >= _SPEEDUP
+            "one / two",
+            f"{one_thread_s / two_threads_s:.2f} x",
+            f"at least {_SPEEDUP} x",
+            one_thread_s / two_threads_s >= _SPEEDUP,
         ),
         bounds.Finding(
             "mxnet with two threads keeps busy",
@@ -112,12 +115,12 @@ def _threads(rounds: int, path: Path) -> list[bounds.Finding]:
     ]
 
 
-def _times(found: dict[str, list[float]]) -> list[bounds.Finding]:
+def _times(times_s: dict[str, list[float]]) -> list[bounds.Finding]:
     return [
         bounds.Finding(
             name, f"{1e3 * statistics.median(figures):.2f} ms, spread {bounds.spread(figures):.0%}"
         )
-        for name, figures in found.items()
+        for name, figures in times_s.items()
     ]
 
 

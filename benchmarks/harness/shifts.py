@@ -32,8 +32,8 @@ _NOISES: dict[str, Noise] = {
 }
 
 
-def _share(trials: int, found: Callable[[], bool]) -> float:
-    return sum(found() for _ in range(trials)) / trials
+def _share(trials: int, succeeds: Callable[[], bool]) -> float:
+    return sum(succeeds() for _ in range(trials)) / trials
 
 
 def _findings(runs: int, size: float, name: str, trials: int) -> Finding:
@@ -47,7 +47,7 @@ def _findings(runs: int, size: float, name: str, trials: int) -> Finding:
     false = _share(trials, lambda: bool(shifts(history(0.0))))
     right = _share(
         trials,
-        lambda: any(abs(one.at - runs // 2) <= _NEAR for one in shifts(history(_SHIFT))),
+        lambda: any(abs(shift.at - runs // 2) <= _NEAR for shift in shifts(history(_SHIFT))),
     )
     figure = f"{false:.1%} of unchanged histories, {right:.0%} of those with a shift"
     return Finding(f"{runs} runs, {name}, {size:.0%}", figure)

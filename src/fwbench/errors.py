@@ -4,7 +4,7 @@
 
     FwbenchError
      ├─ UsageError               asked for something that is not there (pytest exits with 4)
-     │   ├─ UnreadableRun        ... a file of results that cannot be read, or is none
+     │   ├─ UnreadableRun        ... a file that is damaged, or not a file of results
      │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
      │   └─ TooFewLaunches       ... a comparison that could show nothing
      ├─ DeclarationError         a workload or a framework is declared wrongly

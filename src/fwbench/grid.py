@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def _synthetic(self) -> list[str]:
-        """A word that nobody who reads the results can miss."""
+        """A conspicuous mark in the case id of generated data."""
         return ["synthetic"] if self.data is not None and self.data.source == "synthetic" else []
 
     @property
@@ -151,7 +151,7 @@ def check(
 
 
 def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> None:
-    """Refuse a dtype that nobody knows; one that a framework lacks is a gap.
+    """Refuse an unknown dtype; one that a framework lacks is a gap.
 
     Args:
         selection: what is asked for.
@@ -172,7 +172,7 @@ def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the cells of a marker are made from, beside the selection.
+    """What the cells of a marker are made from, in addition to the selection.
 
     Attributes:
         toggles: the values asked for, by toggle.
@@ -250,7 +250,7 @@ def _side_by_side(
 def _missing(
     workload: Workload, selection: Selection, preset: tuple[int, ...] | str, more: Asked
 ) -> str | None:
-    """Why what is asked for leaves a workload out, whoever would compute it."""
+    """Why the request leaves a workload out in every framework."""
     if workload.directions and selection.directions is not None:
         return f"--fw-direction is for operations, and {workload.name} is trained"
     if isinstance(preset, str) and not more.verify_only:

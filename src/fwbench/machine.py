@@ -71,7 +71,7 @@ def thread_variables(threads: int) -> dict[str, str]:
 
 @cache
 def cpu_model() -> str:
-    """What the CPU is called."""
+    """The name of the CPU's model."""
     import cpuinfo  # takes a moment, so only on demand
 
     return str(

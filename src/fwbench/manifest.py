@@ -86,7 +86,7 @@ class Manifest:
         training_dtypes: in which it can train.
         process_toggles: the toggles of a whole process that it knows.
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
-        threads: the threads that it computes with; None where it cannot be told.
+        threads: the threads that it computes with; None where it is not known.
         build: how it was built.
         sources: the packages of its class, folders or single files, whose change may change what
             it has.

@@ -90,7 +90,7 @@ TOGGLES: Mapping[str, Toggle] = {
 
 Values = Mapping[str, tuple[str, ...]]
 
-#: What a case is called by; no toggle may have such a name.
+#: The parts of a case's name; no toggle may be named like one of them.
 _PARTS = ("case", "workload", "framework", "device", "execution", "direction", "dtype", "size")
 
 

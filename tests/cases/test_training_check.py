@@ -110,7 +110,7 @@ def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
     """What a framework says of its updates decides what it is compared with."""
     lazy = Trainer(
         noted={"update": update},
-        check_losses=lambda job: trajectories.of(job.training, job.batch, lazy=True),
+        check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, lazy=True),
     )
     one = case(lazy, sentiment_lstm.step)
     if update == "lazy":

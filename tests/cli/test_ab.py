@@ -69,9 +69,12 @@ def pytest_benchmark_generate_machine_info():
 """
 
 
+#: Time of the processor, which does not run while others have it.
 _INI = """
 [pytest]
-addopts = --fw=numpy --benchmark-max-time=0.02 --benchmark-min-rounds=2 --fw-warmup=0
+addopts =
+    --fw=numpy --benchmark-max-time=0.02 --benchmark-min-rounds=2 --fw-warmup=0
+    --benchmark-timer=time.thread_time
 """
 
 

@@ -123,7 +123,7 @@ def test_doctor_says_what_a_framework_has_not(
     report = out(capsys, "doctor")
     assert "  directions  forward\n" in report
     assert "  training " not in report
-    assert "  threads     cannot be told\n" in f"{report}\n"
+    assert "  threads     not known\n" in f"{report}\n"
 
 
 @pytest.mark.parametrize("remedy", ["install it", ""])
@@ -176,7 +176,7 @@ def test_doctor_names_the_environments_of_the_project(
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path / "inner")
     lines = out(capsys, "doctor").splitlines()
-    at = lines.index("environments beside this one (fwbench env show NAME says more)")
+    at = lines.index("other environments (fwbench env show NAME says more)")
     assert lines[at + 1] == "  fake@old         python 3.10.1: fake 1.1, numpy 1.26"
     facts = json.loads(out(capsys, "doctor", "--json"))
     assert facts["environments"] == {"fake@old": {"python": "3.10.1", "frameworks": held}}

@@ -182,15 +182,15 @@ def test_a_project_without_environments(environments: Environments) -> None:
     """Everything is in the environment that runs pytest."""
     assert environments.all() == {}
     assert environments.references() == []
-    assert environments.of("torch") is None
-    assert environments.of("torch@nightly") is None
+    assert environments.environment_of("torch") is None
+    assert environments.environment_of("torch@nightly") is None
 
 
 def test_what_is_complete_is_found_as_it_was_made(environments: Environments) -> None:
     """Every fact comes back, the paths beside."""
     one = made(environments)
     assert environments.all() == {"second": one}
-    assert environments.of("numpy@second") == one
+    assert environments.environment_of("numpy@second") == one
     assert environments.references() == ["numpy@second"]
     assert one.interpreter == str(one.folder / "bin" / "python")
 
@@ -199,16 +199,16 @@ def test_what_is_not_complete_is_not_there(environments: Environments) -> None:
     """A folder that is being filled is no environment yet."""
     (environments.folder_of("second") / "bin").mkdir(parents=True)
     assert environments.all() == {}
-    assert environments.of("numpy@second") is None
+    assert environments.environment_of("numpy@second") is None
 
 
 def test_a_name_comes_before_a_label(environments: Environments) -> None:
     """``torch@nightly`` is the environment of that very name; else the one that its label names."""
     label = made(environments, "nightly", frameworks={"torch": "1", "jax": "1"})
-    assert environments.of("torch@nightly") == label
+    assert environments.environment_of("torch@nightly") == label
     exact = made(environments, "torch@nightly", frameworks={"torch": "2"})
-    assert environments.of("torch@nightly") == exact
-    assert environments.of("jax@nightly") == label
+    assert environments.environment_of("torch@nightly") == exact
+    assert environments.environment_of("jax@nightly") == label
 
 
 def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
@@ -216,9 +216,9 @@ def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
 ) -> None:
     """``jax`` is in the environment ``jax`` where there is one, ``numpy@jax`` beside it."""
     one = made(environments, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
-    assert environments.of("jax") == environments.of("numpy@jax") == one
-    assert environments.of("numpy") is None
-    assert environments.of("jax@other") is None
+    assert environments.environment_of("jax") == environments.environment_of("numpy@jax") == one
+    assert environments.environment_of("numpy") is None
+    assert environments.environment_of("jax@other") is None
 
 
 def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
@@ -258,7 +258,7 @@ def test_facts_that_cannot_be_read(environments: Environments, text: str) -> Non
     one = made(environments)
     (one.folder / _FACTS).write_text(text, encoding="utf-8")
     with pytest.raises(StorageError) as caught:
-        environments.of("numpy@second")
+        environments.environment_of("numpy@second")
     message = str(caught.value)
     assert message.startswith(f"cannot read {one.folder / _FACTS} (")
     assert "fwbench env remove second, then fwbench env add" in message
@@ -270,7 +270,7 @@ def test_other_environments_can_be_used(environments: Environments) -> None:
     """What is wrong with one environment does not keep from using another."""
     made(environments, "good")
     (made(environments, "bad").folder / _FACTS).write_text("{", encoding="utf-8")
-    assert environments.of("numpy@good") is not None
+    assert environments.environment_of("numpy@good") is not None
 
 
 def test_an_environment_is_complete_or_not(environments: Environments) -> None:

@@ -3,6 +3,7 @@
 A framework that is not installed is skipped; nothing of one is imported into this process.
 """
 
+import functools
 import importlib.util
 import json
 import os
@@ -61,6 +62,7 @@ def _run(program: str, framework: str) -> Any:
 each_framework = pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED])
 
 
+@functools.cache
 def _manifest(framework: str) -> Manifest:
     """What a framework says of itself, in a process of its own."""
     (answer,) = describe([framework], 1).values()
@@ -85,13 +87,13 @@ def _expected(manifest: Manifest, kind: str = "cpu") -> int:
     )
 
 
-def _verify(framework: str, tmp_path: Path, *arguments: str) -> tuple[int, str]:
+def _verify(framework: str, shared: Path, *arguments: str) -> tuple[int, str]:
     """Run the suite's operations as users do, to verify alone; returns exit status and output."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
             "--ignore=benchmarks/test_training.py",  # see test_training_frameworks.py
-            *("-o", f"cache_dir={tmp_path}", f"--fw={framework}", *arguments),
+            *("-o", f"cache_dir={shared / 'suite'}", f"--fw={framework}", *arguments),
         ],
         cwd=_ROOT,
         stdin=subprocess.DEVNULL,
@@ -103,10 +105,10 @@ def _verify(framework: str, tmp_path: Path, *arguments: str) -> tuple[int, str]:
 
 
 @each_framework
-def test_every_implementation_is_verified(framework: str, tmp_path: Path) -> None:
+def test_every_implementation_is_verified(framework: str, shared: Path) -> None:
     """Every operation is right in every execution, dtype and direction, and none is left out."""
     status, output = _verify(
-        framework, tmp_path, "--fw-device=cpu", f"--fw-dtype={','.join(_FLOATS)}"
+        framework, shared, "--fw-device=cpu", f"--fw-dtype={','.join(_FLOATS)}"
     )
     assert status == pytest.ExitCode.OK, output
     assert f"{_expected(_manifest(framework))} passed" in output, output
@@ -114,11 +116,11 @@ def test_every_implementation_is_verified(framework: str, tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("framework", [_installed("torch")])
-def test_compile(framework: str, tmp_path: Path) -> None:
+def test_compile(framework: str, shared: Path) -> None:
     """PyTorch's compile, asked for by name, is right for an activation and a product's gradient."""
     status, output = _verify(
         framework,
-        tmp_path,
+        shared,
         *(
             "--fw-device=cpu",
             "--fw-execution=compile",
@@ -269,6 +271,7 @@ def _assert_sane(facts: dict[str, Any], framework: str, threads: int) -> None:
     assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(project: Project, threads: int) -> None:
     """In one session of all frameworks, each computes with the threads asked for and says so.
@@ -276,6 +279,7 @@ def test_records(project: Project, threads: int) -> None:
     The parent imports none of them, and a user's own operation is measured in all of them.
     """
     frameworks = [name for name in _OFFERED if importlib.util.find_spec(name)]
+    project.forget_manifests()
     project.write("test_it.py", _MEASURED)
     result, records = project.measure(
         *(f"--fw-threads={threads}", "--fw-device=cpu", "-p", "parent_facts"),
@@ -320,11 +324,9 @@ def cuda() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("cuda")
-def test_every_implementation_is_verified_on_a_gpu(tmp_path: Path) -> None:
+def test_every_implementation_is_verified_on_a_gpu(shared: Path) -> None:
     """On a GPU, too, every operation of PyTorch's is right in every dtype and direction."""
-    status, output = _verify(
-        "torch", tmp_path, "--fw-device=gpu", f"--fw-dtype={','.join(_FLOATS)}"
-    )
+    status, output = _verify("torch", shared, "--fw-device=gpu", f"--fw-dtype={','.join(_FLOATS)}")
     assert status == pytest.ExitCode.OK, output
     assert f"{_expected(_manifest('torch'), 'gpu')} passed" in output, output
 
@@ -347,6 +349,7 @@ def test_records_on_a_gpu(project: Project) -> None:
 @pytest.mark.usefixtures("cuda")
 def test_default_devices(project: Project) -> None:
     """Without --fw-device every device is measured, the CPU and the GPU apart."""
+    project.forget_manifests()
     project.write("test_it.py", _MEASURED)
     result, records = project.measure("-k", "flatten", fw="torch")
     assert result.ret == pytest.ExitCode.OK

@@ -72,7 +72,7 @@ def _run(environment: Environment, source: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_implementation_is_verified(made: Environment, tmp_path: Path) -> None:
+def test_every_implementation_is_verified(made: Environment, shared: Path) -> None:
     """Every operation is right in every execution, dtype and direction, and none is left out.
 
     NumPy of the environment that runs pytest is beside it, in the same session.
@@ -81,7 +81,7 @@ def test_every_implementation_is_verified(made: Environment, tmp_path: Path) -> 
         [
             *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
             "--ignore=benchmarks/test_training.py",  # JAX has no training loops here
-            *("-o", f"cache_dir={tmp_path}", "--fw=numpy,jax", "--fw-device=cpu"),
+            *("-o", f"cache_dir={shared / 'suite'}", "--fw=numpy,jax", "--fw-device=cpu"),
             f"--fw-dtype={','.join(_FLOATS)}",
         ],
         cwd=_ROOT,
@@ -157,6 +157,7 @@ def test_own(case):
 """
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(
     project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch, threads: int
@@ -204,14 +205,13 @@ def test_the_environment_has_packages_that_this_one_cannot_have(made: Environmen
     assert numpy.startswith(prefix)
 
 
-#: Makes two calls that take long, and says which results are there, before and after it waits.
+#: By work and execution: which results of two calls are there, before and after it waits.
 _WAITS = """
-import json, sys
+import json
 import jax
 import numpy as np
 from fwbench.frameworks.registry import load
 
-what, execution = sys.argv[1:]
 framework = load("jax", 2)
 wait, create = framework.waiter("cpu"), framework.creator("cpu", "float32")
 x = np.full((2048, 2048), 1e-3)
@@ -222,33 +222,51 @@ def product(jax):
 def affine(jax):
     return lambda x, w, b: jax.numpy.matmul(x, w) + b
 
-with framework.scope("cpu", "float32"):
+def work(what, execution):
     inputs = [create(x) for _ in range(3)]
     if what == "forward":
-        run = framework.forward(product, inputs[:2], execution)
-    elif what == "gradients":
-        run = framework.backward(product, inputs[:2], [0, 1], create(x), execution)
-    else:
-        run = framework.backward(affine, inputs, [0, 1, 2], create(x), execution)
+        return framework.forward(product, inputs[:2], execution)
+    if what == "gradients":
+        return framework.backward(product, inputs[:2], [0, 1], create(x), execution)
+    return framework.backward(affine, inputs, [0, 1, 2], create(x), execution)
+
+def ready(run):
     run()
     wait()
     results = jax.tree.leaves([run(), run()])
     before = [one.is_ready() for one in results]
     wait()
-    print(json.dumps([before, [one.is_ready() for one in results]]))
+    return before, [one.is_ready() for one in results]
+
+with framework.scope("cpu", "float32"):
+    print(json.dumps({
+        f"{what}, {execution}": ready(work(what, execution))
+        for what in ("forward", "gradients", "a gradient that is given")
+        for execution in ("eager", "jit")
+    }))
 """
 
 
+@pytest.fixture(scope="module")
+def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
+    """What :data:`_WAITS` prints."""
+    found: dict[str, tuple[list[bool], list[bool]]] = _run(made, _WAITS)
+    return found
+
+
+@pytest.mark.serial
 @pytest.mark.parametrize("execution", ["eager", "jit"])
 @pytest.mark.parametrize(
     ("what", "count"), [("forward", 1), ("gradients", 2), ("a gradient that is given", 3)]
 )
-def test_the_waiter_waits(made: Environment, what: str, count: int, execution: str) -> None:
+def test_the_waiter_waits(
+    waited: dict[str, tuple[list[bool], list[bool]]], what: str, count: int, execution: str
+) -> None:
     """Once it returns every result of every call is there, whichever of them JAX had first.
 
     Of the three gradients of ``x @ w + b`` the last one is what was given, and no work.
     """
-    before, after = _run(made, _WAITS, what, execution)
+    before, after = waited[f"{what}, {execution}"]
     assert not all(before), "calls return before they are done, or else this shows nothing"
     assert after == [True] * 2 * count
 

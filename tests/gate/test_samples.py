@@ -214,8 +214,10 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
     """The same case is the same in every environment; what was not measured, too."""
     nodeid = f"test_it.py::test_it[{case_id('dot', 'torch@nightly')}]"
     missing = [{"nodeid": nodeid, "framework": "torch@nightly", "why": "deselected"}]
-    ours = SampleSet.of("ours", output([entry(framework="torch")]))
-    theirs = SampleSet.of("theirs", output([entry(framework="torch@nightly")], missing=missing))
+    ours = SampleSet.from_json("ours", output([entry(framework="torch")]))
+    theirs = SampleSet.from_json(
+        "theirs", output([entry(framework="torch@nightly")], missing=missing)
+    )
     assert ours.samples.keys() == theirs.samples.keys()
     (found,) = theirs.samples.values()
     assert found.framework == "torch"
@@ -227,7 +229,7 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
 def test_one_name_of_one_work() -> None:
     """A case that moved to another test is known by its id, a plain benchmark by nothing."""
     here, there = (
-        SampleSet.of("run", output([entry(test=test)]))
+        SampleSet.from_json("run", output([entry(test=test)]))
         for test in ("test_a.py::test", "test_b.py::test")
     )
     (ours,), (theirs,) = here.samples.values(), there.samples.values()
@@ -248,7 +250,7 @@ _FAILURES = {
 @pytest.mark.parametrize(("session", "said"), _FAILURES.values(), ids=_FAILURES)
 def test_failures(session: dict[str, Any], said: str) -> None:
     """Each reason is told."""
-    (found,) = SampleSet.of("run", output([entry()], **session)).failures
+    (found,) = SampleSet.from_json("run", output([entry()], **session)).failures
     assert said in found
 
 
@@ -257,7 +259,7 @@ def test_failures(session: dict[str, Any], said: str) -> None:
 )
 def test_a_run_that_ended_well_can_be_the_baseline(gate: Any) -> None:
     """With a gate that found nothing, or without one."""
-    assert SampleSet.of("run", output([entry()], gate=gate)).failures == []
+    assert SampleSet.from_json("run", output([entry()], gate=gate)).failures == []
 
 
 # Several sessions

@@ -106,15 +106,15 @@ def test_constant_times_have_no_false_alarm() -> None:
     """Launches that do not differ are never called regressed, and nothing is measured again."""
     (nothing,) = _outcomes(_pool({}))
     assert nothing.what == "nothing changed"
-    assert (nothing.comparisons, nothing.found, nothing.extra) == (20, 0, 0.0)
+    assert (nothing.comparisons, nothing.detected, nothing.extra) == (20, 0, 0.0)
 
 
 def test_what_is_clearly_slower_is_always_found() -> None:
     """Every time, of whichever case; the second stage costs what it measures."""
     nothing, slowed = _outcomes(_pool({10: 1.1}))
-    assert nothing.found == 0
+    assert nothing.detected == 0
     assert slowed.what == "one case of 4 slowed by 10 %"
-    assert (slowed.comparisons, slowed.found) == (20, 20)
+    assert (slowed.comparisons, slowed.detected) == (20, 20)
     # One of 4 cases is launched 6 times a side after 5 launches a side of all.
     assert slowed.extra == pytest.approx(6 / (5 * 4))
 
@@ -122,21 +122,21 @@ def test_what_is_clearly_slower_is_always_found() -> None:
 def test_what_is_below_the_threshold_is_never_found() -> None:
     """Neither is a slow-down that is not worth a verdict."""
     _, slightly = _outcomes(_pool({5: 1.02}))
-    assert slightly.found == 0
+    assert slightly.detected == 0
 
 
 def test_each_slowdown_has_its_outcome() -> None:
     """In order, and only the slowed case counts as found."""
     _, little, much = _outcomes(_pool({10: 1.5, 5: 1.005}))
-    assert (little.what, little.found) == ("one case of 4 slowed by 5 %", 0)
-    assert (much.what, much.found) == ("one case of 4 slowed by 10 %", 20)
+    assert (little.what, little.detected) == ("one case of 4 slowed by 5 %", 0)
+    assert (much.what, much.detected) == ("one case of 4 slowed by 10 %", 20)
 
 
 def test_contended_launches_find_nothing() -> None:
     """A case that had to share its processors is inconclusive, and counts as not found."""
     keys = {"exp_slowed_2-1000", "sort_slowed_2-1000"}
     _, slowed = _outcomes(_pool({10: 1.5}, contended=[keys] * _LAUNCHES))
-    assert slowed.found == 0
+    assert slowed.detected == 0
 
 
 def test_outcomes_are_repeatable() -> None:

@@ -95,6 +95,7 @@ _DEATHS = {
 _RAISED = {"leaves": ["SystemExit: 5", "sys.exit(5)"], "allocates": ["MemoryError"]}
 
 
+@pytest.mark.serial
 def test_every_death_fails_its_case_alone(project: Project) -> None:
     """Signal or status, and the tail of stderr, fail the case that caused it, and no other."""
     project.write("packages/dying.py", _DYING)

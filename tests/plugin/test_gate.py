@@ -58,6 +58,9 @@ def pytest_benchmark_generate_machine_info():
     return {"cpu": {"brand_raw": "Fake CPU"}}
 """
 
+#: Time of the processor, which does not run while others have it.
+_INI = "[pytest]\naddopts = --benchmark-max-time=0.02 --benchmark-timer=time.thread_time\n"
+
 _SLOWING = "slowing-numpy-cpu-eager-forward-float32-3000"
 _STEADY = "steady-numpy-cpu-eager-forward-float32-3000"
 
@@ -72,7 +75,7 @@ def suite(project: Project) -> Project:
     """A project with two cases and no baseline."""
     project.write("test_it.py", _SUITE)
     project.write("conftest.py", _CONFTEST)
-    project.write("pytest.ini", "[pytest]\naddopts = --benchmark-max-time=0.02\n")
+    project.write("pytest.ini", _INI)
     return project
 
 
@@ -285,8 +288,7 @@ def test_a_markers_threshold_is_a_share(suite: Project, given: str) -> None:
 
 def test_the_ini_file_may_ask_for_the_gate(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Like every option."""
-    ini = "[pytest]\naddopts = --benchmark-max-time=0.02\nfw_gate = 50%\nfw_launches = 5\n"
-    gated.write("pytest.ini", ini)
+    gated.write("pytest.ini", f"{_INI}fw_gate = 50%\nfw_launches = 5\n")
     monkeypatch.setenv("WORK", "6")
     assert gated.run().ret == _REGRESSED
 

@@ -309,6 +309,7 @@ def _scale(path: Path, factor: float) -> None:
 )
 def test_choosing(cases: Project, flag: str, outcomes: dict[str, int], workers: int) -> None:
     """Choosing tests and collecting alone mean what they always mean, and start no idle worker."""
+    cases.forget_manifests()
     result = cases.run(flag, "-p", "parent_facts")
     result.assert_outcomes(**outcomes)
     assert result.ret == pytest.ExitCode.OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import os
@@ -13,54 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from fwbench.plugin.progress import Progress
 from fwbench.records.replication import Plan
 from support.projects import QUICKLY, Project
-
-# On the terminal
-
-
-class _Terminal:
-    """A terminal, or a log, and the hooks that show how far things are."""
-
-    def __init__(self, isatty: bool) -> None:
-        self.file = io.StringIO()
-        self.reporter = Mock(isatty=isatty, _tw=SimpleNamespace(_file=self.file))
-        plugins = {"terminalreporter": self.reporter}
-        config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get))
-        self.progress = Progress(config)
-
-
-def test_a_log_gets_a_line_a_launch() -> None:
-    """And nothing for each case."""
-    log = _Terminal(isatty=False)
-    log.progress.pytest_fwbench_launch(launch=1, launches=3, cases=2)
-    log.progress.pytest_fwbench_launched(nodeid="a")
-    log.reporter.write_line.assert_called_once_with("launch 2 of 3: 2 cases")
-    assert log.file.getvalue() == ""
-
-
-def test_a_terminal_gets_a_bar_that_goes_again() -> None:
-    """It counts the cases of the launch; the first report of a case finds an empty line."""
-    terminal = _Terminal(isatty=True)
-    terminal.progress.pytest_fwbench_launch(launch=0, launches=3, cases=2)
-    said = terminal.file.getvalue()
-    assert "launch 1 of 3" in said
-    assert "0/2" in said
-    assert terminal.progress._cases is not None
-    terminal.progress.pytest_fwbench_launched(nodeid="a")
-    assert terminal.progress._cases.n == 1
-    terminal.progress.pytest_runtest_logreport(Mock())
-    assert terminal.file.getvalue().split("\r")[-1].strip() == ""
-    terminal.reporter.write_line.assert_not_called()
-
 
 # A session
 

@@ -41,7 +41,10 @@ class Terminal:
     def __init__(self, isatty: bool = True) -> None:
         self.file = io.StringIO()
         self.reporter = SimpleNamespace(
-            isatty=isatty, ensure_newline=Mock(), _tw=SimpleNamespace(_file=self.file)
+            isatty=isatty,
+            ensure_newline=Mock(),
+            write_line=Mock(),
+            _tw=SimpleNamespace(_file=self.file),
         )
         plugins = {"terminalreporter": self.reporter}
         config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get))
@@ -137,3 +140,30 @@ def test_the_line_is_cleared_by_an_interrupt() -> None:
 def test_a_case_without_an_id_is_shown_by_its_node(nodeid: str, shown: str) -> None:
     """There is always something to tell it by."""
     assert shown in Terminal().tell(nodeid)
+
+
+# Launches
+
+
+def test_a_log_gets_a_line_a_launch() -> None:
+    """And nothing for each case."""
+    log = Terminal(isatty=False)
+    log.progress.pytest_fwbench_launch(launch=1, launches=3, cases=2)
+    log.progress.pytest_fwbench_launched(nodeid="a")
+    log.reporter.write_line.assert_called_once_with("launch 2 of 3: 2 cases")
+    assert log.file.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_that_goes_again() -> None:
+    """It counts the cases of the launch; the first report of a case finds an empty line."""
+    terminal = Terminal(isatty=True)
+    terminal.progress.pytest_fwbench_launch(launch=0, launches=3, cases=2)
+    said = terminal.file.getvalue()
+    assert "launch 1 of 3" in said
+    assert "0/2" in said
+    assert terminal.progress._cases is not None
+    terminal.progress.pytest_fwbench_launched(nodeid="a")
+    assert terminal.progress._cases.n == 1
+    terminal.progress.pytest_runtest_logreport(Mock())
+    assert terminal.file.getvalue().split("\r")[-1].strip() == ""
+    terminal.reporter.write_line.assert_not_called()

@@ -103,7 +103,7 @@ def test_every_declaration_is_complete(table: type[Table]) -> None:
 
 
 def test_the_page_is_as_the_tables() -> None:
-    """docs/record.md is written anew after a change: python -m fwbench.records.page."""
+    """docs/record.md is written again after a change: python -m fwbench.records.page."""
     assert (_DOCS / "record.md").read_text(encoding="utf-8") == page.page()
 
 

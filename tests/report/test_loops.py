@@ -64,7 +64,7 @@ def test_a_loop_is_told_in_a_line() -> None:
     """Time, first epoch, rate, accuracy, processors, memory; and what it learned from."""
     heading, line = loops.section([loop()])
     assert heading == (
-        "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 beside the "
+        "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 outside the "
         "statistics"
     )
     assert line == (

@@ -21,7 +21,7 @@ from fwbench.workloads.training import Batch
 
 def right_losses(job: Job) -> Sequence[float]:
     """The losses of the check, as everyone must have them."""
-    return trajectories.of(job.training, job.batch, lazy=False)
+    return trajectories.expected_losses(job.training, job.batch, lazy=False)
 
 
 def undecided(examples: NDArray[Any]) -> NDArray[Any]:
@@ -159,10 +159,10 @@ class FakeLearner(Learner):
         self.events.append(("epoch",))
         return super().epoch(batches)
 
-    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """Wait for them."""
         self.by.clock.wait()
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(losses, dtype=np.float64)
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """The framework's answers."""

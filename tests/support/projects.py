@@ -1,6 +1,7 @@
 """Small projects of a user's own, each measured by a pytest in a process of its own."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -10,6 +11,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 #: As little as can be measured; how long anything takes is no test's business.
+#: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
+_OWN = ("numpy", "mxnet", "tensorflow", "torch")
+
 QUICKLY = ("--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "--fw-warmup=0")
 
 _DECLARED = '''
@@ -81,20 +85,45 @@ class Outcome:
 class Project:
     """A folder with tests that measure, and the packages that they need.
 
+    What fwbench's own frameworks say of themselves is known if an earlier project has asked them.
+
     Attributes:
         path: the folder.
         packages: what lies here can be imported, also by a worker.
     """
 
-    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared: Path
+    ) -> None:
         self._pytester = pytester
         self.path = pytester.path
         self.packages = self.path / "packages"
         self.packages.mkdir()
-        monkeypatch.setenv("PYTHONPATH", str(self.packages))
+        # A manifest is asked for again on another path: one name for the packages of all projects.
+        link = shared / "packages"
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.packages)
+        monkeypatch.setenv("PYTHONPATH", str(link))
+        self._known = shared / "manifests"
+        self._cached = self.path / ".pytest_cache" / "v" / "fwbench"
+        if self._known.exists():
+            shutil.copytree(self._known, self._cached)
+            (self.path / ".pytest_cache" / ".gitignore").write_text("*\n", encoding="utf-8")
         monkeypatch.setenv("COLUMNS", "250")
         self.write("packages/declared.py", _DECLARED)
         self.write("packages/parent_facts.py", _PARENT_FACTS)
+
+    def keep_manifests(self) -> None:
+        """Let later projects know what fwbench's own frameworks have said of themselves."""
+        self._known.mkdir(exist_ok=True)
+        for name in _OWN:
+            found, kept = self._cached / name, self._known / name
+            if found.exists() and not kept.exists() and "manifest" in json.loads(found.read_text()):
+                shutil.copyfile(found, kept)
+
+    def forget_manifests(self) -> None:
+        """Have the next session ask every framework, as in a project that has seen none yet."""
+        shutil.rmtree(self._cached, ignore_errors=True)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the project."""

@@ -14,7 +14,7 @@ from fwbench.studies import report_2020
 from fwbench.studies.report_2020 import published
 from support.reports import case, stored, training
 
-HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told from this run"
+HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be determined from this run"
 WAY_FASTER = "MXNet apart from creation is way faster"
 TRAINS_FASTER = "MXNet trains LeNet faster"
 HYBRIDIZE = "hybridize trades accuracy for time"
@@ -212,7 +212,7 @@ def tells_nothing(only: Section) -> None:
     assert not only.rows
     assert not only.charts
     (note,) = only.notes
-    assert note.endswith("nothing can be told.")
+    assert note.endswith("nothing can be concluded.")
 
 
 def graph_lenet(values_s: Sequence[float], **facts: Any) -> Entry:

@@ -22,7 +22,7 @@ from fwbench.records.facts import CaseFacts
 __tracebackhide__ = True
 
 
-def _nobody(_: Any) -> None:
+def _no_progress(_: Any) -> None:
     pass
 
 
@@ -45,7 +45,7 @@ class Case:
         clock: Clock,
         benchmark: Benchmark,
         warmup_s: float,
-        tell: Callable[[Any], Any] = _nobody,
+        tell: Callable[[Any], Any] = _no_progress,
         cache: Path | None = None,
     ) -> None:
         self.cell = cell
@@ -75,7 +75,7 @@ class Case:
             WrongResult: the result differs from the reference; nothing is timed then.
             WrongGradient: the gradient does.
             NotACopy: a created array shares memory with its source.
-            WrongTraining: the first losses differ from everyone's.
+            WrongTraining: the first losses differ from the reference's.
             Diverged: a loss became infinite or NaN.
         """
         return self._measure()

@@ -126,8 +126,8 @@ class Epochs:
         utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
         gpu = gpu_use(self._learner.job.device)
         repetition, epoch = self._position
-        found = self._learner.losses(losses)
-        self._refuse_divergence(found, epoch)
+        step_losses = self._learner.losses(losses)
+        self._refuse_divergence(step_losses, epoch)
         validation_s, (loss, accuracy) = self._clock.time(
             lambda: self._evaluate(self._data.validation)
         )
@@ -146,7 +146,7 @@ class Epochs:
                 epoch=epoch + 1,
                 warmup=epoch < self._schedule.warmup_epochs,
                 seconds=seconds,
-                train_loss=float(found.mean()),
+                train_loss=float(step_losses.mean()),
                 validation_loss=loss,
                 validation_accuracy=accuracy,
                 validation_s=validation_s,

@@ -33,7 +33,7 @@ _CHECKED_UNTIMED = 3
 
 
 def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[float]]:
-    """Whether this is the same training as everyone's: parameters, and the first losses.
+    """Check that this is the same training everywhere: parameters, and the first losses.
 
     Args:
         learner: trained for a few steps, and then back at its initial weights.
@@ -44,7 +44,7 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
         What was found, for the record, and the seconds that each step took.
 
     Raises:
-        WrongTraining: it is not.
+        WrongTraining: the parameters or the losses differ from the reference's.
     """
     training, dtype = learner.job.training, learner.job.dtype
     verify.parameters(learner.parameters(), training.parameters)
@@ -56,13 +56,15 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
         seconds.append(step_s)
         losses.append(loss)
     notes = learner.notes()
-    expected = trajectories.of(training, learner.job.batch, lazy=notes.get("update") == "lazy")
-    found = learner.losses(losses)
-    deviation = verify.losses(found, expected[: len(found)], dtype)
+    expected = trajectories.expected_losses(
+        training, learner.job.batch, lazy=notes.get("update") == "lazy"
+    )
+    actual = learner.losses(losses)
+    deviation = verify.losses(actual, expected[: len(actual)], dtype)
     learner.reset(exact=False)
     facts = CaseFacts(
         parameters=training.parameters,
-        checked_steps=len(found),
+        checked_steps=len(actual),
         max_loss_deviation=deviation,
         loss_tolerance=verify.LOSS_TOLERANCES[dtype],
         optimizer={**_constants(training), **notes},
@@ -100,10 +102,10 @@ class _Step(Work):
         self.run = partial(learner.step, *learner.place(batch))
 
     def verify(self, result: Any) -> CaseFacts:
-        """The first losses are everyone's.
+        """The first losses are the reference's.
 
         Raises:
-            WrongTraining: they are not.
+            WrongTraining: they are not the reference's.
         """
         facts, _ = check(self._learner, self._clock, self._steps)
         return facts
@@ -128,7 +130,7 @@ class _Pass(Work):
         """As many batches as there should be, and the last has the examples that it should have.
 
         Raises:
-            WrongResult: it is not so.
+            WrongResult: the batches or their examples differ.
         """
         count = sum(1 for _ in self._loader)
         if count != self._steps:
@@ -138,9 +140,9 @@ class _Pass(Work):
             )
         examples, labels = whole(self._data.train)
         chosen = self._order[-self._learner.job.batch :]
-        wanted = self._learner.place((examples[chosen], labels[chosen]))
-        for found, expected in zip(result[0], wanted, strict=True):
-            if not np.array_equal(self._to_numpy(found), self._to_numpy(expected)):
+        placed = self._learner.place((examples[chosen], labels[chosen]))
+        for actual, expected in zip(result[0], placed, strict=True):
+            if not np.array_equal(self._to_numpy(actual), self._to_numpy(expected)):
                 raise WrongResult(
                     "the loader's last batch does not hold the examples that it was asked for: "
                     "their order or their layout is wrong"

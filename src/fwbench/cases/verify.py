@@ -47,7 +47,7 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
         factor: of the operation.
 
     Raises:
-        DeclarationError: a dtype that nobody has said the tolerance of.
+        DeclarationError: a dtype without a tolerance.
     """
     if dtype not in TOLERANCES:
         raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(TOLERANCES)}")
@@ -55,11 +55,11 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
     return factor * (TOLERANCES[dtype] + 8 * epsilon * float(np.sqrt(terms)))
 
 
-def result(found: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
+def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
     """Compare a result with the reference.
 
     Args:
-        found: the framework's result, on the host.
+        actual: the framework's result, on the host.
         reference: the same in float64.
         allowed: the largest relative error allowed.
 
@@ -70,29 +70,29 @@ def result(found: NDArray[Any], reference: NDArray[Any], allowed: float) -> floa
         WrongResult: the shapes differ, or an element is off by more than allowed.
     """
     reference = np.asarray(reference, dtype=np.float64)
-    found = np.asarray(found, dtype=np.float64)
+    actual = np.asarray(actual, dtype=np.float64)
     # A framework may return a scalar as a vector of one element (MXNet has no other way).
-    if found.size == reference.size == 1:
-        found = found.reshape(reference.shape)
-    if found.shape != reference.shape:
+    if actual.size == reference.size == 1:
+        actual = actual.reshape(reference.shape)
+    if actual.shape != reference.shape:
         raise WrongResult(
-            f"the result has the shape {found.shape}, the NumPy reference {reference.shape}; "
+            f"the result has the shape {actual.shape}, the NumPy reference {reference.shape}; "
             "the implementation computes something else"
         )
-    if found.size == 0:
+    if actual.size == 0:
         return 0.0
     with np.errstate(all="ignore"):  # infinities are judged below
-        errors = np.asarray(np.abs(found - reference) / _scale(reference))
-    # Infinities and NaNs that the reference has too are right; those that it has not never are.
+        errors = np.asarray(np.abs(actual - reference) / _scale(reference))
+    # Infinities and NaNs are right where the reference has them too, and wrong everywhere else.
     errors[~np.isfinite(errors)] = np.inf
-    errors[(found == reference) | (np.isnan(found) & np.isnan(reference))] = 0.0
+    errors[(actual == reference) | (np.isnan(actual) & np.isnan(reference))] = 0.0
     worst = np.unravel_index(int(np.argmax(errors)), errors.shape)
     largest = float(errors[worst])
     if not largest <= allowed:
         place = [int(i) for i in worst] if errors.ndim else "the only element"
         raise WrongResult(
             f"the result is wrong: largest relative error {largest:.3g} at {place}, where it is "
-            f"{found[worst]:.9g} and the NumPy reference {reference[worst]:.9g}; "
+            f"{actual[worst]:.9g} and the NumPy reference {reference[worst]:.9g}; "
             f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
             "are off by more"
         )
@@ -110,7 +110,7 @@ def _scale(reference: NDArray[Any]) -> NDArray[Any]:
 
 
 def gradient(
-    found: Sequence[NDArray[Any]],
+    gradients: Sequence[NDArray[Any]],
     reference: Callable[..., Any],
     inputs: Sequence[NDArray[Any]],
     variables: Sequence[int],
@@ -124,7 +124,7 @@ def gradient(
     derivative in a random direction is of the order of.
 
     Args:
-        found: the framework's gradients, one for each of ``variables``.
+        gradients: the framework's gradients, one for each of ``variables``.
         reference: the operation in NumPy.
         inputs: all inputs, as the framework has them.
         variables: the positions of the inputs differentiated by.
@@ -138,15 +138,17 @@ def gradient(
         WrongGradient: there is not one for each, a shape is not its input's, or one is off by more
             than allowed.
     """
-    if len(found) != len(variables):
-        raise WrongGradient(f"{len(found)} gradients were returned, for {len(variables)} inputs")
+    if len(gradients) != len(variables):
+        raise WrongGradient(
+            f"{len(gradients)} gradients were returned, for {len(variables)} inputs"
+        )
     rng = np.random.default_rng(0)
     largest = 0.0
-    for position, gradient_found in zip(variables, found, strict=True):
+    for position, actual in zip(variables, gradients, strict=True):
         here = inputs[position]
-        if gradient_found.shape != here.shape:
+        if actual.shape != here.shape:
             raise WrongGradient(
-                f"the gradient of input {position} has the shape {gradient_found.shape}, "
+                f"the gradient of input {position} has the shape {actual.shape}, "
                 f"the input {here.shape}"
             )
         direction = np.copysign(1.0, rng.standard_normal(here.shape))
@@ -155,7 +157,7 @@ def gradient(
             moved = [*inputs[:position], here + step * direction, *inputs[position + 1 :]]
             ends.append(np.asarray(reference(*moved), dtype=np.float64))
         expected = float(np.sum(cotangent * (ends[0] - ends[1]))) / (2 * _STEP)
-        values = np.asarray(gradient_found, dtype=np.float64)
+        values = np.asarray(actual, dtype=np.float64)
         slope = float(np.sum(values * direction))
         scale = max(abs(expected), float(np.linalg.norm(values))) or 1.0
         error = abs(slope - expected) / scale
@@ -169,20 +171,20 @@ def gradient(
     return largest
 
 
-def placed(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> None:
+def placed(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> None:
     """Check that an input arrived on the device as it was sent, up to the rounding of its dtype.
 
     Args:
-        found: what was read back.
-        wanted: what was sent.
+        actual: what was read back.
+        expected: what was sent.
         dtype: of the array on the device.
 
     Raises:
-        WrongResult: it did not.
+        WrongResult: it changed on the way.
     """
-    if np.issubdtype(wanted.dtype, np.floating):
-        result(found, wanted, TOLERANCES[dtype])
-    elif not np.array_equal(found, wanted):
+    if np.issubdtype(expected.dtype, np.floating):
+        result(actual, expected, TOLERANCES[dtype])
+    elif not np.array_equal(actual, expected):
         raise WrongResult("an input changed on its way to the device; fix the framework's creator")
 
 
@@ -203,28 +205,28 @@ def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
         )
 
 
-def parameters(found: int, wanted: int) -> None:
+def parameters(actual: int, expected: int) -> None:
     """Check that a model has as many parameters as it should have.
 
     Args:
-        found: how many the framework trains.
-        wanted: how many its description has.
+        actual: how many the framework trains.
+        expected: how many its description has.
 
     Raises:
         WrongTraining: the numbers differ.
     """
-    if found != wanted:
+    if actual != expected:
         raise WrongTraining(
-            f"the model trains {found} parameters, and its description has {wanted}: it is another "
-            "model; fix the framework's layers"
+            f"the model trains {actual} parameters, and its description has {expected}: it is "
+            "another model; fix the framework's layers"
         )
 
 
-def losses(found: NDArray[Any], expected: Sequence[float], dtype: str) -> float:
+def losses(actual: NDArray[Any], expected: Sequence[float], dtype: str) -> float:
     """Compare the first losses of a training with the reference's.
 
     Args:
-        found: one for each step.
+        actual: one for each step.
         expected: the same in float64.
         dtype: of the case.
 
@@ -232,19 +234,19 @@ def losses(found: NDArray[Any], expected: Sequence[float], dtype: str) -> float:
         The largest deviation, in nats.
 
     Raises:
-        DeclarationError: a dtype that nobody has said the tolerance of.
+        DeclarationError: a dtype without a tolerance.
         WrongTraining: one is off by more than its dtype allows.
     """
     if dtype not in LOSS_TOLERANCES:
         raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(LOSS_TOLERANCES)}")
     allowed = LOSS_TOLERANCES[dtype]
-    deviations = np.abs(np.asarray(found, dtype=np.float64) - np.asarray(expected))
+    deviations = np.abs(np.asarray(actual, dtype=np.float64) - np.asarray(expected))
     deviations[~np.isfinite(deviations)] = np.inf
     worst = int(np.argmax(deviations))
     if not deviations[worst] <= allowed:
         first = int(np.argmax(deviations > allowed))
         raise WrongTraining(
-            f"this is not the same training: at step {first + 1} the loss is {found[first]:.9g}, "
+            f"this is not the same training: at step {first + 1} the loss is {actual[first]:.9g}, "
             f"and the float64 reference has {expected[first]:.9g}; {allowed:.3g} is allowed, and "
             f"the largest deviation in {len(expected)} steps is {deviations[worst]:.3g}. Weights, "
             "order of batches, loss or optimiser differ"

@@ -50,7 +50,7 @@ class Work(ABC):
             What was found, for the record.
 
         Raises:
-            VerificationError: it is not that.
+            VerificationError: the result is wrong.
         """
 
 
@@ -118,9 +118,9 @@ class Forward(_OperationWork):
 
     def verify(self, result: Any) -> CaseFacts:
         """The result is the NumPy reference's; also tells whether it is a view of an input."""
-        found = self.framework.to_numpy(result)
+        actual = self.framework.to_numpy(result)
         reference = self.operation.reference(*self.values())
-        error = verify.result(found, reference, self.allowed)
+        error = verify.result(actual, reference, self.allowed)
         addresses = {self.framework.address(x) for x in self.inputs}
         address = self.framework.address(result)
         return CaseFacts(

@@ -78,7 +78,7 @@ class Ceiling:
 
 
 def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
-    """Measure the ceilings of every device, by what the device is called; a minute or two.
+    """Measure the ceilings of every device, by device name; takes a minute or two.
 
     Args:
         threads: of every framework.
@@ -90,12 +90,12 @@ def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
     arguments = [*_ARGUMENTS, f"--fw-threads={threads}"]
     # Where a framework's product fails, or takes minutes, another one's counts.
     results = session.measure_suite("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
-    found: dict[str, Ceiling] = {}
+    ceilings: dict[str, Ceiling] = {}
     for record in stored_run("ceilings", results).records:
         device = str(record.facts.device_name)
-        ceiling = found.get(device, Ceiling())
-        found[device] = ceiling.with_result(record.facts, record.smallest_s)
-    return found
+        ceiling = ceilings.get(device, Ceiling())
+        ceilings[device] = ceiling.with_result(record.facts, record.smallest_s)
+    return ceilings
 
 
 class Ceilings:
@@ -114,7 +114,7 @@ class Ceilings:
         self.path = project.own_folder(root, "ceilings") / f"{fingerprint}.json"
 
     def load(self) -> dict[str, Ceiling]:
-        """By what the devices are called; empty if they were not measured, or are no more."""
+        """The ceilings by device name; empty if they were not measured, or are out of date."""
         try:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             return from_json(stored)
@@ -125,7 +125,7 @@ class Ceilings:
         """Find out, before anything is measured, whether they can be kept.
 
         Raises:
-            StorageError: they cannot be.
+            StorageError: they cannot be kept there.
         """
         try:
             project.make_own_folder(self.path.parent)
@@ -134,19 +134,19 @@ class Ceilings:
             raise StorageError(f"cannot write under {where}: {error.strerror}") from error
         files.check_writable(self.path)
 
-    def store(self, found: Mapping[str, Ceiling]) -> None:
+    def store(self, ceilings: Mapping[str, Ceiling]) -> None:
         """Write the ceilings of this machine, in place of earlier ones.
 
         Raises:
             StorageError: they cannot be written.
         """
         self.prepare()
-        files.write_atomically(self.path, json.dumps(to_json(found), indent=2) + "\n")
+        files.write_atomically(self.path, json.dumps(to_json(ceilings), indent=2) + "\n")
 
 
-def to_json(found: Mapping[str, Ceiling]) -> dict[str, Any]:
+def to_json(ceilings: Mapping[str, Ceiling]) -> dict[str, Any]:
     """Ceilings by device as JSON's own types."""
-    return {device: dataclasses.asdict(ceiling) for device, ceiling in found.items()}
+    return {device: dataclasses.asdict(ceiling) for device, ceiling in ceilings.items()}
 
 
 def from_json(values: Mapping[str, Any]) -> dict[str, Ceiling]:
@@ -163,14 +163,14 @@ def _checked(ceiling: Ceiling) -> Ceiling:
     rates = [*ceiling.flops_per_s.values(), ceiling.bytes_per_s or 0.0]
     named = [*ceiling.flops_per_s, *ceiling.by, *ceiling.by.values()]
     if not all(isinstance(rate, float | int) for rate in rates):
-        raise TypeError(f"rates that are no numbers: {rates}")
+        raise TypeError(f"rates that are not numbers: {rates}")
     if not all(isinstance(name, str) for name in named):
-        raise TypeError(f"names that are none: {named}")
+        raise TypeError(f"names that are not text: {named}")
     return ceiling
 
 
 def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
-    """Those that a run was stored with; empty if they are not to be understood."""
+    """The ceilings stored with a run; empty if they cannot be read."""
     try:
         return from_json(output_json.get("fwbench", {}).get("ceilings", {}))
     except (TypeError, AttributeError):
@@ -178,27 +178,27 @@ def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
 
 
 def of_session(session: SessionFacts) -> dict[str, Ceiling]:
-    """Those that a session was stored with."""
+    """The ceilings stored with a session."""
     return {
-        device: Ceiling(one.flops_per_s or {}, one.bytes_per_s, one.by or {})
-        for device, one in (session.ceilings or {}).items()
+        device: Ceiling(stored.flops_per_s or {}, stored.bytes_per_s, stored.by or {})
+        for device, stored in (session.ceilings or {}).items()
     }
 
 
-def annotate(entries: Iterable[Mapping[str, Any]], found: Mapping[str, Ceiling]) -> None:
+def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceiling]) -> None:
     """Write into records what was attainable, and which share of that was reached.
 
     ``attainable_s`` are the least seconds of a call; ``attainable_share`` is that over its median
-    time. More than 1 is no mistake where a cache holds the data, or where a compiler leaves out
-    work that is declared (the forward product of a gradient whose result nobody asks for).
+    time. More than 1 is possible where a cache holds the data, or where a compiler leaves out
+    work that is declared (the forward product of a gradient whose result is not used).
 
     Args:
         entries: pytest-benchmark's, changed in place.
-        found: ceilings by device.
+        ceilings: ceilings by device.
     """
     for entry in entries:
         facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
-        ceiling = found.get(facts.device_name or "")
+        ceiling = ceilings.get(facts.device_name or "")
         if ceiling is None or facts.flops is None or facts.bytes is None or facts.result_is_view:
             continue
         seconds = ceiling.attainable_s(facts.flops, facts.bytes, facts.dtype)

@@ -1,4 +1,4 @@
-"""The command line beside pytest's: ``fwbench COMMAND``, one module a command."""
+"""The command line in addition to pytest's: ``fwbench COMMAND``, one module a command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     parsed.more = more
     run: Callable[[argparse.Namespace], int] = parsed.run
-    # A job that is cancelled is ended so: as by Ctrl-C, what is half made goes.
+    # This is how a cancelled job is ended: as with Ctrl-C, unfinished work is removed.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run(parsed)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fwbench",
-        description="Beside pytest: what is here, what was measured, and whether it changed.",
+        description="In addition to pytest: what is here, what was measured, and what changed.",
     )
     parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

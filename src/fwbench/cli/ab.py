@@ -23,7 +23,7 @@ from fwbench.gate.verdicts import Rules
 from fwbench.options import values
 from fwbench.project import project_root
 
-#: What chance does beside the launches' own spread, between processes that take turns.
+#: What chance adds to the launches' own spread, between processes that take turns.
 MARGIN = 0.01
 
 
@@ -123,7 +123,7 @@ def _self_test(launches: int, stages: Stages, rules: Rules, say: Callable[[str],
     pool = self_test.measure(launches, stages.seed, say)
     print(f"{_COMPARISONS} comparisons of each kind, drawn from {launches} launches (they overlap)")
     for outcome in self_test.outcomes(pool, stages, rules, _COMPARISONS, stages.seed):
-        share = outcome.found / outcome.comparisons
+        share = outcome.detected / outcome.comparisons
         print(
             f"{outcome.what}: regressed in {share:.1%} of comparisons; the second stage launched "
             f"{outcome.extra:.1%} as many cases as the first"

@@ -22,7 +22,7 @@ from fwbench.project import project_root
 from fwbench.records.units import four_digits
 from fwbench.workloads import data
 
-#: Packages whose versions explain a record, beside the frameworks themselves.
+#: Packages whose versions explain a record, in addition to the frameworks themselves.
 _PACKAGES = (
     *("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl"),
     *("tqdm", "nvidia-ml-py"),
@@ -75,8 +75,8 @@ def _doctor(arguments: argparse.Namespace) -> int:
         "threads": threads,
         "data": {name: _data(name) for name in data.NAMES},
         "environments": {
-            name: {"python": one.python, "frameworks": dict(one.frameworks)}
-            for name, one in environments.all().items()
+            name: {"python": environment.python, "frameworks": dict(environment.frameworks)}
+            for name, environment in environments.all().items()
         },
         "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},
         "absent": {
@@ -98,10 +98,10 @@ def _say(line: str) -> None:
 def _data(name: str) -> dict[str, str]:
     """Where a data set is, or what is wrong with it."""
     try:
-        found = data.find(name, None)
+        location = data.find(name, None)
     except FwbenchError as error:
         return {"source": "unusable", "origin": str(error)}
-    return {"source": found.source, "origin": found.origin}
+    return {"source": location.source, "origin": location.origin}
 
 
 def _version(name: str) -> str | None:
@@ -129,13 +129,15 @@ def _report(facts: dict[str, Any]) -> str:
     ]
     lines += _ceilings(facts["ceilings"])
     if facts["environments"]:
-        lines.append("environments beside this one (fwbench env show NAME says more)")
+        lines.append("other environments (fwbench env show NAME says more)")
     for name, kept in facts["environments"].items():
-        has = ", ".join(f"{one} {version}" for one, version in kept["frameworks"].items())
+        has = ", ".join(
+            f"{framework} {version}" for framework, version in kept["frameworks"].items()
+        )
         lines.append(f"  {name:<16} python {kept['python']}: {has}")
     for name, described in facts["frameworks"].items():
         manifest = Manifest.from_json(described)
-        threads = "cannot be told" if manifest.threads is None else str(manifest.threads)
+        threads = "not known" if manifest.threads is None else str(manifest.threads)
         on_request = dict.fromkeys(manifest.on_request, " (on request)")
         lines += [
             f"{name} {manifest.version}",
@@ -155,12 +157,12 @@ def _report(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _ceilings(found: dict[str, Any]) -> list[str]:
+def _ceilings(by_device: dict[str, Any]) -> list[str]:
     """The best rates of each device, and what reached them."""
-    if not found:
+    if not by_device:
         return ["ceilings", "  not measured; fwbench doctor --peaks measures them"]
     lines = []
-    for device, stored in found.items():
+    for device, stored in by_device.items():
         ceiling = Ceiling(**stored)
         lines.append(f"ceilings of {device}")
         lines += [

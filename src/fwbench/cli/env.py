@@ -1,4 +1,4 @@
-"""``fwbench env``: environments with other packages, to be measured beside this one."""
+"""``fwbench env``: environments with other packages, to be measured along with this one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fwbench.project import project_root
 
 
 def add_to(commands: Any) -> None:
-    """Add the command and its own ones."""
+    """Add ``fwbench env`` and its subcommands to the commands."""
     env = commands.add_parser(
-        "env", help="environments with other packages, to be measured beside this one"
+        "env", help="environments with other packages, to be measured along with this one"
     )
     actions = env.add_subparsers(required=True, metavar="ACTION")
     add = actions.add_parser(
@@ -32,10 +32,10 @@ def add_to(commands: Any) -> None:
     add.add_argument("--python", help="the interpreter to build on (default: this one)")
     add.set_defaults(run=_add)
     actions.add_parser("list", help="name them all").set_defaults(run=_list)
-    show = actions.add_parser("show", help="say what one holds")
+    show = actions.add_parser("show", help="show what an environment holds")
     show.add_argument("name")
     show.set_defaults(run=_show)
-    remove = actions.add_parser("remove", help="remove one, its packages with it")
+    remove = actions.add_parser("remove", help="remove an environment with its packages")
     remove.add_argument("name")
     remove.set_defaults(run=_remove)
 
@@ -58,21 +58,21 @@ def _add(arguments: argparse.Namespace) -> int:
 
 def _list(_: argparse.Namespace) -> int:
     environments = _environments()
-    found = environments.all()
+    by_name = environments.all()
     names = environments.names()
     for name in names:
         unreadable = f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
-        print(_line(found[name]) if name in found else unreadable)
+        print(_line(by_name[name]) if name in by_name else unreadable)
     if not names:
         print(f"there is no environment under {environments.folder}; make one: fwbench env add")
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    found = _environments().all()
-    if arguments.name not in found:
-        raise unknown("environment", arguments.name, found)
-    environment = found[arguments.name]
+    by_name = _environments().all()
+    if arguments.name not in by_name:
+        raise unknown("environment", arguments.name, by_name)
+    environment = by_name[arguments.name]
     print(
         f"{environment.name}\n"
         f"  folder        {environment.folder}\n"

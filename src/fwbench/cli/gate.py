@@ -60,7 +60,7 @@ def add_to(commands: Any) -> None:
     setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
     setting.add_argument("files", nargs="+", type=Path, metavar="FILE")
     setting.set_defaults(run=_set)
-    actions.add_parser("show", help="say what it is").set_defaults(run=_show)
+    actions.add_parser("show", help="show the baseline").set_defaults(run=_show)
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         "--level",
         type=checked(values.share, "level"),
         default=Rules.level,
-        help="probability, over all cases together, that an unchanged one is called changed "
+        help="probability, over all cases together, that an unchanged one is judged changed "
         "(default: 0.05)",
     )
     parser.add_argument(
@@ -123,16 +123,16 @@ def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]
 
     Args:
         parse: turns the text and the name of what it is into a value; may raise UsageError.
-        what: the name of what is parsed, for its messages.
+        what: names the value in the messages of ``parse``.
     """
 
-    def of(text: str) -> Any:
+    def convert(text: str) -> Any:
         try:
             return parse(text, what)
         except UsageError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    return of
+    return convert
 
 
 def check_writable(arguments: argparse.Namespace) -> None:

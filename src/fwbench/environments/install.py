@@ -81,7 +81,7 @@ def add(
             tuple(requirements),
             facts["machine"]["python"],
             installer.name,
-            {found: values["version"] for found, values in facts["frameworks"].items()},
+            {framework: values["version"] for framework, values in facts["frameworks"].items()},
         )
         complete(environment)
     return environment
@@ -95,7 +95,7 @@ def remove(environments: Environments, name: str) -> None:
         name: of the one to remove.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no environment has that name.
         InstallationError: it cannot be removed.
     """
     if name not in environments.names():
@@ -122,7 +122,7 @@ def _all_or_nothing(folder: Path) -> Iterator[None]:
 
 
 def _claim(folder: Path) -> None:
-    """Make a folder that is nobody else's.
+    """Make a folder that no other process is using.
 
     Raises:
         UsageError: another process is filling it, or it holds something else.
@@ -136,7 +136,9 @@ def _claim(folder: Path) -> None:
                 raise UsageError(f"{folder.name} is being made by process {number}; wait for it")
             shutil.rmtree(folder)  # a process that was killed has left it
         elif folder.exists():
-            raise UsageError(f"{folder} is there already, and no environment; choose another name")
+            raise UsageError(
+                f"{folder} is there already and is not an environment; choose another name"
+            )
         folder.mkdir(parents=True)
         ignored = folder.parent / ".gitignore"
         if not ignored.exists():  # what is written here is of this machine: no version control

@@ -1,7 +1,7 @@
-"""Named environments: interpreters with packages of their own, beside the one that runs pytest.
+"""Named environments: interpreters with their own packages, in addition to the one of pytest.
 
 One lies in a folder of its name under ``.fwbench/envs`` of the project; what it holds is written
-beside it when, and only when, it is complete. A framework in it is called ``FRAMEWORK@NAME``. An
+next to it when, and only when, it is complete. A framework in it is named ``FRAMEWORK@NAME``. An
 environment whose name is a framework's, or ``FRAMEWORK@LABEL``, gives its own name to it.
 """
 
@@ -65,20 +65,20 @@ class Environment:
         return sorted(str(path) for layout in layouts for path in self.folder.glob(layout))
 
     def reference(self, framework: str) -> str:
-        """What a framework in it is called."""
+        """The name by which ``--fw`` selects a framework in it."""
         return self.name if framework_of(self.name) == framework else f"{framework}@{self.name}"
 
     @property
     def references(self) -> list[str]:
-        """What ``--fw`` calls its frameworks.
+        """The names by which ``--fw`` selects its frameworks.
 
         NumPy comes with fwbench: it counts only where the name or nothing else says so.
         """
         own = framework_of(self.name)
         if own in self.frameworks:
             return [self.name]
-        others = [name for name in self.frameworks if name != "numpy"] or ["numpy"]
-        return [self.reference(name) for name in others]
+        frameworks = [name for name in self.frameworks if name != "numpy"] or ["numpy"]
+        return [self.reference(name) for name in frameworks]
 
 
 def interpreter_in(folder: Path) -> str:
@@ -90,7 +90,7 @@ def check_name(name: str) -> None:
     """Refuse a name that could not stand in a case id or be a folder.
 
     Raises:
-        UsageError: it is such a name.
+        UsageError: the name has other characters, or is reserved.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+@]*", name) or name == DEFAULT:
         raise UsageError(
@@ -111,18 +111,18 @@ class Environments:
         self.folder = Path(given).absolute() if given else project.own_folder(root, "envs")
 
     def names(self) -> list[str]:
-        """Of every one that was completed, whether or not it can still be read."""
+        """The names of all complete environments, whether or not they can still be read."""
         return sorted(mark.parent.name for mark in self.folder.glob(f"*/{_FACTS}"))
 
     def all(self) -> dict[str, Environment]:
-        """Every one that can be read, by name."""
-        found = {}
+        """Every environment that can be read, by name."""
+        environments = {}
         for name in self.names():
             with suppress(StorageError):
-                found[name] = _read(self.folder / name / _FACTS)
-        return found
+                environments[name] = _read(self.folder / name / _FACTS)
+        return environments
 
-    def of(self, reference: str) -> Environment | None:
+    def environment_of(self, reference: str) -> Environment | None:
         """The environment in which a framework is; None for the one that runs pytest.
 
         An environment with exactly that name comes before one that the label names.
@@ -143,7 +143,7 @@ class Environments:
         Raises:
             StorageError: what its environment holds cannot be read.
         """
-        environment = self.of(reference)
+        environment = self.environment_of(reference)
         return sys.executable if environment is None else environment.interpreter
 
     def path_of(self, reference: str) -> list[str]:
@@ -152,7 +152,7 @@ class Environments:
         Raises:
             StorageError: what its environment holds cannot be read.
         """
-        environment = self.of(reference)
+        environment = self.environment_of(reference)
         return sys.path if environment is None else environment.path
 
     def references(self) -> list[str]:
@@ -168,7 +168,7 @@ def complete(environment: Environment) -> None:
     """Mark an environment as complete.
 
     Raises:
-        StorageError: it cannot be.
+        StorageError: the mark cannot be written.
     """
     facts = dataclasses.asdict(environment)
     del facts["name"], facts["folder"]

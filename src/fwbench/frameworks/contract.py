@@ -34,7 +34,7 @@ class Framework(ABC):
     Attributes:
         name: as ``--fw`` takes it; equals the name of the entry point.
         version: of the framework.
-        namespace: what implementations are called with: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
+        namespace: the argument of implementations: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
         operations: by the name of an operation of fwbench's, the dotted path of the function
             below the namespace, or an implementation (:mod:`fwbench.frameworks.table`). Operations
             of other packages are implemented by :meth:`fwbench.Operation.implement`.
@@ -82,13 +82,13 @@ class Framework(ABC):
 
     @abstractmethod
     def threads(self) -> int | None:
-        """The threads that the framework really computes with; None where it cannot be told."""
+        """The threads that the framework really computes with; None where it is not known."""
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """Every device there is, the CPU first.
 
         Args:
-            cpu_model: what this machine's CPU is called; no framework knows it.
+            cpu_model: the name of this machine's CPU; no framework knows it.
         """
         return (Device("cpu", cpu_model),)
 
@@ -97,7 +97,7 @@ class Framework(ABC):
 
         Args:
             device: where to.
-            dtype: of the case, for a framework that has to be told of it.
+            dtype: of the case, for a framework that needs to know it.
         """
         return nullcontext()
 
@@ -112,10 +112,10 @@ class Framework(ABC):
 
     @abstractmethod
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """The array's values on the host; dtypes that NumPy has not become float32."""
+        """The array's values on the host; dtypes that NumPy does not have become float32."""
 
     def address(self, array: Array) -> int | None:
-        """Where the array's first element lies in memory; None where it cannot be told."""
+        """Where the array's first element lies in memory; None where it is not known."""
         return None
 
     @abstractmethod
@@ -169,12 +169,12 @@ class Framework(ABC):
         """Begin to watch the framework's memory on ``device``.
 
         Returns:
-            ``peak_bytes()``: the most in use at once since then; None where it cannot be told.
+            ``peak_bytes()``: the most in use at once since then; None where it is not known.
         """
         return lambda: None
 
     def toggles(self) -> dict[str, Any]:
-        """Switches beside environment variables that change speed, as they stand."""
+        """Switches other than environment variables that change speed, with their values."""
         return {}
 
     def build(self) -> dict[str, str]:
@@ -196,7 +196,7 @@ class Framework(ABC):
         """What this framework has and can do here, as the process that runs pytest needs it.
 
         Args:
-            cpu_model: what this machine's CPU is called.
+            cpu_model: the name of this machine's CPU.
         """
         missing = table.missing_paths(self.operations, self.namespace)
         operations = tuple(name for name in self.operations if name not in missing)

@@ -117,7 +117,7 @@ class Learner(ABC):
 
     @abstractmethod
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Of the steps to come."""
+        """Set the learning rate of the steps to come."""
 
     @abstractmethod
     def parameters(self) -> int:
@@ -146,7 +146,7 @@ class Learner(ABC):
         return [step(examples, labels) for examples, labels in batches]
 
     @abstractmethod
-    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """What :meth:`epoch` returned as NumPy's numbers; waits for them."""
 
     @abstractmethod

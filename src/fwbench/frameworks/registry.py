@@ -1,7 +1,7 @@
 """The registry of frameworks: entry points, loaded when a framework is needed.
 
 The registry is the entry-point group ``fwbench.frameworks``; fwbench's own frameworks are in it
-like anyone's, and there is no other list of them.
+like those of other packages, and there is no other list of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def _claims() -> dict[str, list[metadata.EntryPoint]]:
     """Every entry point of the group by name; those that point to the same class count once."""
     claims: dict[str, list[metadata.EntryPoint]] = {}
     for point in metadata.entry_points(group=GROUP):
-        others = claims.setdefault(point.name, [])
-        if all(other.value != point.value for other in others):
-            others.append(point)
+        points = claims.setdefault(point.name, [])
+        if all(other.value != point.value for other in points):
+            points.append(point)
     return claims
 
 
@@ -52,7 +52,7 @@ def load(name: str, threads: int) -> Framework:
         threads: the same for every framework of a session.
 
     Raises:
-        FrameworkMissing: nobody names it, or a package that it needs is not installed.
+        FrameworkMissing: no package names it, or a package that it needs is not installed.
         FrameworkBroken: it is installed, and importing or starting it fails, two packages claim
             its name, it is declared wrongly, or it computes with another number of threads.
     """
@@ -61,10 +61,10 @@ def load(name: str, threads: int) -> Framework:
         raise FrameworkMissing(f"no package that is installed there names a framework {name!r}")
     _refuse_rivals(points)
     framework = _start(points[0], threads)
-    found = framework.threads()
-    if found not in (threads, None):
+    actual = framework.threads()
+    if actual not in (threads, None):
         raise FrameworkBroken(
-            f"computes with {found} threads, asked for {threads}",
+            f"computes with {actual} threads, asked for {threads}",
             "its times would not compare; choose --fw-threads so that it can",
         )
     return framework
@@ -113,13 +113,13 @@ def _made(point: metadata.EntryPoint) -> Framework:
     if framework.name != point.name:
         raise FrameworkBroken(
             f"its entry point is named {point.name!r}, and its class {framework.name!r}",
-            "give both one name: cases are named by one and found by the other",
+            "give both the same name: cases are named by one and looked up by the other",
         )
     return framework
 
 
-def _kind(found: object) -> str:
-    return "None" if found is None else f"an object of type {type(found).__name__!r}"
+def _kind(value: object) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__!r}"
 
 
 def _fix(point: metadata.EntryPoint) -> str:

@@ -19,8 +19,8 @@ def packages_of(framework: type) -> tuple[str, ...]:
         The folder of each package, or the file of a module that is in none.
     """
     modules = dict.fromkeys(base.__module__ for base in framework.__mro__)
-    found = (_top(name) for name in modules if name.partition(".")[0] not in _BUILT_IN)
-    return tuple(dict.fromkeys(place for place in found if place))
+    places = (_top(name) for name in modules if name.partition(".")[0] not in _BUILT_IN)
+    return tuple(dict.fromkeys(place for place in places if place))
 
 
 def _top(module: str) -> str | None:

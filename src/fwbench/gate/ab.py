@@ -97,8 +97,10 @@ class StagedComparison:
             if key in base.samples
         }
         # Contended cases too: fresh launches may be quiet ones.
-        flagged = {key: found.change for key, found in judged.items() if self._looks(found)}
-        judged = {key: _unconfirmed(found) for key, found in judged.items()}
+        flagged = {
+            key: judgement.change for key, judgement in judged.items() if self._looks(judgement)
+        }
+        judged = {key: _unconfirmed(judgement) for key, judgement in judged.items()}
         judged |= self._again(flagged, contender.samples)
         return Comparison(
             *names,
@@ -107,8 +109,8 @@ class StagedComparison:
             [*differences, *notes, f"{len(flagged)} of {len(judged)} cases were measured again"],
         )
 
-    def _looks(self, found: Judgement) -> bool:
-        return found.p is not None and found.p < self.stages.flag
+    def _looks(self, judgement: Judgement) -> bool:
+        return judgement.p is not None and judgement.p < self.stages.flag
 
     def _everything(self) -> tuple[SampleSet, SampleSet]:
         """The first stage: launches of all cases."""
@@ -126,7 +128,7 @@ class StagedComparison:
         """The second stage: judge flagged cases by fresh launches alone.
 
         A case that could not be confirmed any more, whatever is still to come, is not measured to
-        the end; that saves time, and what is called changed is the same.
+        the end; that saves time and does not alter the verdicts.
         """
         if not flagged:
             return {}
@@ -190,11 +192,11 @@ class StagedComparison:
             )
 
 
-def _unconfirmed(found: Judgement) -> Judgement:
-    """Nothing is called changed by its first launches."""
-    if found.verdict in CHANGES:
-        return dataclasses.replace(found, verdict=Verdict.UNCHANGED)
-    return found
+def _unconfirmed(judgement: Judgement) -> Judgement:
+    """The first launches alone never make a case regressed or improved."""
+    if judgement.verdict in CHANGES:
+        return dataclasses.replace(judgement, verdict=Verdict.UNCHANGED)
+    return judgement
 
 
 def _joined(runs: Sequence[SampleSet], selected: Collection[str] | None = None) -> SampleSet:

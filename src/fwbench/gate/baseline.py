@@ -26,7 +26,7 @@ class Baseline:
         """Its sessions as one run.
 
         Raises:
-            UsageError: none has been set.
+            UsageError: no baseline has been set.
             UnreadableRun: it is damaged.
         """
         if not self.folder.is_dir():

@@ -26,10 +26,10 @@ FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "sch
 
 
 def check_facts(names: Iterable[str]) -> None:
-    """Refuse a fact that nothing is called.
+    """Refuse the name of a fact that does not exist.
 
     Raises:
-        UsageError: there is one.
+        UsageError: a name is unknown.
     """
     for name in names:
         if name not in FACTS:
@@ -42,7 +42,7 @@ class Sample:
 
     Attributes:
         key: what it has in common with the same case elsewhere: its node id, in which a framework
-            of a named environment is called like any.
+            has the same name in every environment.
         nodeid: of its test.
         name: to show.
         framework: as the key calls it; empty for a benchmark that is not fwbench's.
@@ -95,7 +95,7 @@ class SampleSet:
     unknown: Sequence[str] = ()
 
     @classmethod
-    def of(cls, name: str, output_json: Mapping[str, Any]) -> SampleSet:
+    def from_json(cls, name: str, output_json: Mapping[str, Any]) -> SampleSet:
         """The samples in what pytest-benchmark writes.
 
         Args:
@@ -114,7 +114,7 @@ class SampleSet:
         return cls(
             run.name,
             {sample.key: sample for sample in samples},
-            {_key(one.nodeid, one.framework): one.why for one in run.session.missing or ()},
+            {_key(case.nodeid, case.framework): case.why for case in run.session.missing or ()},
             _failures(run.session),
             unknown=run.unknown,
         )
@@ -149,7 +149,7 @@ def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
         samples,
         {k: why for session in sessions for k, why in session.unmeasured.items()},
         [f"{session.name}: {why}" for session in sessions for why in session.failures],
-        {key: max(found) / min(found) - 1 for key, found in medians.items()},
+        {key: max(values_s) / min(values_s) - 1 for key, values_s in medians.items()},
         unknown=list(dict.fromkeys(key for session in sessions for key in session.unknown)),
     )
 
@@ -158,11 +158,11 @@ def _failures(session: SessionFacts) -> list[str]:
     outcome = session.outcome
     if outcome is None:
         return ["it does not say how its session ended: fwbench did not write it, or recovered it"]
-    found = [f"{outcome.failed} tests failed"] if outcome.failed else []
+    failures = [f"{outcome.failed} tests failed"] if outcome.failed else []
     if outcome.interrupted:
-        found.append("it was interrupted")
+        failures.append("it was interrupted")
     verdicts = (session.gate.verdicts if session.gate else None) or {}
-    return found + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
+    return failures + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
 
 
 def _sample(record: StoredRecord, run: StoredRun) -> Sample:
@@ -186,7 +186,7 @@ def _sample(record: StoredRecord, run: StoredRun) -> Sample:
 
 
 def _key(nodeid: str, reference: str) -> str:
-    """A node id in which a framework is called alike, whatever environment it is in."""
+    """A node id in which a framework has the same name in every environment."""
     return nodeid.replace(f"-{reference}-", f"-{framework_of(reference)}-") if reference else nodeid
 
 

@@ -37,13 +37,13 @@ class Outcome:
     Attributes:
         what: was compared.
         comparisons: how many.
-        found: in how many of them a change was found: wrongly, if nothing was changed.
+        detected: in how many of them a change was found: wrongly, if nothing was changed.
         extra: launches of cases in the second stage, as a share of those in the first.
     """
 
     what: str
     comparisons: int
-    found: int
+    detected: int
     extra: float
 
 
@@ -64,8 +64,8 @@ class Pool:
     @property
     def percents(self) -> list[int]:
         """By how much some cases are slowed."""
-        found = (_SLOWED.search(key) for key in self.slowed)
-        return sorted({5 * int(match[1]) for match in found if match})
+        matches = (_SLOWED.search(key) for key in self.slowed)
+        return sorted({5 * int(match[1]) for match in matches if match})
 
     def forms(self, percent: int) -> dict[str, Sample]:
         """The slowed forms, by the case that they are forms of."""
@@ -179,12 +179,12 @@ def outcomes(
     """
     refuse_too_few(pool.launches, stages)
     draw = random.Random(seed)  # noqa: S311 (no secret)
-    found = [_outcome("nothing changed", pool, stages, rules, comparisons, draw, {})]
+    outcomes = [_outcome("nothing changed", pool, stages, rules, comparisons, draw, {})]
     for percent in pool.percents:
         what = f"one case of {len(pool.cases)} slowed by {percent} %"
         forms = pool.forms(percent)
-        found.append(_outcome(what, pool, stages, rules, comparisons, draw, forms))
-    return found
+        outcomes.append(_outcome(what, pool, stages, rules, comparisons, draw, forms))
+    return outcomes
 
 
 def _outcome(

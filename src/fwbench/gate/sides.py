@@ -73,7 +73,7 @@ class Installed(Side):
 
     @property
     def arguments(self) -> list[str]:
-        """``--fw`` with its frameworks."""
+        """The pytest arguments that select it: ``--fw`` and its frameworks."""
         return ["--fw", ",".join(self.references)]
 
     def facts(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
         environments: of the project.
 
     Raises:
-        UsageError: one of them is nothing of that, or they cannot be compared.
+        UsageError: one of them is none of these, or they cannot be compared.
     """
     of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
     if all(of_tree):
@@ -220,12 +220,12 @@ def _references(name: str, environments: Environments) -> list[str]:
     """The frameworks of an environment; none of ``default``, which takes the other side's."""
     if name == DEFAULT:
         return []
-    found = environments.all()
-    if name in found:
-        return found[name].references
-    if name in registry.registered() or environments.of(name) is not None:
+    by_name = environments.all()
+    if name in by_name:
+        return by_name[name].references
+    if name in registry.registered() or environments.environment_of(name) is not None:
         return [name]
-    known = dict.fromkeys([*found, *registry.registered(), DEFAULT, f"{_REVISION}REV"])
+    known = dict.fromkeys([*by_name, *registry.registered(), DEFAULT, f"{_REVISION}REV"])
     raise unknown("side", name, [*known, _WORKING_TREE])
 
 

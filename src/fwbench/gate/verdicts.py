@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 #: The exit status of each verdict that a comparison may fail on; pytest has 2 to 5 for itself.
 EXIT_STATUS = {Verdict.REGRESSED: 1, Verdict.MISSING: 11, Verdict.INCONCLUSIVE: 10}
 
-#: What a comparison fails on unless it is told otherwise.
+#: What a comparison fails on by default.
 FAIL_ON = (Verdict.REGRESSED, Verdict.MISSING)
 
 
@@ -38,7 +38,7 @@ def fail_on(names: Iterable[str]) -> tuple[Verdict, ...]:
     """The verdicts of ``--fail-on regressed,missing``.
 
     Raises:
-        UsageError: something that is none, or that nothing can fail on.
+        UsageError: a name that is not a verdict, or a verdict that nothing can fail on.
     """
     for name in names:
         if name not in EXIT_STATUS:
@@ -71,7 +71,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is said of one case.
+    """The verdict on one case, with its figures.
 
     Attributes:
         key: of the case.
@@ -108,11 +108,11 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is said of a contender.
+    """The verdicts on a contender.
 
     Attributes:
-        base: what the base is called.
-        contender: what the contender is called.
+        base: the name of the base.
+        contender: the name of the contender.
         judgements: of every case of either side.
         rules: the numbers that it was decided by, by name.
         notes: what else a reader must know.
@@ -127,8 +127,8 @@ class Comparison:
     @property
     def counts(self) -> dict[str, int]:
         """How many cases have each verdict; the worst first."""
-        found = Counter(judgement.verdict for judgement in self.judgements)
-        return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
+        by_verdict = Counter(judgement.verdict for judgement in self.judgements)
+        return {str(verdict): by_verdict[verdict] for verdict in Verdict if by_verdict[verdict]}
 
     @property
     def means(self) -> dict[str, float]:
@@ -137,13 +137,13 @@ class Comparison:
         for judgement in self.judgements:
             if judgement.ratio is not None:
                 ratios.setdefault(judgement.framework or "benchmarks", []).append(judgement.ratio)
-        return {name: _statistics.geometric_mean(found) for name, found in ratios.items()}
+        return {name: _statistics.geometric_mean(values) for name, values in ratios.items()}
 
     def exit_status(self, failing: Collection[Verdict]) -> int:
         """0, or that of the worst verdict that is failed on."""
-        found = [verdict for verdict in EXIT_STATUS if verdict in failing]
+        ordered = [verdict for verdict in EXIT_STATUS if verdict in failing]
         there = {judgement.verdict for judgement in self.judgements}
-        return next((EXIT_STATUS[verdict] for verdict in found if verdict in there), 0)
+        return next((EXIT_STATUS[verdict] for verdict in ordered if verdict in there), 0)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in JSON's own types."""
@@ -156,36 +156,43 @@ class Comparison:
         Raises:
             KeyError: something is missing.
             TypeError: something is of another kind.
-            ValueError: a verdict is none.
+            ValueError: a verdict is not known.
         """
         judgements = [
-            _checked(Judgement(**{**one, "verdict": Verdict(one["verdict"])}))
-            for one in values["judgements"]
+            _checked(Judgement(**{**judgement, "verdict": Verdict(judgement["verdict"])}))
+            for judgement in values["judgements"]
         ]
         names = ("base", "contender", "rules", "notes")
-        found = cls(judgements=judgements, **{name: values[name] for name in names})
-        if not isinstance(found.rules["confidence"], float | int):
-            raise TypeError(f"the confidence is {found.rules['confidence']!r}")
-        if not all(isinstance(text, str) for text in (found.base, found.contender, *found.notes)):
-            raise TypeError(f"names or notes are not text: {found.base!r}, {found.notes!r}")
-        return found
+        comparison = cls(judgements=judgements, **{name: values[name] for name in names})
+        if not isinstance(comparison.rules["confidence"], float | int):
+            raise TypeError(f"the confidence is {comparison.rules['confidence']!r}")
+        if not all(
+            isinstance(text, str)
+            for text in (comparison.base, comparison.contender, *comparison.notes)
+        ):
+            raise TypeError(
+                f"names or notes are not text: {comparison.base!r}, {comparison.notes!r}"
+            )
+        return comparison
 
 
 def _checked(judgement: Judgement) -> Judgement:
     """A judgement from a file, if its figures are figures.
 
     Raises:
-        TypeError: they are not.
-        ValueError: they cannot be.
+        TypeError: a figure is not a number, or a name is not text.
+        ValueError: a figure is out of range.
     """
     texts = (judgement.key, judgement.name, judgement.framework, judgement.reason)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"names of a case that are not text: {texts}")
-    ends = [one for one in (judgement.ratio, judgement.low, judgement.high) if one is not None]
+    ends = [
+        figure for figure in (judgement.ratio, judgement.low, judgement.high) if figure is not None
+    ]
     times_s = [*judgement.base_s, *judgement.contender_s]
     if judgement.visible is not None:
         times_s.append(judgement.visible + 1)
-    if not all(0 < one < math.inf for one in (*ends, *times_s)):
+    if not all(0 < figure < math.inf for figure in (*ends, *times_s)):
         raise ValueError(f"figures of {judgement.name} that cannot be: {(*ends, *times_s)}")
     if judgement.ratio is not None and not (judgement.base_s and judgement.contender_s):
         raise ValueError(f"{judgement.name} has a ratio and no launches")
@@ -249,7 +256,7 @@ def judge(
     )
 
 
-#: With fewer a side, not even a single case can be told from chance at any usual level.
+#: With fewer a side, not even one case differs from chance at any usual significance level.
 LAUNCHES_AT_LEAST = 5
 
 
@@ -333,8 +340,8 @@ def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
         contender: what is compared with it.
     """
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
-    found = {k: s for k, s in contender.samples.items() if k not in base.samples}
-    renamed = {sample.work: key for key, sample in found.items()}
+    added = {k: s for k, s in contender.samples.items() if k not in base.samples}
+    renamed = {sample.work: key for key, sample in added.items()}
     missing = [
         unjudged(
             sample,
@@ -350,13 +357,13 @@ def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
         unjudged(
             sample, Verdict.NEW, f"the base's {why}" if (why := base.unmeasured.get(key)) else ""
         )
-        for key, sample in found.items()
+        for key, sample in added.items()
     ]
     return [*missing, *new, *_nowhere(base, contender)]
 
 
 def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
-    """Judge the cases that both sides have, nobody left out, and neither could measure."""
+    """Judge the cases that neither side could measure, and that no side deselected."""
     both = base.unmeasured.keys() & contender.unmeasured.keys()
     lost = sorted(both - base.samples.keys() - contender.samples.keys())
     why = {key: contender.unmeasured[key] for key in lost}

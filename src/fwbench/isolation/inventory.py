@@ -74,7 +74,7 @@ class Inventory:
         """The framework itself, loaded into this process.
 
         Raises:
-            FrameworkUnavailable: it cannot be.
+            FrameworkUnavailable: it cannot be loaded.
         """
         return registry.load(framework_of(name), self._threads)
 
@@ -88,11 +88,11 @@ class Inventory:
 
     def is_named(self, name: str) -> bool:
         """Whether a framework lies in a named environment."""
-        return self._environments.of(name) is not None
+        return self._environments.environment_of(name) is not None
 
     def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
         """An answer that says what to do where a named environment has lost its framework."""
-        environment = self._environments.of(answer.name)
+        environment = self._environments.environment_of(answer.name)
         if isinstance(answer, Absent) and environment is not None and self._isolated:
             remedy = f"recreate it: fwbench env remove {environment.name}, then fwbench env add"
             return replace(answer, remedy=remedy)
@@ -100,7 +100,7 @@ class Inventory:
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether a framework is, or once was, in a named environment."""
-        environment = self._environments.of(name)
+        environment = self._environments.environment_of(name)
         # Of a name with a label its worker knows; of one without, the environment is the framework.
         return environment is not None and ("@" in name or name in environment.frameworks)
 

@@ -124,16 +124,16 @@ class Clock:
         assert not self._in_round, "the timer was read an odd number of times"  # noqa: S101
         self._end_stretch()
         rounds = self._rounds[-len(rounds_s) :]
-        stretches = [[*found] for _, found in itertools.groupby(rounds, lambda one: one[1])]
-        used = [self._stretches[found[0][1]] for found in stretches]
+        stretches = [[*stretch] for _, stretch in itertools.groupby(rounds, lambda entry: entry[1])]
+        used = [self._stretches[stretch[0][1]] for stretch in stretches]
         # pytest-benchmark keeps every timer for as long as the process lives.
         self._rounds, self._stretches = [], []
         preempted = 0
         totals_s = iter(rounds_s)
-        for found, use in zip(stretches, used, strict=True):
-            longest_s = max(next(totals_s) for _ in found)
+        for stretch, use in zip(stretches, used, strict=True):
+            longest_s = max(next(totals_s) for _ in stretch)
             preempted += min(
-                len(found), use.preempted // math.ceil(iterations * longest_s / _SLICE_S)
+                len(stretch), use.preempted // math.ceil(iterations * longest_s / _SLICE_S)
             )
         return {
             "dispatch_s": statistics.median(

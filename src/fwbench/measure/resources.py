@@ -89,15 +89,15 @@ def reset_peak_memory(process: Path = _SELF) -> bool:
 
 
 def peak_memory_bytes(process: Path = _SELF) -> int | None:
-    """The largest resident memory since the last reset; None where it cannot be told.
+    """The largest resident memory since the last reset; None where it is not known.
 
     VmHWM, not ``ru_maxrss``: a child's begins with its parent's. Processes that load data are not
     in it.
     """
     with suppress(OSError):
         status = (process / "status").read_text(encoding="utf-8", errors="replace")
-        found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) * 1024 if found else None
+        match = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
+        return int(match[1]) * 1024 if match else None
     return None
 
 

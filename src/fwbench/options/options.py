@@ -1,4 +1,4 @@
-"""What to measure and how, whoever asks: values that have been read and checked one by one."""
+"""What to measure and how, from any source: values that have been read and checked one by one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Selection:
 
     def over(self, other: Selection) -> Selection:
         """This selection, with the fields that it leaves open taken from another."""
-        ours = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(other, **ours)
+        chosen = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(other, **chosen)
 
 
 @dataclass(frozen=True)

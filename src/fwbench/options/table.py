@@ -105,7 +105,7 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-warmup-epochs",
         lambda text: values.natural(text, "number of warm-up epochs"),
         "N",
-        "how many of them are kept beside the statistics (default: 1)",
+        "how many of them are kept outside the statistics (default: 1)",
     ),
     "repetitions": Option(
         "--fw-repetitions",
@@ -123,7 +123,7 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-toggle",
         toggles.parse,
         "NAME=VALUES",
-        f"switches beside the execution, each value a case: {', '.join(toggles.TOGGLES)}; "
+        f"switches in addition to the execution, each value a case: {', '.join(toggles.TOGGLES)}; "
         "may be given several times",
         tuple,
         repeated=True,

@@ -33,7 +33,7 @@ def devices(text: str) -> tuple[str, ...]:
     """Device names; ``gpu`` is the first one, ``gpu:0``.
 
     Raises:
-        UsageError: something that no device is called.
+        UsageError: a text that is not the name of a device.
     """
     for name in names(text):
         if not re.fullmatch(r"cpu|gpu(:\d+)?", name):
@@ -42,7 +42,7 @@ def devices(text: str) -> tuple[str, ...]:
 
 
 def directions(text: str) -> tuple[str, ...]:
-    """``"forward, backward"`` as directions.
+    """The directions that a text such as ``"forward, backward"`` lists.
 
     Raises:
         UsageError: an unknown one.
@@ -54,7 +54,7 @@ def sizes(text: str) -> tuple[int, ...] | str:
     """The name of a preset, or sizes.
 
     Raises:
-        UsageError: neither.
+        UsageError: the text is neither.
     """
     parts = names(text)
     if not any(part.lstrip("+-").isdigit() for part in parts):
@@ -69,10 +69,10 @@ def positive(text: str, what: str) -> int:
 
     Args:
         text: as it was given.
-        what: the number is, for the error message.
+        what: names the number in the error message.
 
     Raises:
-        UsageError: something else.
+        UsageError: the text is something else.
     """
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"{what} {text!r} is not a positive whole number")
@@ -84,10 +84,10 @@ def natural(text: str, what: str) -> int:
 
     Args:
         text: as it was given.
-        what: the number is, for the error message.
+        what: names the number in the error message.
 
     Raises:
-        UsageError: something else.
+        UsageError: the text is something else.
     """
     if not text.isdecimal():
         raise UsageError(f"{what} {text!r} is not a whole number from 0")
@@ -111,11 +111,11 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
 
     Args:
         text: as it was given.
-        what: takes that long, for the error message.
+        what: names what takes that long in the error message.
         zero: whether it may be zero.
 
     Raises:
-        UsageError: something else.
+        UsageError: the text is something else.
     """
     try:
         value = float(text)
@@ -133,10 +133,10 @@ def share(text: str, what: str = "share") -> float:
 
     Args:
         text: as it was given.
-        what: the fraction is, for the error message.
+        what: names the fraction in the error message.
 
     Raises:
-        UsageError: something else.
+        UsageError: the text is something else.
     """
     number = text.strip()
     try:

@@ -119,7 +119,7 @@ class CaseHooks:
 
         Raises:
             UsageError: they name what is not there, or what cannot be done with the items that
-                are left when others have deselected theirs.
+                are left after deselection.
         """
         if self.session.problem is not None:
             raise pytest.UsageError(str(self.session.problem))

@@ -49,7 +49,7 @@ class Gate:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find out before the first measurement what would be in vain.
+        """Refuse, before the first measurement, a comparison that could not be made.
 
         Raises:
             UsageError: there is no baseline, or there are too few launches.
@@ -105,7 +105,7 @@ class Gate:
         assert self.options.gate is not None  # noqa: S101 (or there is no gate)
         measured = self.benchmarks.to_json()
         try:
-            contender = SampleSet.of(
+            contender = SampleSet.from_json(
                 "this session", {**measured, "fwbench": self.store.session_facts()}
             )
             differences = refuse_differences(

@@ -16,7 +16,7 @@ import pytest
 from fwbench.manifest import Manifest
 
 #: Options that a worker does not take over: selecting, stopping and reporting are the parent's,
-#: also where plugins do it that are widely used beside benchmarks.
+#: also those of plugins that are widely used together with benchmarks.
 _LEFT_TO_PARENT: dict[str, Any] = {
     "keyword": "",
     "markexpr": "",

@@ -1,4 +1,4 @@
-"""Everything that is taken from inside pytest-benchmark, so that its next release is this file's.
+"""Everything that is taken from inside pytest-benchmark, so that its next release affects no other.
 
 pytest-benchmark has no public way to its session, to the records of another process, or to the loop
 that makes a round. Nothing else of fwbench touches its objects.
@@ -127,8 +127,8 @@ class FixtureBenchmark:
             params: they replace the fixture's parameter ``case``.
             group: unless the test's own marker names one.
         """
-        others = {k: v for k, v in (self.fixture.params or {}).items() if k != "case"}
-        self.fixture.params = {**others, **params}
+        fixture_params = {k: v for k, v in (self.fixture.params or {}).items() if k != "case"}
+        self.fixture.params = {**fixture_params, **params}
         self.fixture.group = self.fixture.group or group
 
     def wrap_rounds(self, wrap: Wrap) -> None:
@@ -139,7 +139,7 @@ class FixtureBenchmark:
 def set_precision(clock: Clock) -> None:
     """Tell pytest-benchmark the precision of a clock: that of the timer which the clock reads.
 
-    It would find out by readings that are no rounds, and take the wait for a lack of precision,
+    It would find out by readings that are not rounds, and take the wait for a lack of precision,
     which makes rounds longer.
     """
     known = BenchmarkFixture._precisions  # noqa: SLF001

@@ -52,11 +52,11 @@ class IsolatedRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Know in which order the cases come."""
+        """Remember the order of the cases."""
         self.follow(cases_of(session))
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
-        """Know which case each worker gets next: it decides which of its fixtures stay."""
+        """Note the next case of each worker: it decides which of its fixtures stay."""
         latest: dict[WorkerSpec, str] = {}
         for item in reversed(cases):
             worker = self._worker_of(item)

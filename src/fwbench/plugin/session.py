@@ -91,7 +91,7 @@ class Session:
         """The framework itself, loaded into this process.
 
         Raises:
-            FrameworkUnavailable: it cannot be.
+            FrameworkUnavailable: it cannot be loaded.
         """
         return self._inventory.load(name)
 

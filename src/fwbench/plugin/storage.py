@@ -160,7 +160,7 @@ class Store:
             ceilings=ceilings.to_json(self._ceilings),
             threads=options.threads,
             isolation=options.isolation,
-            arguments=[str(one) for one in self.config.invocation_params.args],
+            arguments=[str(argument) for argument in self.config.invocation_params.args],
             launches=None if plan is None else StoredPlan(**dataclasses.asdict(plan)),
             frameworks={
                 name: StoredManifest.unchecked(manifest.to_json())

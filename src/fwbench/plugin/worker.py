@@ -137,7 +137,7 @@ class WorkerHooks:
 
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Know the items by their node ids."""
+        """Index the items by their node ids."""
         self.items = {item.nodeid: item for item in session.items}
 
     @pytest.hookimpl(tryfirst=True)

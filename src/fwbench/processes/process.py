@@ -26,7 +26,7 @@ from fwbench.version import __version__
 #: How long a framework may take to be imported.
 START_TIMEOUT_S = 300.0
 
-#: How long a worker may take to tear down its fixtures when it is told to stop.
+#: How long a worker may take to tear down its fixtures when it is asked to stop.
 _STOP_TIMEOUT_S = 10.0
 
 #: How often a silent worker is checked for having died.
@@ -139,8 +139,8 @@ class WorkerProcess:
         """Wait until the framework is imported.
 
         Raises:
-            FrameworkUnavailable: it cannot be, or its environment has another version of fwbench,
-                which might measure differently.
+            FrameworkUnavailable: it cannot be imported, or its environment has another version of
+                fwbench, which might measure differently.
             WorkerDied: the worker died meanwhile.
         """
         kind, *arguments = self.receive(

@@ -1,7 +1,8 @@
 """THE definition of a record: every key of ``extra_info["fwbench"]``, declared once.
 
-Adding a fact is adding a line here; ``python -m fwbench.records.page`` then writes docs/record.md
-anew. What is recorded of the session as a whole is in :mod:`fwbench.records.session_facts`.
+To add a fact, add a line here and write the page again:
+``python -m fwbench.records.page > docs/record.md``. What is recorded of the session
+as a whole is in :mod:`fwbench.records.session_facts`.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Data(Table):
 
 
 class Measured(Table):
-    """What every launch measures anew; the case has the median over its launches, or the first."""
+    """What every launch measures again; the case has the median over its launches, or the first."""
 
     # Times of its rounds.
     dispatch_s: float | None = fact(

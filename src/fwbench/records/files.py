@@ -1,4 +1,4 @@
-"""TODO."""
+"""Files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_writable(path: Path) -> None:
     """Try whether a file could be written to ``path``, and leave nothing there.
 
     Raises:
-        StorageError: it could not.
+        StorageError: it could not be written.
     """
     try:
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The journal of a session: its records as they finish, so that a crash loses none."""
 
 from __future__ import annotations
 

@@ -83,11 +83,13 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     own = [CaseFacts.unchecked(entry["extra_info"]["fwbench"]) for entry in entries]
     launches = [_launch(e["stats"], facts) for e, facts in zip(entries, own, strict=True)]
     first = own[0]
-    medians = {n: statistics.median(one[n] for one in launches) for n in MEDIANS if n in first}
+    medians = {
+        n: statistics.median(launch[n] for launch in launches) for n in MEDIANS if n in first
+    }
     merged = CaseFacts(
         **medians,
-        steady=_all_steady(one.steady for one in launches),
-        contended=any(is_contended(one) for one in launches),
+        steady=_all_steady(launch.steady for launch in launches),
+        contended=any(is_contended(launch) for launch in launches),
         launches=launches,
     )
     facts = {**first, **merged}
@@ -96,7 +98,7 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
         **entries[0],
         "extra_info": {**entries[0]["extra_info"], "fwbench": facts},
         "stats": {
-            "data": [one.value_s for one in launches],
+            "data": [launch.value_s for launch in launches],
             "iterations": entries[0]["stats"]["iterations"],
         },
     }
@@ -120,8 +122,8 @@ def is_contended(launch: Launch) -> bool:
     return (launch.preempted or 0.0) > _PREEMPTED_AT_MOST and not known_alone
 
 
-def _all_steady(found: Iterable[bool | None]) -> bool | None:
-    known = [steady for steady in found if steady is not None]
+def _all_steady(values: Iterable[bool | None]) -> bool | None:
+    known = [steady for steady in values if steady is not None]
     return all(known) if known else None
 
 
@@ -131,9 +133,9 @@ def gather(entries: Iterable[Entry]) -> list[Entry]:
     for entry in entries:
         by_case[entry["fullname"]].append(entry)
     gathered: list[Entry] = []
-    for found in by_case.values():
+    for group in by_case.values():
         launched = [
-            one for one in found if "launch" in one.get("extra_info", {}).get("fwbench", {})
+            entry for entry in group if "launch" in entry.get("extra_info", {}).get("fwbench", {})
         ]
-        gathered += [merge(launched)] if launched else found
+        gathered += [merge(launched)] if launched else group
     return gathered

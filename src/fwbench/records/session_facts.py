@@ -111,7 +111,7 @@ class SessionFacts(Table):
     frameworks: dict[str, StoredManifest] | None = fact("frameworks that were used, by name")
     absent: dict[str, str] | None = fact("why other frameworks could not be used, by name")
     missing: list[NotMeasured] | None = fact("benchmarks that were not measured")
-    outcome: Outcome | None = fact("how it ended", null="where nobody knows")
+    outcome: Outcome | None = fact("how it ended", null="where it is not known")
     gate: StoredGate | None = fact("what its gate said", null="without one")
     loss_curves: list[LossCurves] | None = fact("how far loss curves lie apart", NONE)
     break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

@@ -100,7 +100,7 @@ class HasUnknown(Protocol):
 
     @property
     def unknown(self) -> Sequence[str]:
-        """The keys."""
+        """The keys that this version of fwbench does not know."""
 
 
 def unknown_notice(runs: Iterable[HasUnknown]) -> str | None:
@@ -124,7 +124,7 @@ def files_of(path: Path) -> list[Path]:
     """A file itself, or the runs in a folder.
 
     Raises:
-        UnreadableRun: there is none in the folder.
+        UnreadableRun: the folder does not hold any.
     """
     if not path.is_dir():
         return [path]
@@ -254,10 +254,10 @@ def _statistics(values: Any) -> Statistics:
 
 
 def _object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = values.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise DamagedFact(f"{name} is {found!r}, and must be an object")
-    return found or {}
+    value = values.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise DamagedFact(f"{name} is {value!r}, and must be an object")
+    return value or {}
 
 
 def _named(what: str, read: Callable[[], T]) -> T:

@@ -200,10 +200,10 @@ class Table(Mapping[str, Any]):
 
     def unknown(self) -> list[str]:
         """The keys that are not declared, also in tables within; ``launches[].spin``."""
-        found = [name for name in self if not self.is_known(name)]
+        keys = [name for name in self if not self.is_known(name)]
         for name, declared in self.declared().items():
-            found += _unknown_within(_wrapped(self.get(name), declared.type), name)
-        return list(dict.fromkeys(found))
+            keys += _unknown_within(_wrapped(self.get(name), declared.type), name)
+        return list(dict.fromkeys(keys))
 
     def text(self, name: str) -> str:
         """A fact for people to read, in its unit; empty if it is absent or null.
@@ -265,9 +265,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Table):
         return dict(value)
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value] if any(isinstance(v, Table) for v in value) else value
-    if isinstance(value, dict) and any(isinstance(one, Table) for one in value.values()):
-        return {name: _plain(one) for name, one in value.items()}
+        return (
+            [_plain(item) for item in value] if any(isinstance(v, Table) for v in value) else value
+        )
+    if isinstance(value, dict) and any(isinstance(item, Table) for item in value.values()):
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
@@ -279,9 +281,9 @@ def _wrapped(value: Any, kind: Any) -> Any:
         return kind.unchecked(value)
     arguments = get_args(kind)
     if get_origin(kind) is list and _is_table(arguments[0]):
-        return [arguments[0].unchecked(one) for one in value]
+        return [arguments[0].unchecked(item) for item in value]
     if get_origin(kind) is dict and _is_table(arguments[1]):
-        return {name: arguments[1].unchecked(one) for name, one in value.items()}
+        return {name: arguments[1].unchecked(item) for name, item in value.items()}
     return value
 
 
@@ -296,14 +298,16 @@ def _unknown_within(value: Any, path: str) -> list[str]:
         value, path = list(value.values()), f"{path}.*"
     elif isinstance(value, list):
         path = f"{path}[]"
-    tables = [one for one in value if isinstance(one, Table)] if isinstance(value, list) else []
-    return [f"{path}.{name}" for one in tables for name in one.unknown()]
+    tables = (
+        [table for table in value if isinstance(table, Table)] if isinstance(value, list) else []
+    )
+    return [f"{path}.{name}" for table in tables for name in table.unknown()]
 
 
 def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
     """What is wrong with a stored value: where it is, what it is, and what it must be."""
     if get_origin(kind) in (Union, UnionType):
-        if all(any(_damage(value, one, check, path)) for one in get_args(kind)):
+        if all(any(_damage(value, option, check, path)) for option in get_args(kind)):
             yield _problem(value, kind, check, path)
     elif _is_table(kind) and isinstance(value, Mapping):
         for declared in kind.declared().values():
@@ -311,8 +315,8 @@ def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
     elif get_origin(kind) is list and isinstance(value, list | tuple):
         yield from _damage_of_list(value, get_args(kind)[0], check, path)
     elif get_origin(kind) is dict and isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _damage(one, get_args(kind)[1], check, f"{path}.{name}")
+        for name, item in value.items():
+            yield from _damage(item, get_args(kind)[1], check, f"{path}.{name}")
     elif not _matches(value, kind, check):
         yield _problem(value, kind, check, path)
 
@@ -332,10 +336,10 @@ def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator
 
 
 def _damage_of_list(values: Sequence[Any], kind: Any, check: Check, path: str) -> Iterator[str]:
-    if kind is float and all(type(one) is float and check.holds(one) for one in values):
+    if kind is float and all(type(item) is float and check.holds(item) for item in values):
         return  # rounds: thousands of numbers, nearly always sound
-    for number, one in enumerate(values):
-        yield from _damage(one, kind, check, f"{path}[{number}]")
+    for number, item in enumerate(values):
+        yield from _damage(item, kind, check, f"{path}[{number}]")
 
 
 def _matches(value: Any, kind: Any, check: Check) -> bool:

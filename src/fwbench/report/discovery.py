@@ -1,4 +1,4 @@
-"""What a report is extended by: a module is an extension, here or in another package.
+"""Extensions of reports: each is a module, in fwbench or in another package.
 
 fwbench's own are the modules of a package. Those of others are named by the entry points of a group
 (``fwbench.sections``, ``fwbench.charts``, ``fwbench.studies``). There is no other list of them.
@@ -33,8 +33,8 @@ def extensions(package: ModuleType, group: str, *needed: str) -> tuple[Any, ...]
         importlib.import_module(f"{package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
     ]
-    others = [_loaded(point, (*needed, "ORDER")) for point in metadata.entry_points(group=group)]
-    every = sorted([*own, *others], key=lambda module: (module.ORDER, module.__name__))
+    external = [_loaded(point, (*needed, "ORDER")) for point in metadata.entry_points(group=group)]
+    every = sorted([*own, *external], key=lambda module: (module.ORDER, module.__name__))
     return tuple(every)
 
 

@@ -27,6 +27,6 @@ class Group:
 
     @cached_property
     def gains(self) -> list[Point | None]:
-        """How many times as fast as eager each record is; None where that cannot be said."""
+        """How many times as fast as eager each record is; None where that is not known."""
         records = [record for _, record in self.records]
         return [over_eager(record, records) for record in records]

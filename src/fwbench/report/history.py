@@ -105,7 +105,9 @@ class Line:
     @property
     def upgrades(self) -> dict[int, str]:
         """By the number of the first run with it: the framework's new version."""
-        known = [(number, one.version) for number, one in enumerate(self.moments) if one.version]
+        known = [
+            (number, moment.version) for number, moment in enumerate(self.moments) if moment.version
+        ]
         return {
             number: f"{before} -> {after}"
             for (_, before), (number, after) in itertools.pairwise(known)

@@ -37,7 +37,7 @@ class _Loop:
 
     @classmethod
     def of_entry(cls, entry: Entry, known: Known) -> _Loop:
-        """From pytest-benchmark's entry; a toggle that nobody here knows is a part of the name."""
+        """From pytest-benchmark's entry; an unknown toggle becomes part of the name."""
         facts = CaseFacts.unchecked(entry["extra_info"]["fwbench"])
         values = facts.toggles or {}
         work = [toggle.name for toggle in known.values() if toggle.changes_work]
@@ -46,12 +46,12 @@ class _Loop:
             for name, value in (entry.get("params") or {}).items()
             if name in values and name not in work
         }
-        others = [toggle.name for toggle in known.values() if not toggle.changes_work]
+        neutral = [toggle.name for toggle in known.values() if not toggle.changes_work]
         return cls(
             facts,
             " ".join(_named(facts, asked)),
             _work(facts, [values.get(name) for name in work]),
-            {name: values[name] for name in (*others, *asked) if name in values},
+            {name: values[name] for name in (*neutral, *asked) if name in values},
         )
 
 
@@ -84,7 +84,7 @@ def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
         lines.append(
             f"{title}: {data.name} ({data.source}), "
             f"{len(_curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
-            f"the first {first.warmup_epochs} beside the statistics"
+            f"the first {first.warmup_epochs} outside the statistics"
         )
         width = max(len(loop.name) for loop in loops)
         lines += [f"  {loop.name:<{width}}  {_figures(loop.facts)}" for loop in loops]
@@ -151,7 +151,7 @@ def _figures(facts: CaseFacts) -> str:
     parts = [
         f"{time(facts.epoch_s or 0.0)} an epoch (first {first:+.0f} %)",
         f"{rate or 0:,.0f} {unit}/s",
-        *(f"accuracy {100 * one.accuracy:.2f} %" for one in tested),
+        *(f"accuracy {100 * test.accuracy:.2f} %" for test in tested),
         f"{100 * (facts.cpu_utilization or 0):.0f} % of {count(facts.threads or 1, 'CPU')}",
     ]
     if facts.peak_host_memory_bytes:

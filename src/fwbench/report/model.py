@@ -57,7 +57,7 @@ class Record:
 
     @cached_property
     def quartiles_s(self) -> tuple[float, float]:
-        """Between which half of the values lie; all of them, where there are few."""
+        """The ends of the middle half of the values (IQR); of all of them, where there are few."""
         if not self.values_kept:
             low, high = self.stats.q1, self.stats.q3
             return self.median_s if low is None else low, self.median_s if high is None else high
@@ -83,12 +83,12 @@ class Record:
     @property
     def measured(self) -> str:
         """What the values are, and how many."""
-        one, several = ("round", "rounds")
+        singular, plural = ("round", "rounds")
         if self.of_launches:
-            one, several = ("launch", "launches")
+            singular, plural = ("launch", "launches")
         elif "epochs" in self.facts:
-            one, several = ("epoch", "epochs")
-        return f"{self.number} {one if self.number == 1 else several}"
+            singular, plural = ("epoch", "epochs")
+        return f"{self.number} {singular if self.number == 1 else plural}"
 
     @property
     def series(self) -> str:
@@ -109,7 +109,7 @@ class Record:
 #: Fewer values have no quartiles worth the name.
 _FEW = 8
 
-#: What a case's parameters hold beside the toggles that were asked for.
+#: What a case's parameters hold in addition to the toggles that were asked for.
 _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
 
 
@@ -126,7 +126,7 @@ class Run:
         machine: pytest-benchmark's facts of the machine.
         commit: pytest-benchmark's facts of the revision.
         comparison: with a base, where there was one.
-        ceilings: of the machine's devices, by what they are called, where these are known.
+        ceilings: of the machine's devices, by device name, where these are known.
         cpu: model of the CPU; None where that is not recorded.
         unknown: the keys that mean nothing to this version of fwbench; kept and shown as they are.
     """
@@ -215,15 +215,15 @@ def _record(stored: StoredRecord, number: int) -> Record:
 
 
 def operations(records: Iterable[Record]) -> list[Record]:
-    """Those of fwbench's operations, steps and loaders."""
-    return [one for one in records if one.facts and not one.epochs]
+    """The records of fwbench's operations, steps and loaders."""
+    return [record for record in records if record.facts and not record.epochs]
 
 
 def trainings(records: Iterable[Record]) -> list[Record]:
-    """Those of whole training loops."""
-    return [one for one in records if one.epochs]
+    """The records of whole training loops."""
+    return [record for record in records if record.epochs]
 
 
 def foreign(records: Iterable[Record]) -> list[Record]:
-    """Those that fwbench did not write."""
-    return [one for one in records if not one.facts]
+    """The records that fwbench did not write."""
+    return [record for record in records if not record.facts]

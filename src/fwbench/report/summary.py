@@ -17,18 +17,18 @@ _SHOWN = 10
 
 def notes(runs: Sequence[Run]) -> list[str]:
     """What must be known before anything is read."""
-    found = []
+    texts = []
     machines = {run.cpu for run in runs if run.records}
     if len(machines) > 1:
-        found.append("The runs are from different machines: they are shown side by side, and no "
+        texts.append("The runs are from different machines: they are shown side by side, and no "
                      "ratio is formed between them.")  # fmt: skip
     if any(record.is_synthetic for run in runs for record in run.records):
-        found.append(
+        texts.append(
             "Some trainings were on generated data (synthetic): their accuracy says nothing."
         )
     if any(record.facts.contended for run in runs for record in run.records):
-        found.append("Some cases shared their processors with other processes (contended).")
-    return [*found, *(note for run in runs for note in _unknown(run))]
+        texts.append("Some cases shared their processors with other processes (contended).")
+    return [*texts, *(note for run in runs for note in _unknown(run))]
 
 
 def _unknown(run: Run) -> list[str]:
@@ -60,12 +60,12 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 def _groups(run: Run) -> list[list[Record]]:
     """Records that are compared side by side; `noop` is left out, since it does no work."""
-    found: dict[tuple[Any, ...], list[Record]] = {}
+    groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in run.records:
         if record.facts and record.facts.workload != "noop":
-            found.setdefault(record.facts.work, []).append(record)
+            groups.setdefault(record.facts.work, []).append(record)
     # Alone, a case would be its own fastest.
-    return [records for records in found.values() if len(records) > 1]
+    return [records for records in groups.values() if len(records) > 1]
 
 
 def _work_text(record: Record) -> str:

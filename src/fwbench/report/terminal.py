@@ -47,7 +47,7 @@ def _facts(entry: Entry) -> CaseFacts:
 
 
 def _means(records: Sequence[Entry]) -> list[str]:
-    """Geometric means of time against the fastest of each group; ``noop`` is no contestant."""
+    """Geometric means of time against the fastest of each group; ``noop`` is left out."""
     groups: dict[tuple[Any, ...], list[CaseFacts]] = defaultdict(list)
     for facts in map(_facts, records):
         if facts.workload != "noop":

@@ -43,7 +43,7 @@ def table(comparison: Comparison) -> list[str]:
 
 
 def markdown(comparison: Comparison) -> str:
-    """For a comment on a pull request."""
+    """The comparison as Markdown, for a comment on a pull request."""
     shown, left_out = _shown(comparison)
     columns = header(comparison)
     lines = [
@@ -75,13 +75,14 @@ def ranked(comparison: Comparison) -> list[Judgement]:
     """All cases, the worst first."""
     order = {verdict: place for place, verdict in enumerate(Verdict)}
     return sorted(
-        comparison.judgements, key=lambda one: (order[one.verdict], -_size(one), one.name)
+        comparison.judgements,
+        key=lambda judgement: (order[judgement.verdict], -_size(judgement), judgement.name),
     )
 
 
 def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
     ordered = ranked(comparison)
-    changed = [one for one in ordered if one.verdict is not Verdict.UNCHANGED]
+    changed = [judgement for judgement in ordered if judgement.verdict is not Verdict.UNCHANGED]
     unchanged = ordered[len(changed) :]
     shown = unchanged[:_SHOWN_UNCHANGED]
     return changed + shown, len(unchanged) - len(shown)

@@ -95,7 +95,7 @@ class FakeFramework(Framework):
         self.thread_count = threads
 
     def threads(self) -> int:
-        """Returns :attr:`thread_count`."""
+        """The number that :attr:`thread_count` holds."""
         return self.thread_count
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:

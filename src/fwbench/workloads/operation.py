@@ -133,7 +133,7 @@ class Operation(Workload):
 
     @property
     def by_preset(self) -> Sizes:
-        """The sizes; the same for every preset where none are told apart."""
+        """The sizes; the same for every preset where they are one list."""
         return self.sizes if isinstance(self.sizes, Sizes) else Sizes(tuple(self.sizes))
 
     @property

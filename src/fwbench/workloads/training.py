@@ -93,11 +93,11 @@ class Trains(Workload):
         """Why the preset ``quick`` leaves out a loop that is too large for it."""
         if preset != "quick" or self.loop.quick:
             return None
-        others = ", ".join(name for name in self.loop.schedules if name != preset)
+        presets = ", ".join(name for name in self.loop.schedules if name != preset)
         batch = self.loop.batches.quick[0]
         return (
             f"{self.name} is not in the preset {preset}: ask for it by another --fw-size "
-            f"({others}) or by a batch size ({batch})"
+            f"({presets}) or by a batch size ({batch})"
         )
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class Training(Trains):
 
     @property
     def loop(self) -> Training:
-        """The loop itself: it is no part of another."""
+        """The loop itself: it is not a part of another."""
         return self
 
     @cached_property
@@ -256,7 +256,7 @@ class Step(Trains):
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
     ) -> str | None:
-        """A whole loop has no step of its own, either."""
+        """As for the loop; in addition, a whole loop has no step of its own."""
         if execution in manifest.whole_loops:
             return f"{execution} is a whole loop: it has no step of its own"
         return super().gap(manifest, device, execution, direction, dtype)

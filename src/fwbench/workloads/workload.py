@@ -17,7 +17,7 @@ class Cost:
     Attributes:
         flops: arithmetic operations; each elementary function counts as one.
         elements: array elements read and written, every operand once.
-        other_bytes: bytes moved beside those elements, for sources that are not arrays.
+        other_bytes: bytes moved in addition to those elements, for sources that are not arrays.
     """
 
     flops: float
@@ -52,7 +52,7 @@ class Workload(ABC):
 
     @property
     def toggles(self) -> frozenset[str]:
-        """The toggles that make a difference here, beside those of a whole process."""
+        """The toggles that make a difference here, in addition to those of a whole process."""
         return frozenset()
 
     @property
@@ -61,7 +61,7 @@ class Workload(ABC):
         return None
 
     def schedule(self, preset: str | None) -> Schedule | None:
-        """How long to train with a preset, or with sizes instead; None for what is no loop.
+        """How long to train with a preset, or with sizes instead; None for what is not a loop.
 
         Args:
             preset: its name; None where sizes were given.

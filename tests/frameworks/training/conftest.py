@@ -26,16 +26,9 @@ def real() -> Callable[[str], Found]:
     return find
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder: what a framework has, it is asked once for all tests of this file."""
-    return tmp_path_factory.mktemp("answers")
-
-
 @pytest.fixture
-def project(project: Project, answers: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project where no data is found that the test does not name."""
     for variable in (data.VARIABLE, "KERAS_HOME", "MXNET_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    project.write("pytest.ini", f"[pytest]\ncache_dir = {answers}\n")
     return project

@@ -274,6 +274,7 @@ def _left_behind(mark: str) -> Sequence[psutil.Process]:
     return found
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     ("framework", "timeout", "said"),
     [

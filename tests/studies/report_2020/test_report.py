@@ -130,7 +130,7 @@ def test_several_machines_are_refused(
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err.strip() == (
-            "fwbench: error: --paper sets one machine beside 2020, and these runs are from "
+            "fwbench: error: --paper compares one machine with 2020, and these runs are from "
             f"several: {'; '.join(named)}; give those of one"
         )
         assert sorted(path.name for path in folder.iterdir()) == ["other.json", "run.json"]
@@ -265,14 +265,14 @@ def test_all_of_a_case_filtered_away_is_no_crash(folder: Path) -> None:
     arguments = ["run.json", "-k", "no such case", "--paper", *_OUTPUTS]
     assert cli.main(["report", *arguments]) == _SOME_UNREADABLE
     for name in ("report.html", "report.md"):
-        assert "nothing can be told." in (folder / name).read_text(encoding="utf-8")
+        assert "nothing can be concluded." in (folder / name).read_text(encoding="utf-8")
 
 
 def test_history_alone_is_no_crash(folder: Path) -> None:
     """There is no run to set beside 2020."""
     pytest.importorskip("ruptures")
     assert cli.main(["report", "--history", str(folder), "--paper", "-o", "report.html"]) == 0
-    assert "nothing can be told." in (folder / "report.html").read_text(encoding="utf-8")
+    assert "nothing can be concluded." in (folder / "report.html").read_text(encoding="utf-8")
     tells_nothing(*report_2020.sections([]))
 
 

@@ -50,7 +50,7 @@ def test_a_folder_that_is_none_is_refused(
     option = named if where == "option" else None
     monkeypatch.setenv(data.VARIABLE, os.pathsep.join([str(tmp_path), str(named)]))
     who = "--fw-data" if where == "option" else f"variable {data.VARIABLE}"
-    what = "is no folder" if kind == "file" else "does not exist"
+    what = "is not a directory" if kind == "file" else "does not exist"
     with pytest.raises(UsageError, match=f"{who} names {re.escape(str(named))}, which {what}"):
         data.find("mnist", option)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # By default JAX takes three quarters of a GPU's memory when it starts, and workers of other
-# frameworks live beside it.
+# frameworks run at the same time.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -51,7 +51,7 @@ class Jax(Framework):
         self._latest: Sequence[Any] = ()
 
     def set_threads(self, threads: int) -> None:
-        """Bound XLA's pool, which is made when the first device is asked for."""
+        """Limit the threads of XLA's pool, which is created with the first device."""
         os.environ["PJRT_NPROC"] = str(threads)
 
     def threads(self) -> int | None:
@@ -72,7 +72,7 @@ class Jax(Framework):
         )
 
     def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
-        """The device that arrays are made on; and 64 bits, which JAX drops unless told to keep."""
+        """The device that arrays are made on; and 64 bits, which JAX drops by default."""
         scope = ExitStack()
         scope.enter_context(jax.default_device(_device(device)))
         if dtype == "float64":
@@ -95,7 +95,7 @@ class Jax(Framework):
         return np.asarray(array.astype("float32") if array.dtype == jnp.bfloat16 else array)
 
     def address(self, array: Any) -> int | None:
-        """Of the first element, on its device."""
+        """The address of the first element, on its device."""
         return int(array.unsafe_buffer_pointer())
 
     def waiter(self, device: str) -> Callable[[], Any]:
@@ -161,6 +161,6 @@ class Jax(Framework):
 
 
 def _device(name: str) -> Any:
-    """JAX's own of a device of ours."""
+    """JAX's own object for a device of fwbench's."""
     kind, _, number = name.partition(":")
     return jax.devices(kind)[int(number or 0)]

@@ -98,7 +98,7 @@ class MXNet(Framework):
         return min((p["num_threads"] for p in own), default=None)
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """The CPU and every GPU; MXNet does not tell what they are called."""
+        """The CPU and every GPU; MXNet does not give their names."""
         gpus = (Device(f"gpu:{i}", "NVIDIA GPU") for i in range(mx.context.num_gpus()))
         return (*super().devices(cpu_model), *gpus)
 
@@ -116,7 +116,7 @@ class MXNet(Framework):
         return values
 
     def address(self, array: Any) -> int | None:
-        """Of an array on the CPU, through DLPack."""
+        """The address of an array on the CPU, through DLPack."""
         if array.context.device_type != "cpu":
             return None
         return int(np.from_dlpack(_Exported(array)).ctypes.data)

@@ -85,7 +85,7 @@ _OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] =
 
 def _hybridized(*blocks: Any) -> None:
     for block in blocks:
-        block.hybridize(static_alloc=True, static_shape=True)  # anew each time
+        block.hybridize(static_alloc=True, static_shape=True)  # again each time
 
 
 #: The executions that can train, each with what it does to the network and to the loss.
@@ -183,9 +183,9 @@ class MXNetLearner(Learner):
         """``DataLoader`` over an ``ArrayDataset``: example by example, then stacked."""
         return _Batches(self.job, self._context, _in_layout(batch), steps)
 
-    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The mean over the examples of each step."""
-        return np.asarray([loss.asnumpy().mean(dtype=np.float64) for loss in found])
+        return np.asarray([loss.asnumpy().mean(dtype=np.float64) for loss in losses])
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """Outside ``record``, where dropout is off."""

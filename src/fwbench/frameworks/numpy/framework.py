@@ -28,7 +28,7 @@ class NumPy(Framework):
     operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:
-        """Bound the threads of NumPy's BLAS."""
+        """Limit the threads of NumPy's BLAS."""
         threadpoolctl.threadpool_limits(threads, user_api="blas")
 
     def threads(self) -> int | None:

@@ -110,7 +110,7 @@ class TensorFlow(Framework):
         return values
 
     def address(self, array: Any) -> int | None:
-        """Of the buffer, through the buffer protocol; GPU tensors have none."""
+        """The buffer's address, through the buffer protocol; GPU tensors have none."""
         if "GPU" in array.device or array.dtype == tf.bfloat16:
             return None
         return int(np.asarray(memoryview(array)).ctypes.data)

@@ -181,9 +181,9 @@ class TensorFlowLearner(Learner):
         """``tf.data`` over tensors, gathered batch by batch."""
         return _Batches(self.job, batch, steps)
 
-    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss) for loss in found])
+        return np.asarray([float(loss) for loss in losses])
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """As a graph, whatever the execution: it is not timed."""
@@ -217,7 +217,7 @@ class KerasFit(TensorFlowLearner):
         watching = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda step, logs: means.update({step: logs["loss"]})
         )
-        # Read in threads beside the training, as `fit` does with its logs whoever asks for them.
+        # Read in threads next to the training, as `fit` does with its logs in any case.
         watching.async_safe = True
         dataset = cast("_Batches", batches).dataset
         self.model.fit(dataset, shuffle=False, verbose=0, callbacks=[watching])

@@ -86,7 +86,7 @@ class Torch(Framework):
         return (array.float() if array.dtype is torch.bfloat16 else array).numpy()
 
     def address(self, array: Any) -> int | None:
-        """Of the first element, on its device."""
+        """The address of the first element, on its device."""
         return int(array.data_ptr())
 
     def waiter(self, device: str) -> Callable[[], Any] | None:

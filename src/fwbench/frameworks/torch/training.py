@@ -167,11 +167,11 @@ class TorchLearner(Learner):
         tables = [m.weight for m in self._model.modules() if isinstance(m, nn.Embedding)]
         if not (self.job.sparse and tables):
             return [torch.optim.Adam(parameters, **adam)]
-        others = [p for p in parameters if all(p is not table for table in tables)]
-        return [torch.optim.SparseAdam(tables, **adam), torch.optim.Adam(others, **adam)]
+        dense = [p for p in parameters if all(p is not table for table in tables)]
+        return [torch.optim.SparseAdam(tables, **adam), torch.optim.Adam(dense, **adam)]
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """In every group of every optimiser."""
+        """Set the learning rate in every group of every optimiser."""
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate
@@ -196,21 +196,21 @@ class TorchLearner(Learner):
         """``DataLoader`` over a ``TensorDataset``: example by example, then stacked."""
         return _Batches(self.job, self._tensors(batch), steps)
 
-    def losses(self, found: Sequence[Any]) -> NDArray[Any]:
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The loss of each step as NumPy's number."""
-        return torch.stack(list(found)).double().cpu().numpy()
+        return torch.stack(list(losses)).double().cpu().numpy()
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """Eagerly: compiled code would be compiled anew for the last, shorter batch."""
+        """Eagerly: compiled code would be compiled again for the last, shorter batch."""
         x, _ = self.place((examples, np.zeros(0, np.int32)))
         modes = [(m, m.training) for m in self._model.modules() if isinstance(m, nn.Dropout)]
         for module, _ in modes:
             module.eval()
         with torch.no_grad(), self._precision():
-            found = self._model(x).double().cpu().numpy()
+            logits = self._model(x).double().cpu().numpy()
         for module, mode in modes:
             module.train(mode)
-        return cast("NDArray[Any]", found)
+        return cast("NDArray[Any]", logits)
 
     def notes(self) -> dict[str, Any]:
         """Where its optimiser adds epsilon."""

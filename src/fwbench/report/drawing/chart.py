@@ -104,7 +104,7 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
 
 
 def rendered(chart: Any, title: str, text: str) -> Chart:
-    """A chart of pygal's as SVG that can stand beside others in one document.
+    """A pygal chart as SVG that can share a document with other charts.
 
     Args:
         chart: pygal's, with its series.

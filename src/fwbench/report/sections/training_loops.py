@@ -118,7 +118,10 @@ def _by_batch(workload: str, records: Sequence[Record], runs: Sequence[str]) -> 
         name = f"{line_name(record, runs)}, {where}"
         by_name.setdefault(name, {})[record.facts.size] = record
     series = {
-        name: [Point(b, one.median_s, *one.quartiles_s, one.measured) for b, one in by.items()]
+        name: [
+            Point(b, record.median_s, *record.quartiles_s, record.measured)
+            for b, record in by.items()
+        ]
         for name, by in by_name.items()
     }
     title = f"training {workload}: time of an epoch by batch size and loader workers"

@@ -98,8 +98,8 @@ def _provenance(run: Run, title: str) -> Provenance:
         "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
     facts |= {
-        name: f"{one.version}; {_joined(one.build or {})}"
-        for name, one in (session.frameworks or {}).items()
+        name: f"{framework.version}; {_joined(framework.build or {})}"
+        for name, framework in (session.frameworks or {}).items()
     }
     facts |= {f"{name}, absent": why for name, why in (session.absent or {}).items()}
     for record in run.records:

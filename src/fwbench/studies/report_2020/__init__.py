@@ -1,4 +1,4 @@
-"""A run beside the TensorFlow 2.1 / MXNet 1.5 benchmark of 2020: its figures, its statements."""
+"""A run next to the TensorFlow 2.1 / MXNet 1.5 benchmark of 2020: its figures, its statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDER = 10
 OPTION = "paper"
 
 HELP = (
-    "beside the TensorFlow / MXNet report of 2020: its figures and its statements "
+    "next to the TensorFlow / MXNet report of 2020: its figures and its statements "
     "(measure with --fw-size paper)"
 )
 
@@ -40,7 +40,9 @@ def sections(runs: Sequence[Run]) -> list[Section]:
         for device, name in _DEVICES.items()
         if (on_device := [record for record in records if record.facts.device == name])
     }
-    ratios = {device: operations.ratios(device, of) for device, of in measured.items()}
+    ratios = {
+        device: operations.ratios(device, on_device) for device, on_device in measured.items()
+    }
     by_operation = (operations.sections(device, of_device) for device, of_device in ratios.items())
     return [
         statements.section(measured, ratios),
@@ -54,7 +56,7 @@ def _refuse_several(runs: Sequence[Run]) -> None:
     if len(settings) > 1:
         listed = "; ".join(map(", ".join, sorted(settings)))
         raise UsageError(
-            f"--paper sets one machine beside 2020, and these runs are from several: {listed}; "
+            f"--paper compares one machine with 2020, and these runs are from several: {listed}; "
             "give those of one"
         )
 

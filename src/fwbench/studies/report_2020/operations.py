@@ -113,7 +113,8 @@ def sections(device: str, ratios: Sequence[Ratios]) -> list[Section]:
     by = by_operation(ratios)
     # Of the sizes that were measured, so that all columns are about the same sizes.
     measured = {
-        name: [one for one in group if one.completion is not None] for name, group in by.items()
+        name: [entry for entry in group if entry.completion is not None]
+        for name, group in by.items()
     }
     about = {name: measured[name] or group for name, group in by.items()}
     title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
@@ -132,7 +133,7 @@ def sections(device: str, ratios: Sequence[Ratios]) -> list[Section]:
     chart = bars.draw(title, _means(about), times)
     return [
         Section(title, columns, rows, [chart], [_NOTE]),
-        *_size_by_size(title, device, [one for one in ratios if one.completion is not None]),
+        *_size_by_size(title, device, [entry for entry in ratios if entry.completion is not None]),
     ]
 
 

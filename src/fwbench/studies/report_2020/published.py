@@ -5,7 +5,7 @@ seconds of one trial (50 calls; of ``gemm`` 50 on the CPU, 10 on the GPU). ``len
 a whole training, batch 200, and its accuracy. How they were taken matters more than what they are:
 the clock was Python's process CPU time, over all threads; MXNet's calls return before the work is
 done, and nothing waited for them; no warm-up was left out; TensorFlow's LeNet includes validation
-after each epoch and MXNet's does not. So only ratios within the report are shown beside a run's.
+after each epoch and MXNet's does not. So only ratios within the report are shown next to a run's.
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ _NOTE = (
     "the others on. Intervals over the epochs of one launch say less than those over launches."
 )
 
-_NOTHING = "fwbench has written none of these records on a CPU or a first GPU: nothing can be told."
+_NOTHING = (
+    "fwbench has written none of these records on a CPU or a first GPU: nothing can be concluded."
+)
 
 
 class Verdict(StrEnum):
@@ -53,7 +55,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    UNKNOWN = "cannot be told from this run"
+    UNKNOWN = "cannot be determined from this run"
 
 
 #: A verdict and the figures that it follows from.
@@ -122,7 +124,7 @@ def _row(statement: _Statement, evidence: _Evidence) -> Row:
 
 
 def _but_creation(ratios: Sequence[Ratios]) -> list[Ratios]:
-    return [one for one in ratios if one.operation not in _CREATION]
+    return [entry for entry in ratios if entry.operation not in _CREATION]
 
 
 def _operations_of_2020(device: str) -> str:
@@ -132,18 +134,18 @@ def _operations_of_2020(device: str) -> str:
 
 def _way_faster(evidence: _Evidence) -> _Finding:
     about = _but_creation(evidence.ratios)
-    known = [one for one in about if one.completion is not None]
+    known = [entry for entry in about if entry.completion is not None]
     by, all_operations = by_operation(known), by_operation(about)
     if len(known) < _ENOUGH * len(about) or len(by) < len(all_operations):
         return Verdict.UNKNOWN, (
             f"{len(by)} of {len(all_operations)} operations were measured in both frameworks, in "
             f"{len(known)} of {len(about)} sizes: pytest benchmarks --fw-size paper"
         )
-    means = [mean(one.completion for one in group) or 0.0 for group in by.values()]
+    means = [mean(entry.completion for entry in group) or 0.0 for group in by.values()]
     way = min(means) > 1 and statistics.geometric_mean(means) >= _WAY
     done = _extent(by, lambda ratios: ratios.completion)
     returned = _extent(by, lambda ratios: ratios.dispatch)
-    faster = sum(one > 1 for one in means)
+    faster = sum(value > 1 for value in means)
     return Verdict.HOLDS if way else Verdict.FAILS, (
         f"less time for {faster} of {len(means)} operations: {done} until done; {returned} until "
         "returned"

@@ -59,18 +59,18 @@ def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
         ConformanceError: shape, dtype or a value differs.
     """
     with adapter.scope(device, dtype):
-        for wanted in _thirds(dtype):
-            found = adapter.read(adapter.create(wanted, device, dtype))
-            if found.shape != wanted.shape:
+        for expected in _thirds(dtype):
+            actual = adapter.read(adapter.create(expected, device, dtype))
+            if actual.shape != expected.shape:
                 raise ConformanceError(
-                    f"an array of the shape {wanted.shape} was created and to_numpy returned the "
-                    f"shape {found.shape}; creator and to_numpy must keep the shape"
+                    f"an array of the shape {expected.shape} was created and to_numpy returned the "
+                    f"shape {actual.shape}; creator and to_numpy must keep the shape"
                 )
-            check_dtype("an array created", found, dtype)
-            if not _same(found, wanted, dtype):
+            check_dtype("an array created", actual, dtype)
+            if not _same(actual, expected, dtype):
                 raise ConformanceError(
-                    f"creator({device!r}, {dtype!r}) was given {wanted.ravel()[:3]} and to_numpy "
-                    f"returned {found.ravel()[:3]}; values must be rounded to {dtype} and "
+                    f"creator({device!r}, {dtype!r}) was given {expected.ravel()[:3]} and to_numpy "
+                    f"returned {actual.ravel()[:3]}; values must be rounded to {dtype} and "
                     "otherwise be kept"
                 )
 
@@ -86,13 +86,13 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
     Raises:
         ConformanceError: a value changed, or the array holds no integers.
     """
-    wanted = np.array([0, 1, -5, 2**20 + 1], dtype=dtype)
+    expected = np.array([0, 1, -5, 2**20 + 1], dtype=dtype)
     with adapter.scope(device):
-        found = adapter.read(adapter.create(wanted, device, dtype))
-    if not np.issubdtype(found.dtype, np.integer) or not np.array_equal(found, wanted):
+        actual = adapter.read(adapter.create(expected, device, dtype))
+    if not np.issubdtype(actual.dtype, np.integer) or not np.array_equal(actual, expected):
         raise ConformanceError(
-            f"creator({device!r}, {dtype!r}) was given {wanted} and to_numpy returned {found} "
-            f"({found.dtype}); integers must stay integers with the same values"
+            f"creator({device!r}, {dtype!r}) was given {expected} and to_numpy returned {actual} "
+            f"({actual.dtype}); integers must stay integers with the same values"
         )
 
 
@@ -104,19 +104,19 @@ def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
         device: where to create arrays.
 
     Raises:
-        ConformanceError: it is not so.
+        ConformanceError: it changes for one array, or is the same for two.
     """
     source = np.ones(64, dtype=np.float32)
     with adapter.scope(device):
         first, second = (adapter.create(source, device, "float32") for _ in range(2))
         adapter.finish(device)
         address = adapter.framework.address
-        found = [address(array) for array in (first, first, second)]
-    if found == [None] * 3:  # which the contract allows
+        actual = [address(array) for array in (first, first, second)]
+    if actual == [None] * 3:  # which the contract allows
         return
-    if None in found or found[0] != found[1] or found[0] == found[2]:
+    if None in actual or actual[0] != actual[1] or actual[0] == actual[2]:
         raise ConformanceError(
-            f"address returned {found[:2]} for one array and {found[2]} for another; it must "
+            f"address returned {actual[:2]} for one array and {actual[2]} for another; it must "
             "return where an array's first element lies, or None for every array"
         )
 
@@ -132,8 +132,8 @@ def results_have_the_dtype(adapter: Adapter, cell: Cell) -> None:
         ConformanceError: the result has another dtype.
     """
     with adapter.scope(cell.device, cell.dtype):
-        found = adapter.read(bind(cell, adapter.framework).run())
-    check_dtype(f"the result of {cell.workload.name} ({cell.execution})", found, cell.dtype)
+        actual = adapter.read(bind(cell, adapter.framework).run())
+    check_dtype(f"the result of {cell.workload.name} ({cell.execution})", actual, cell.dtype)
 
 
 def work_is_placed(adapter: Adapter, device: str) -> None:
@@ -162,23 +162,23 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
         )
 
 
-def check_dtype(what: str, found: NDArray[Any], dtype: str) -> None:
+def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
     """Check the dtype of what ``to_numpy`` returned; bfloat16 comes as float32.
 
     Args:
         what: what was read, for the message.
-        found: its values.
+        actual: its values.
         dtype: the dtype that was asked for.
 
     Raises:
         ConformanceError: it is another one, or has more digits than bfloat16 has.
     """
-    if found.dtype.name != host_dtype(dtype):
+    if actual.dtype.name != host_dtype(dtype):
         raise ConformanceError(
-            f"{what} in {dtype} was read back as {found.dtype}, not {host_dtype(dtype)}; "
+            f"{what} in {dtype} was read back as {actual.dtype}, not {host_dtype(dtype)}; "
             f"create and compute in {dtype}, or take it out of the adapter's dtypes"
         )
-    if dtype == "bfloat16" and np.any(np.ascontiguousarray(found).view(np.uint32) & _DROPPED_BITS):
+    if dtype == "bfloat16" and np.any(np.ascontiguousarray(actual).view(np.uint32) & _DROPPED_BITS):
         raise ConformanceError(
             f"{what} in bfloat16 has values that bfloat16 cannot represent; it was computed in a "
             "wider dtype: create and compute in bfloat16, or take it out of the adapter's dtypes"
@@ -192,6 +192,6 @@ def _thirds(dtype: str) -> Iterator[NDArray[Any]]:
         yield numbers.reshape(shape).astype(host_dtype(dtype))
 
 
-def _same(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
+def _same(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> bool:
     allowed = verify.TOLERANCES["bfloat16"] if dtype == "bfloat16" else 0.0
-    return bool(np.allclose(found, wanted, rtol=allowed, atol=0.0))
+    return bool(np.allclose(actual, expected, rtol=allowed, atol=0.0))

@@ -82,13 +82,13 @@ def _check_gradients(
             f"{len(gradients)}; return one for each, in that order"
         )
     for position, gradient in zip(variables, gradients, strict=True):
-        found = adapter.read(gradient)
+        actual = adapter.read(gradient)
         try:
-            verify.result(found, expected[position], verify.TOLERANCES["float32"])
+            verify.result(actual, expected[position], verify.TOLERANCES["float32"])
         except WrongResult as error:
             raise ConformanceError(
                 f"backward was asked for the gradients by the inputs {variables} of x * x * w, "
-                f"and that by input {position} is {found}, not {expected[position]}; return one "
+                f"and that by input {position} is {actual}, not {expected[position]}; return one "
                 "for each of the variables, in their order, for the cotangent that is given"
             ) from error
 

@@ -87,9 +87,9 @@ class Subject:
         """A training loop in every execution, and in every dtype with the first execution."""
         yield from self._cells([mlp])
         first = self.manifest.training_executions[:1]
-        others = tuple(dtype for dtype in self.manifest.training_dtypes if dtype != "float32")
-        if first and others and self._selection.dtypes is self._selection.executions is None:
-            yield from self._cells([mlp], dtypes=others, executions=first)
+        other_dtypes = tuple(dtype for dtype in self.manifest.training_dtypes if dtype != "float32")
+        if first and other_dtypes and self._selection.dtypes is self._selection.executions is None:
+            yield from self._cells([mlp], dtypes=other_dtypes, executions=first)
 
     def _computed(self) -> list[Operation]:
         """The operations that the framework computes, creation left out."""

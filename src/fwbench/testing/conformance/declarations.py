@@ -46,13 +46,13 @@ def manifest_survives_json(adapter: Adapter) -> None:
 
 
 def devices_are_named(adapter: Adapter) -> None:
-    """Check that the CPU comes first and every device is called ``cpu`` or ``gpu:N``.
+    """Check that the CPU comes first and every device is named ``cpu`` or ``gpu:N``.
 
     Args:
         adapter: the adapter under test.
 
     Raises:
-        ConformanceError: it is not so.
+        ConformanceError: the CPU is not first, or a name has another form.
     """
     names = [device.name for device in adapter.manifest.devices]
     wrong = [name for name in names if not _DEVICE.fullmatch(name)]

@@ -17,7 +17,7 @@ def test_manifest_survives_json(adapter: Adapter) -> None:
 
 
 def test_devices_are_named(adapter: Adapter) -> None:
-    """The CPU comes first, and devices are called ``cpu`` and ``gpu:N``."""
+    """The CPU comes first, and devices are named ``cpu`` and ``gpu:N``."""
     declarations.devices_are_named(adapter)
 
 

@@ -41,7 +41,7 @@ def find(name: str, folder: Path | None) -> Found:
         if layout := _complete(kind, place):
             return _real(name, kind, layout)
     for place in _caches():
-        # What a framework left there unfinished, or keeps from us, is nobody's request.
+        # Not asked for: what a framework left there unfinished or unreadable is passed over.
         with contextlib.suppress(DataError):
             if layout := _complete(kind, place):
                 return _real(name, kind, layout)
@@ -53,21 +53,21 @@ def generated(name: str) -> Found:
     return Found(name, "synthetic", "generated", (), synthetic.TRAIN_EXAMPLES[name])
 
 
-def load(found: Found, cache: Path | None = None) -> DataSet:
+def load(location: Found, cache: Path | None = None) -> DataSet:
     """Read, or generate, a data set.
 
     Args:
-        found: by :func:`find`.
+        location: by :func:`find`.
         cache: a folder to keep what takes long to make, made if it is not there; None to keep
-            nothing. A folder that cannot be written to is no error.
+            nothing. A folder that cannot be written to is not an error.
 
     Raises:
         DataError: a file is missing, cut off or not what it should be.
     """
-    kind = _kind(found.name)
-    if found.source == "synthetic":
-        return data_set(found, synthetic.generate(found.name))
-    return data_set(found, kind.read(found.paths, cache))
+    kind = _kind(location.name)
+    if location.source == "synthetic":
+        return data_set(location, synthetic.generate(location.name))
+    return data_set(location, kind.read(location.paths, cache))
 
 
 def _kind(name: str) -> Kind:
@@ -118,9 +118,9 @@ def _existing(folder: Path, who: str) -> Path:
         folder = folder.expanduser().absolute()
         if folder.is_dir():
             return folder
-    found = "is no folder" if os.path.lexists(folder) else "does not exist"
+    problem = "is not a directory" if os.path.lexists(folder) else "does not exist"
     raise UsageError(
-        f"{who} names {folder}, which {found}; name a folder that holds data sets, or none to "
+        f"{who} names {folder}, which {problem}; name a folder that holds data sets, or none to "
         "have them generated"
     )
 

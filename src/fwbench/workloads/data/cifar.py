@@ -77,23 +77,23 @@ def _plain(paths: Sequence[Path]) -> list[tuple[str, bytes]]:
 
 def _archive(path: Path) -> list[tuple[str, bytes]]:
     limit_bytes = FILE_EXAMPLES * _RECORD_BYTES
-    found = {name[1]: data for name, data in files.members(path, _MEMBER, limit_bytes)}
-    missing = [name for name in _NAMES if name not in found]
+    contents = {name[1]: data for name, data in files.members(path, _MEMBER, limit_bytes)}
+    missing = [name for name in _NAMES if name not in contents]
     if missing:
         raise DataError(
             f"{path} has no file {_FOLDER}/{missing[0]}: it is cut off or another archive; "
             "get cifar-10-binary.tar.gz again"
         )
-    return [(f"{name} in {path}", found[name]) for name in _NAMES]
+    return [(f"{name} in {path}", contents[name]) for name in _NAMES]
 
 
 def _records(what: str, data: bytes) -> NDArray[Any]:
     expected = FILE_EXAMPLES * _RECORD_BYTES
     if len(data) != expected:
-        found = "more" if len(data) > expected else f"{len(data):,}"
+        size = "more" if len(data) > expected else f"{len(data):,}"
         raise DataError(
             f"{what} should have {expected:,} bytes, {FILE_EXAMPLES:,} records of {_RECORD_BYTES}, "
-            f"and has {found}: it is cut off or another file; get it again"
+            f"and has {size}: it is cut off or another file; get it again"
         )
     records = np.frombuffer(data, np.uint8).reshape(FILE_EXAMPLES, _RECORD_BYTES)
     if records[:, 0].max() >= _CLASSES:

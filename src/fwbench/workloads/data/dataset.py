@@ -127,18 +127,18 @@ class Kind(Protocol):
         """
 
 
-def data_set(found: Found, splits: Splits) -> DataSet:
+def data_set(location: Found, splits: Splits) -> DataSet:
     """A data set with its contents and their digest.
 
     Args:
-        found: where it was found, or that it is generated.
+        location: where it was found, or that it is generated.
         splits: training, validation (None where there is none) and test part.
     """
     train, validation, test = splits
     return DataSet(
-        name=found.name,
-        source=found.source,
-        origin=found.origin,
+        name=location.name,
+        source=location.source,
+        origin=location.origin,
         train=train,
         validation=test if validation is None else validation,
         test=test,

@@ -117,7 +117,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str, limit_bytes: int) ->
 
 
 def members(
-    path: Path, wanted: re.Pattern[str], limit_bytes: int
+    path: Path, pattern: re.Pattern[str], limit_bytes: int
 ) -> Iterator[tuple[re.Match[str], bytes]]:
     """The files in a ``.tar.gz`` archive whose names are wanted, one by one. Nothing is extracted.
 
@@ -125,7 +125,7 @@ def members(
 
     Args:
         path: of the archive.
-        wanted: matches a member's whole name.
+        pattern: matches a member's whole name.
         limit_bytes: how large a wanted member may be.
 
     Yields:
@@ -138,7 +138,7 @@ def members(
         stream: Any = _Forward(compressed, path, max(limit_bytes, _CHUNK_BYTES))
         with tarfile.open(fileobj=stream, mode="r:") as archive:
             while (member := archive.next()) is not None:
-                name = wanted.fullmatch(member.name)
+                name = pattern.fullmatch(member.name)
                 if name is None or not _is_plain(member):
                     continue
                 _bound(f"{member.name!r} in {path}", member.size, limit_bytes)

@@ -110,14 +110,14 @@ def read(paths: Sequence[Path], cache: Path | None) -> Splits:
         DataError: a file is missing, cut off or not what it should be.
     """
     kept = None if cache is None else cache / f"imdb-{_key(paths)}.npz"
-    found = None if kept is None else _recall(kept)
-    if found is None:
-        found = _tokens(_archive(paths[0]) if len(paths) == 1 else _folders(paths), paths)
+    tokens = None if kept is None else _recall(kept)
+    if tokens is None:
+        tokens = _tokens(_archive(paths[0]) if len(paths) == 1 else _folders(paths), paths)
         if kept is not None:
-            _keep(kept, found)
+            _keep(kept, tokens)
     train = 2 * CLASS_EXAMPLES
-    x = _padded(found)
-    return Split(x[:train], found.labels[:train]), None, Split(x[train:], found.labels[train:])
+    x = _padded(tokens)
+    return Split(x[:train], tokens.labels[:train]), None, Split(x[train:], tokens.labels[train:])
 
 
 def _archive(path: Path) -> Iterator[_Review]:
@@ -219,9 +219,9 @@ def _renumbered(numbers: _Numbers, table: NDArray[np.uint16]) -> _Tokens:
     return _Tokens(np.concatenate(tokens), lengths, np.array(labels, np.int32))
 
 
-def _padded(found: _Tokens) -> NDArray[np.int32]:
-    x = np.full((len(found.lengths), LENGTH), PADDING, np.int32)
-    x[np.arange(LENGTH) >= LENGTH - found.lengths[:, None]] = found.tokens
+def _padded(tokens: _Tokens) -> NDArray[np.int32]:
+    x = np.full((len(tokens.lengths), LENGTH), PADDING, np.int32)
+    x[np.arange(LENGTH) >= LENGTH - tokens.lengths[:, None]] = tokens.tokens
     return x
 
 
@@ -242,15 +242,15 @@ def _recall(path: Path) -> _Tokens | None:
     """What :func:`_keep` wrote; None where there is nothing, or nothing that can be used."""
     most = 4 * CLASS_EXAMPLES
     try:
-        found = _Tokens(*files.arrays(path, ("tokens", "lengths", "labels"), most * LENGTH * 2))
+        tokens = _Tokens(*files.arrays(path, ("tokens", "lengths", "labels"), most * LENGTH * 2))
     except DataError:
         return None
-    return found if _fits(found, most) else None
+    return tokens if _fits(tokens, most) else None
 
 
-def _fits(found: _Tokens, reviews: int) -> bool:
+def _fits(stored: _Tokens, reviews: int) -> bool:
     """Whether these can be the tokens of so many reviews."""
-    tokens, lengths, labels = found.tokens, found.lengths, found.labels
+    tokens, lengths, labels = stored.tokens, stored.lengths, stored.labels
     return (
         [array.dtype.name for array in (tokens, lengths, labels)] == ["uint16", "int32", "int32"]
         and (tokens.ndim, lengths.shape, labels.shape) == (1, (reviews,), (reviews,))
@@ -262,14 +262,14 @@ def _fits(found: _Tokens, reviews: int) -> bool:
     )
 
 
-def _keep(path: Path, found: _Tokens) -> None:
-    """Write the tokens as a whole or not at all; that they cannot be kept is no error."""
+def _keep(path: Path, tokens: _Tokens) -> None:
+    """Write the tokens as a whole or not at all; that they cannot be kept is not an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("wb") as file:
-                np.savez(file, tokens=found.tokens, lengths=found.lengths, labels=found.labels)
+                np.savez(file, tokens=tokens.tokens, lengths=tokens.lengths, labels=tokens.labels)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

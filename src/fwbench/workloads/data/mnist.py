@@ -33,7 +33,7 @@ class Part:
     """One of the four files.
 
     Attributes:
-        name: of the IDX file, without what stands for the format.
+        name: of the IDX file, without the suffix of the format.
         key: of the array in ``mnist.npz``.
         shape: of its array of uint8.
         md5: of the IDX file, uncompressed.
@@ -51,7 +51,7 @@ class Part:
 
     @property
     def size_bytes(self) -> int:
-        """Of the IDX file, uncompressed."""
+        """The size of the IDX file, uncompressed."""
         return len(self.header) + math.prod(self.shape)
 
     def files(self, folder: Path) -> tuple[Path, ...]:
@@ -127,9 +127,9 @@ def _idx(path: Path, part: Part) -> NDArray[Any]:
     data = files.content(path, part.size_bytes)
     _check_header(path, part, data)
     if len(data) != part.size_bytes:
-        found = "more" if len(data) > part.size_bytes else f"{len(data):,}"
+        size = "more" if len(data) > part.size_bytes else f"{len(data):,}"
         raise DataError(
-            f"{path} should have {part.size_bytes:,} bytes, uncompressed, and has {found}: "
+            f"{path} should have {part.size_bytes:,} bytes, uncompressed, and has {size}: "
             "it is cut off or damaged; get it again"
         )
     array = np.frombuffer(data, np.uint8, offset=len(part.header)).reshape(part.shape)
@@ -145,16 +145,16 @@ def _check_header(path: Path, part: Part, data: bytes) -> None:
         )
     form = f">{1 + len(part.shape)}I"
     expected, *shape = struct.unpack(form, part.header)
-    magic, *found = struct.unpack(form, data[: len(part.header)])
+    magic, *actual = struct.unpack(form, data[: len(part.header)])
     if magic != expected:
         known = {_magic(1): " (labels)", _magic(3): " (images)"}
         raise DataError(
             f"{path} begins with the magic number {magic}{known.get(magic, '')}, expected "
             f"{expected}{known[expected]}: it is another file under this name; get the right one"
         )
-    if found != shape:
+    if actual != shape:
         raise DataError(
-            f"{path} says that its shape is {_shape(found)}, expected {_shape(shape)}: "
+            f"{path} says that its shape is {_shape(actual)}, expected {_shape(shape)}: "
             "it is another file under this name, such as the test set's under the training set's; "
             "get the right one"
         )

@@ -41,7 +41,7 @@ class Layer:
         return shape
 
     def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """Draw the initial parameters.
+        """Draw the initial parameters of the layer.
 
         Args:
             shape: of an input, without the batch.
@@ -231,9 +231,9 @@ def channels_first(
         if isinstance(layer, Flatten):
             flattened = before
         if flattened and arrays:
-            kernel, *others = arrays
+            kernel, *rest = arrays
             rows = kernel.reshape(*flattened, -1).transpose(2, 0, 1, 3)
-            yield from layer.outputs_first([rows.reshape(kernel.shape), *others])
+            yield from layer.outputs_first([rows.reshape(kernel.shape), *rest])
             flattened = None
         else:
             yield from layer.outputs_first(arrays)

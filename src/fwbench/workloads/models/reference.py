@@ -51,7 +51,7 @@ def losses(training: Training, batch: int, steps: int, lazy: bool = False) -> li
 
     Raises:
         UsageError: more steps than the check has.
-        DeclarationError: a layer or an optimiser that has no reference.
+        DeclarationError: a layer or an optimiser without a reference.
     """
     if steps > TRAJECTORY_STEPS:
         raise UsageError(
@@ -59,16 +59,16 @@ def losses(training: Training, batch: int, steps: int, lazy: bool = False) -> li
         )
     parameters = training.initial()
     descents = [[Descent(training.optimizer, array) for array in arrays] for arrays in parameters]
-    found = []
+    trajectory = []
     for x, labels in training.check_batches(batch)[:steps]:
         examples = x.astype(np.float64) if training.vocabulary is None else x
         loss, gradients = _gradients(training.layers, parameters, examples, labels)
-        found.append(loss)
+        trajectory.append(loss)
         for layer, of_layer, updates in zip(training.layers, gradients, descents, strict=True):
             rows = np.unique(x) if lazy and isinstance(layer, layers.Embedding) else EVERY_ROW
             for gradient, descent in zip(of_layer, updates, strict=True):
                 descent.step(gradient, rows)
-    return found
+    return trajectory
 
 
 def _gradients(
@@ -80,11 +80,11 @@ def _gradients(
         x, backward = forward(layer, arrays, x)
         ways_back.append(backward)
     loss, gradient = cross_entropy(x, labels)
-    found = []
+    gradients = []
     for backward in reversed(ways_back):
         gradient, of_layer = backward(gradient)
-        found.append(of_layer)
-    return loss, found[::-1]
+        gradients.append(of_layer)
+    return loss, gradients[::-1]
 
 
 def forward(layer: Layer, parameters: Arrays, x: NDArray[Any]) -> Result:
@@ -97,10 +97,10 @@ def forward(layer: Layer, parameters: Arrays, x: NDArray[Any]) -> Result:
 
     Returns:
         The result, (batch, ...), and a function from the gradient with respect to the result, of
-        its shape, to the gradients with respect to ``x`` and to each parameter, of theirs.
+        its shape, to the gradients with respect to ``x`` and to each parameter, in their shapes.
 
     Raises:
-        DeclarationError: a layer that has no reference.
+        DeclarationError: a layer without a reference.
     """
     return _of(layer, _FORWARD)(layer, parameters, x)
 
@@ -224,7 +224,9 @@ def _lstm(_: layers.LSTM, parameters: Arrays, x: Array) -> Result:
 
     def backward(gradient: Array) -> tuple[Array, Arrays]:
         slopes = _lstm_slopes(gates, cells, recurrent, gradient)
-        of_kernels = [np.tensordot(of, slopes, ([0, 1], [0, 1])) for of in (x, outputs[:, :-1])]
+        of_kernels = [
+            np.tensordot(inputs, slopes, ([0, 1], [0, 1])) for inputs in (x, outputs[:, :-1])
+        ]
         return slopes @ kernel.T, [*of_kernels, slopes.sum((0, 1))]
 
     return outputs[:, -1], backward
@@ -322,7 +324,7 @@ class Descent:
         array: float64; changed in place.
 
     Raises:
-        DeclarationError: an optimiser that has no reference.
+        DeclarationError: an optimiser without a reference.
     """
 
     def __init__(self, optimizer: Optimizer, array: Array) -> None:
@@ -346,25 +348,25 @@ class Descent:
         self._array[rows] -= decrease
 
 
-def _adam(of: Adam, steps: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+def _adam(adam: Adam, steps: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
     """Algorithm 1 of the paper, in the order that the end of its section 2 gives."""
-    first = of.beta_1 * moments[0] + (1.0 - of.beta_1) * gradient
-    second = of.beta_2 * moments[1] + (1.0 - of.beta_2) * gradient**2
-    rate = of.learning_rate * np.sqrt(1.0 - of.beta_2**steps) / (1.0 - of.beta_1**steps)
-    return rate * first / (np.sqrt(second) + of.epsilon), np.stack([first, second])
+    first = adam.beta_1 * moments[0] + (1.0 - adam.beta_1) * gradient
+    second = adam.beta_2 * moments[1] + (1.0 - adam.beta_2) * gradient**2
+    rate = adam.learning_rate * np.sqrt(1.0 - adam.beta_2**steps) / (1.0 - adam.beta_1**steps)
+    return rate * first / (np.sqrt(second) + adam.epsilon), np.stack([first, second])
 
 
-def _rmsprop(of: RMSprop, _: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+def _rmsprop(rmsprop: RMSprop, _: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
     """The second moment alone."""
-    second = of.rho * moments[1] + (1.0 - of.rho) * gradient**2
-    decrease = of.learning_rate * gradient / np.sqrt(second + of.epsilon)
+    second = rmsprop.rho * moments[1] + (1.0 - rmsprop.rho) * gradient**2
+    decrease = rmsprop.learning_rate * gradient / np.sqrt(second + rmsprop.epsilon)
     return decrease, np.stack([moments[0], second])
 
 
 def _of(thing: object, table: Mapping[type[Any], _T]) -> _T:
     """What a table has for the type of a thing."""
     if type(thing) not in table:
-        known = ", ".join(of.__name__ for of in table)
+        known = ", ".join(kind.__name__ for kind in table)
         raise DeclarationError(f"no reference for {thing!r}; add its own to those for {known}")
     return table[type(thing)]
 

@@ -15,7 +15,7 @@ from fwbench.workloads.models import networks, reference
 from fwbench.workloads.training import CHECKED_STEPS, Training, check_rows
 
 
-def of(training: Training, batch: int, *, lazy: bool) -> list[float]:
+def expected_losses(training: Training, batch: int, *, lazy: bool) -> list[float]:
     """The losses of the first steps over the batches of the check.
 
     Args:

@@ -28,7 +28,7 @@ def _unchanged(x: NDArray[Any]) -> NDArray[Any]:
 
 CREATIONS = (
     # From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
-    # NumPy has not): a copy, without a conversion.
+    # NumPy does not have): a copy, without a conversion.
     Operation(
         name="from_numpy",
         inputs=_vector,

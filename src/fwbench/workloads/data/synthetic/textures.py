@@ -69,9 +69,9 @@ def textures(
 def _drawn(label: int, examples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Images of one kind."""
     pattern = _KINDS[label](*_coordinates(examples, rng), rng)[..., None]
-    one, other = uniform(rng, 20.0, 235.0, 2, examples, 1, 1, 3)
+    first, second = uniform(rng, 20.0, 235.0, 2, examples, 1, 1, 3)
     tint = np.array(_TINTS[label], np.float32) * uniform(rng, 0.0, _TINT, examples, 1, 1, 1)
-    image = one + tint + (other - one) * pattern
+    image = first + tint + (second - first) * pattern
     image += uniform(rng, -_NOISE, _NOISE, *image.shape)
     return np.clip(image, 0, 255).astype(np.uint8)
 

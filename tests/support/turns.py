@@ -1,0 +1,32 @@
+"""Whose turn it is where several processes share the tests: a ``serial`` test runs alone."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Turns:
+    """Locks that the processes of one test session share.
+
+    A process that waits to be alone keeps the entrance shut, so that the others cannot overtake it
+    forever.
+
+    Args:
+        folder: one that all of these processes know.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._entrance = folder / "entrance.lock"
+        self._room = folder / "room.lock"
+
+    @contextmanager
+    def take(self, *, alone: bool) -> Iterator[None]:
+        """Run together with others, or alone."""
+        with self._room.open("w") as room:
+            with self._entrance.open("w") as entrance:
+                fcntl.flock(entrance, fcntl.LOCK_EX)
+                fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            yield

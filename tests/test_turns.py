@@ -1,0 +1,72 @@
+"""Where several processes share the tests, a serial one runs alone, and its turn comes."""
+
+import threading
+from pathlib import Path
+
+from support.turns import Turns
+
+#: Longer than anything here takes, and how long to see that something does not happen.
+_PATIENCE_S, _GLANCE_S = 30.0, 0.2
+
+
+class Visitor:
+    """Takes a turn in a thread of its own, as another process would: with files of its own."""
+
+    def __init__(self, folder: Path, *, alone: bool) -> None:
+        self._turns, self._alone = Turns(folder), alone
+        self.inside, self._leave = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._visit, daemon=True)
+        self._thread.start()
+
+    def _visit(self) -> None:
+        with self._turns.take(alone=self._alone):
+            self.inside.set()
+            self._leave.wait(_PATIENCE_S)
+
+    def leave(self) -> None:
+        """End the turn."""
+        self._leave.set()
+        self._thread.join(_PATIENCE_S)
+
+
+def _came_in(visitor: Visitor) -> bool:
+    return visitor.inside.wait(_PATIENCE_S)
+
+
+def _waits(visitor: Visitor) -> bool:
+    return not visitor.inside.wait(_GLANCE_S)
+
+
+def test_others_run_together(tmp_path: Path) -> None:
+    """Nobody waits where nobody asks to be alone."""
+    both = [Visitor(tmp_path, alone=False) for _ in range(2)]
+    assert all(map(_came_in, both))
+    for visitor in both:
+        visitor.leave()
+
+
+def test_a_serial_test_runs_alone(tmp_path: Path) -> None:
+    """It waits until the others are through, and those that come later wait for it."""
+    first = Visitor(tmp_path, alone=False)
+    assert _came_in(first)
+    serial = Visitor(tmp_path, alone=True)
+    assert _waits(serial)
+    later = Visitor(tmp_path, alone=False)
+    assert _waits(later), "whoever waits to be alone is not overtaken"
+    first.leave()
+    assert _came_in(serial)
+    assert _waits(later)
+    serial.leave()
+    assert _came_in(later)
+    later.leave()
+
+
+def test_serial_tests_take_turns(tmp_path: Path) -> None:
+    """One after the other."""
+    first = Visitor(tmp_path, alone=True)
+    assert _came_in(first)
+    second = Visitor(tmp_path, alone=True)
+    assert _waits(second)
+    first.leave()
+    assert _came_in(second)
+    second.leave()
