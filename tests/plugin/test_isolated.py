@@ -1,6 +1,7 @@
 """Isolated cases: all that they say reaches the parent, and pytest's options mean what they say."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -252,6 +253,17 @@ def test_wrong_result(project: Project) -> None:
     text = project.outcomes()["test_it[wrong-numpy-cpu-eager-forward-float32-8]"].text
     assert "largest relative error 0.5 at [" in text
     assert "WrongResult" in text
+
+
+def test_where_failures_are_shown(project: Project) -> None:
+    """A wrong result is shown at the test's own line; fwbench's frames need --full-trace."""
+    project.write("test_it.py", _SOME_WRONG)
+    shown = str(project.run("-k", "wrong").stdout)
+    assert "test_it.py:8: WrongResult" in shown
+    assert f"fwbench{os.sep}cases" not in shown
+    assert f"fwbench{os.sep}cases{os.sep}work.py" in str(
+        project.run("-k", "wrong", "--full-trace", "--fw-isolation=none").stdout
+    )
 
 
 def test_keeping_and_comparing(project: Project) -> None:

@@ -15,6 +15,9 @@ from fwbench.grid import Cell
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
 
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
 _COTANGENT_SEED = 1
 
 
