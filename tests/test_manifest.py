@@ -197,6 +197,11 @@ def test_each_framework_has_its_own_place(folder: Folder, kept: Manifest) -> Non
     assert [cache(folder, 2).get(name) for name in ("fake", "other")] == [kept, other]
 
 
+def test_an_older_fwbench_finds_no_manifest(folder: Folder, kept: Manifest) -> None:
+    """Nothing is kept where versions look that expect another form: they would fail at it."""
+    assert folder.get(f"fwbench/{kept.name}", None) is None
+
+
 #: The module; its name in its package is taken by the decorator of functools.
 CACHE = sys.modules[ManifestCache.__module__]
 

@@ -105,7 +105,7 @@ class Project:
         link.symlink_to(self.packages)
         monkeypatch.setenv("PYTHONPATH", str(link))
         self._known = shared / "manifests"
-        self._cached = self.path / ".pytest_cache" / "v" / "fwbench"
+        self._cached = self.path / ".pytest_cache" / "v" / "fwbench" / "manifests"
         if self._known.exists():
             shutil.copytree(self._known, self._cached)
             (self.path / ".pytest_cache" / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -95,7 +95,8 @@ class ManifestCache:
 
 
 def _key(name: str) -> str:
-    return f"fwbench/{name}"
+    # Not fwbench/NAME: older versions look there, and fail at a manifest in any other form.
+    return f"fwbench/manifests/{name}"
 
 
 def _modified_ns(path: str) -> int:
