@@ -10,6 +10,9 @@ ARGS ?=
 
 export PYTHON EXTRAS
 
+# Containers often forbid bytecode files; without them every child process compiles fwbench anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help

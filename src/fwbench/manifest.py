@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
@@ -164,8 +167,20 @@ class Manifest:
             dtype: of the cell.
             device: of the cell: ``cpu``, ``gpu:0``, ...
         """
+        gaps = self._gaps_by_workload
+        if not gaps:
+            return None
         cell = (workload, execution, direction, dtype, device)
-        return next((gap.reason for gap in self.gaps if gap.covers(*cell)), None)
+        candidates = (*gaps.get(workload, ()), *gaps.get(None, ()))
+        return next((gap.reason for gap in candidates if gap.covers(*cell)), None)
+
+    @cached_property
+    def _gaps_by_workload(self) -> Mapping[str | None, Sequence[Gap]]:
+        """Found once: a grid of thousands of cells asks for each, and most workloads have none."""
+        gaps = defaultdict(list)
+        for gap in self.gaps:
+            gaps[gap.workload].append(gap)
+        return dict(gaps)
 
     def value_gap(self, toggle: str, value: str) -> str | None:
         """Why the framework's own toggle cannot have a value; None if it can, or is not its own.
