@@ -22,7 +22,7 @@ def add_to(commands: Any) -> None:
     actions = env.add_subparsers(required=True, metavar="ACTION")
     add = actions.add_parser(
         "add",
-        help="make one",
+        help="create an environment",
         description="Make an environment under .fwbench/envs, with uv where it is installed and "
         "else with venv and pip: an interpreter, the requirements and this fwbench. Then --fw "
         "takes its name: fwbench env add tensorflow@2.20 'tensorflow==2.20.*'",
@@ -31,7 +31,7 @@ def add_to(commands: Any) -> None:
     add.add_argument("requirements", nargs="+", metavar="REQUIREMENT", help="as pip takes them")
     add.add_argument("--python", help="the interpreter to build on (default: this one)")
     add.set_defaults(run=_add)
-    actions.add_parser("list", help="name them all").set_defaults(run=_list)
+    actions.add_parser("list", help="list the environments").set_defaults(run=_list)
     show = actions.add_parser("show", help="show what an environment holds")
     show.add_argument("name")
     show.set_defaults(run=_show)

@@ -24,7 +24,7 @@ def extensions(package: ModuleType, group: str, *needed: str) -> tuple[Any, ...]
     Args:
         package: of fwbench's own modules.
         group: of the entry points of other packages.
-        needed: what a module must define, besides ``ORDER``.
+        needed: what a module must define, in addition to ``ORDER``.
 
     Raises:
         DeclarationError: a module of another package cannot be imported, or lacks what is needed.
