@@ -36,6 +36,7 @@ def _source(section: str, name: str) -> str:
 
 def _copied(project: Project) -> Path:
     """A copy of fwbench in the project, which is imported instead of the one that is installed."""
+    project.forget_manifests()
     copy = project.packages / "fwbench"
     source = _ROOT / "src" / "fwbench"
     return shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
