@@ -170,23 +170,16 @@ def test_what_is_removed_is_gone(env: Maker) -> None:
     assert env.left() == ["second", "third"]
 
 
-@pytest.mark.parametrize("command", ["remove", "show"])
-def test_an_environment_that_is_not_there(env: Maker, command: str) -> None:
-    """It is named, and so are those that are."""
+def test_what_is_no_environment(env: Maker) -> None:
+    """It is named, with those that are; and nothing is removed, wherever a name would lead."""
     env.uv()
     env("add", "second", "numpy")
-    _, said = env(command, "secnod", status=2)
-    assert said.startswith("fwbench: error: unknown environment 'secnod'")
-    assert "second" in said
-    assert env.left() == ["second"]
-
-
-@pytest.mark.parametrize("name", ["..", ".", "second/../../.."])
-def test_nothing_else_can_be_removed(env: Maker, name: str) -> None:
-    """What is no name of an environment is none, wherever it would lead."""
-    env.uv()
-    env("add", "second", "numpy")
-    assert "unknown environment" in env("remove", name, status=2)[1]
+    for command in ("remove", "show"):
+        _, said = env(command, "secnod", status=2)
+        assert said.startswith("fwbench: error: unknown environment 'secnod'")
+        assert "second" in said
+    for name in ("..", ".", "second/../../.."):
+        assert "unknown environment" in env("remove", name, status=2)[1]
     assert env.left() == ["second"]
     assert (env.path / "pytest.ini").exists()
 

@@ -169,7 +169,8 @@ class Project:
 
     def run_exactly(self, *arguments: str) -> pytest.RunResult:
         """Run pytest in the folder with these arguments alone."""
-        # As pytester does, which adds the project to PYTHONPATH: a manifest is asked for again then.
+        # Not pytester.runpytest_subprocess: it adds the project to PYTHONPATH, on which every kept
+        # manifest depends.
         started_s = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *arguments],
