@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -213,3 +214,53 @@ def test_journals_are_few(cases: Project) -> None:
     assert len(journals) == 10
     assert journals[0] == "20200101T000003-1.jsonl"
     assert (cases.path / ".fwbench" / ".gitignore").read_text() == "*\n"
+
+
+# What a record does not say
+
+
+_SECRETS = {
+    "NVIDIA_API_KEY": "nvapi-hushhush",
+    "OPENBLAS_TOKEN": "ghp-hushhush",
+    "MKL_DYNAMIC_PASSWORD": "hunter2-hushhush",
+}
+
+
+@pytest.fixture
+def private(cases: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project below a home, in an environment with secrets and one variable that is none."""
+    for name, value in _SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("HOME", str(cases.path.parent))
+    cases.write("conftest.py", "def pytest_addoption(parser): parser.addoption('--x-token')")
+    return cases
+
+
+def _told(project: Project, *arguments: str) -> str:
+    """All that a session writes: its JSON, what it saves, and its journal."""
+    json_file = project.path / "out.json"
+    result = project.run(f"--benchmark-json={json_file}", "--benchmark-autosave", *arguments)
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    files = [json_file, *(project.path / ".benchmarks").rglob("*.json")]
+    files += (project.path / ".fwbench" / "journal").iterdir()
+    assert len(files) == 3
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def test_records_are_fit_to_be_shared(private: Project) -> None:
+    """No secret, no name of the machine, no folder of its user; what changes speed is there."""
+    told = _told(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
+    assert "hushhush" not in told
+    assert str(private.path.parent) not in told
+    assert f'"node": "{platform.node()}"' not in told
+    assert told.count('"--benchmark-json=out.json"') == 3
+    assert '"OPENBLAS_CORETYPE": "Haswell"' in told
+
+
+def test_records_may_say_whose_they_are(private: Project) -> None:
+    """With ``--fw-record-host`` the machine and its paths are there, and secrets still are not."""
+    told = _told(private, "--x-token=abc-hushhush", "--fw-record-host")
+    assert "hushhush" not in told
+    assert told.count(str(private.path / "out.json")) == 3
+    assert told.count(f'"node": "{platform.node()}"') == 3

@@ -43,7 +43,8 @@ class Framework(ABC):
         dtypes: what ``--fw-dtype`` takes.
         differentiable: whether there is a gradient (``backward``).
         gaps: what the framework does not offer, of operations and of training.
-        variables: prefixes of the environment variables that change its speed; they are recorded.
+        variables: the environment variables that change its speed, by their whole names; they are
+            recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
         training_executions: how it can train models; empty: not at all. Each is one that the

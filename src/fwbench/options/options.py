@@ -55,6 +55,7 @@ class Options:
         steps: at most so many batches an epoch; None for the preset's.
         toggles: the values asked for, by toggle.
         data: a folder to look for data sets in first.
+        record_host: whether records have the machine's name and absolute paths.
         launches: fresh processes for every case; None for one, in which cases keep their order.
         seed: of the order of launches and cases; None for a new one each time.
         gate: the smallest change to fail for, as a share; None for no gate.
@@ -74,6 +75,7 @@ class Options:
     steps: int | None
     toggles: toggles.Values
     data: Path | None
+    record_host: bool
     launches: int | None
     seed: int | None
     gate: float | None

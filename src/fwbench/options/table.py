@@ -23,6 +23,7 @@ class Option:
     help: str
     default: Callable[[], Any] = lambda: None
     repeated: bool = False  # given several times, or in an ini file several in a row
+    switch: bool = False  # a flag without a value; in an ini file true or false
     alone: str | None = None  # what is meant where the flag has no value; None: it needs one
 
     @property
@@ -133,6 +134,14 @@ SETTINGS: Mapping[str, Option] = {
         values.folder,
         "FOLDER",
         "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
+    ),
+    "record_host": Option(
+        "--fw-record-host",
+        values.switch,
+        "",
+        "keep the machine's name and absolute paths in records (default: left out)",
+        lambda: False,
+        switch=True,
     ),
     "launches": Option(
         "--fw-launches",

@@ -17,6 +17,10 @@ ISOLATIONS = ("process", "none")
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
+#: What an ini file may call true and false, as pytest takes them.
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
 def names(text: str) -> tuple[str, ...]:
     """``"a, b"`` as ``("a", "b")``.
 
@@ -155,6 +159,18 @@ def isolation(text: str) -> str:
         UsageError: an unknown one.
     """
     return _known("isolation", text, ISOLATIONS)
+
+
+def switch(text: str) -> bool:
+    """Whether an ini setting that stands for a flag is on.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    given = text.strip().lower()
+    if given not in (*_ON, *_OFF):
+        raise UsageError(f"{text!r} is neither true nor false")
+    return given in _ON
 
 
 def _known(kind: str, name: str, known: Sequence[str]) -> str:

@@ -25,17 +25,21 @@ def add_to(parser: pytest.Parser) -> None:
     """Add the group ``fwbench`` to pytest's options, and each as an ini setting."""
     group = parser.getgroup("fwbench", "benchmarks of deep-learning frameworks")
     for option in (*SELECTORS.values(), *SETTINGS.values()):
-        group.addoption(
-            option.flag,
-            dest=option.dest,
-            type=_refusing(option),
-            action="append" if option.repeated else "store",
-            nargs=None if option.alone is None else "?",
-            const=option.alone,
-            metavar=option.metavar,
-            help=option.help,
-        )
+        group.addoption(option.flag, dest=option.dest, help=option.help, **_form(option))
         parser.addini(option.dest, option.help, default=None)
+
+
+def _form(option: Option) -> dict[str, Any]:
+    """How ``argparse`` is to read an option."""
+    if option.switch:
+        return {"action": "store_const", "const": True}
+    return {
+        "type": _refusing(option),
+        "action": "append" if option.repeated else "store",
+        "nargs": None if option.alone is None else "?",
+        "const": option.alone,
+        "metavar": option.metavar,
+    }
 
 
 def _refusing(option: Option) -> Callable[[str], Any]:

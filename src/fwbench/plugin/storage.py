@@ -25,6 +25,7 @@ from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.records import files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
+from fwbench.records.privacy import Places, without_host, without_secrets
 from fwbench.records.replication import Entry
 from fwbench.records.session_facts import (
     Machine,
@@ -114,7 +115,7 @@ class Store:
         try:
             if self.journal is None:
                 self.journal = self._begin_journal()
-            self.journal.append(entry)
+            self.journal.append(self._private(entry))
         except StorageError as error:
             self.problems.append(
                 f"{error}; should this session crash, records are lost from here on"
@@ -127,17 +128,20 @@ class Store:
             f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
         )
         journal.append(
-            {
-                "fwbench_journal": SCHEMA,
-                "machine_info": self.benchmarks.machine_info(),
-                "commit_info": self.benchmarks.commit_info(),
-                "datetime": now.isoformat(),
-                "version": host.version,
-                "fwbench": dict(self.session_facts()),
-            }
+            self._private(
+                {
+                    "fwbench_journal": SCHEMA,
+                    "machine_info": self.benchmarks.machine_info(),
+                    "commit_info": self.benchmarks.commit_info(),
+                    "datetime": now.isoformat(),
+                    "version": host.version,
+                    "fwbench": dict(self.session_facts()),
+                }
+            )
         )
         return journal
 
+    @pytest.hookimpl(trylast=True)  # what others add has paths, too
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
         ceilings.annotate(output_json["benchmarks"], self._ceilings)
@@ -149,6 +153,19 @@ class Store:
             break_even=loops.break_even(output_json["benchmarks"], known),
         )
         output_json["fwbench"] = dict(self.session_facts() | ended)
+        output_json.update(self._private(output_json))
+
+    def _private(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What becomes JSON, without absolute paths unless these are asked for."""
+        if self.session.options.record_host:
+            return values
+        private: Mapping[str, Any] = Places(self.config.rootpath).without_paths(values)
+        return private
+
+    def pytest_benchmark_update_machine_info(self, machine_info: dict[str, Any]) -> None:
+        """Leave out the name of the machine unless it is asked for."""
+        if not self.session.options.record_host:
+            machine_info.update(without_host(machine_info))
 
     def session_facts(self) -> SessionFacts:
         """What is recorded of the session in addition to its records, before it ends."""
@@ -160,7 +177,7 @@ class Store:
             ceilings=ceilings.to_json(self._ceilings),
             threads=options.threads,
             isolation=options.isolation,
-            arguments=[str(argument) for argument in self.config.invocation_params.args],
+            arguments=without_secrets([*map(str, self.config.invocation_params.args)]),
             launches=None if plan is None else StoredPlan(**dataclasses.asdict(plan)),
             frameworks={
                 name: StoredManifest.unchecked(manifest.to_json())

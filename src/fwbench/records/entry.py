@@ -8,13 +8,14 @@ pytest-benchmark's JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.records.privacy import is_secret
 
 _ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -52,9 +53,13 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
     ).with_toggles(dict(cell.toggles))
 
 
-def _variables(prefixes: tuple[str, ...]) -> dict[str, str]:
-    """The environment variables that change this framework's speed."""
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
+def _variables(names: Iterable[str]) -> dict[str, str]:
+    """The environment variables that change this framework's speed, as far as they are set."""
+    return {
+        name: os.environ[name]
+        for name in sorted({*names} & os.environ.keys())
+        if not is_secret(name)
+    }
 
 
 def times(rounds_s: Sequence[float], iterations: int, clock: Clock) -> CaseFacts:

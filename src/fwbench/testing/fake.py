@@ -78,7 +78,7 @@ class FakeFramework(Framework):
     on_request = frozenset({"compile"})
     dtypes = ("float32", "float64", "float16", "bfloat16")
     gaps = (Gap("fake has no float16 product on GPUs", "gemm", dtype="float16", device="gpu"),)
-    variables = ("FAKE_",)
+    variables = ("FAKE_MODE",)
     training_executions = ("eager", "graph", "fit")
     whole_loops = frozenset({"fit"})
     training_dtypes = ("float32", "float64")

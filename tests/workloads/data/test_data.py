@@ -116,6 +116,30 @@ def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
         data.find("mnist", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "said"),
+    [
+        ("cifar10", "cifar-10-batches-py", "pickled for Python.*put cifar-10-binary.tar.gz there"),
+        ("cifar10", "CIFAR10/cifar-10-python.tar.gz", "pickled for Python"),
+        ("mnist", "MNIST/processed/training.pt", "PyTorch's tensors.*IDX files"),
+        ("imdb", "imdb.npz", "Keras' numbers of words.*put aclImdb_v1.tar.gz there"),
+    ],
+)
+def test_a_form_that_is_not_read_is_an_error_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, said: str
+) -> None:
+    """It is named, with what to get: nobody trains on generated data beside the real one."""
+    path = tmp_path / "datasets" / file
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(DataError, match=f"{re.escape(str(path))} .*{said}"):
+        data.find(name, tmp_path / "datasets")
+    other = "imdb" if name == "mnist" else "mnist"
+    assert data.find(other, tmp_path / "datasets").source == "synthetic"
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    assert data.find(name, None).source == "synthetic", "a cache is passed over"
+
+
 def test_a_complete_set_beside_a_part_of_one(small_mnist: Mnist) -> None:
     """A folder with both is not at fault."""
     stray = small_mnist.write(folder="mnist") / "t10k-labels-idx1-ubyte.gz"

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.jax.operations import OPERATIONS
+from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
 
@@ -27,6 +28,17 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
     "jit": jax.jit,
 }
+
+#: JAX's pages "Configuration options" and "GPU memory allocation"; XLA's pool reads PJRT_NPROC.
+_VARIABLES = (
+    *("JAX_CPU_ENABLE_ASYNC_DISPATCH", "JAX_DEBUG_NANS"),
+    *("JAX_DEFAULT_DTYPE_BITS", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_DEFAULT_PRNG_IMPL"),
+    *("JAX_DISABLE_JIT", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_ENABLE_CHECKS"),
+    *("JAX_ENABLE_COMPILATION_CACHE", "JAX_ENABLE_X64", "JAX_NUM_CPU_DEVICES", "JAX_PLATFORMS"),
+    *("JAX_PLATFORM_NAME", "NPROC", "PJRT_NPROC", "TF_GPU_ALLOCATOR", "XLA_CLIENT_MEM_FRACTION"),
+    *("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+)
 
 #: How XLA names the threads of its pool for computing on the CPU (xla/pjrt/cpu/cpu_client.cc).
 _POOL = "XLAEigen"
@@ -44,7 +56,7 @@ class Jax(Framework):
     namespace = jax
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
-    variables = ("JAX_", "XLA_", "PJRT_", "NPROC", "OMP_", "CUDA_", "NVIDIA_")
+    variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
 
     def __init__(self) -> None:

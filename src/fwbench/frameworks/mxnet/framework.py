@@ -16,6 +16,7 @@ from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
+from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device
 from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
@@ -73,6 +74,34 @@ _EXECUTIONS: dict[str, Callable[[Implementation], Any]] = {
 }
 
 
+#: MXNet 1.9's page "Environment variables" (env_var.md), without those of logs and profilers.
+_VARIABLES = tuple(
+    f"MXNET_{name}"
+    for name in (
+        *("BACKWARD_DO_MIRROR", "CPU_NNPACK_NTHREADS", "CPU_PARALLEL_COPY_SIZE"),
+        *("CPU_PARALLEL_RAND_COPY", "CPU_PARALLEL_SIZE", "CPU_PRIORITY_NTHREADS"),
+        *("CPU_TEMP_COPY", "CPU_WORKER_NTHREADS", "CUDA_ALLOW_TENSOR_CORE"),
+        *("CUDA_LIB_CHECKING", "CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "CUDNN_AUTOTUNE_DEFAULT"),
+        *("CUDNN_LIB_CHECKING", "ELIMINATE_COMMON_EXPR", "ENABLE_CUDA_GRAPHS"),
+        *("ENABLE_GPU_P2P", "ENABLE_OPERATOR_TUNING", "ENFORCE_DETERMINISM", "ENGINE_TYPE"),
+        *("EXEC_BULK_EXEC_INFERENCE", "EXEC_BULK_EXEC_MAX_NODE_TRAIN"),
+        *("EXEC_BULK_EXEC_MAX_NODE_TRAIN_BWD", "EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD"),
+        *("EXEC_BULK_EXEC_TRAIN", "EXEC_ENABLE_INPLACE", "EXEC_NUM_TEMP", "FC_TRUE_FP16"),
+        *("FUSION_VERBOSE", "GPU_COPY_NTHREADS", "GPU_CUDNN_DROPOUT_STATE_COPY"),
+        *("GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "GPU_MEM_POOL_PAGE_SIZE", "GPU_MEM_POOL_RESERVE"),
+        *("GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "GPU_MEM_POOL_TYPE", "GPU_PARALLEL_RAND_COPY"),
+        *("GPU_TEMP_COPY", "GPU_WORKER_NSTREAMS", "GPU_WORKER_NTHREADS"),
+        *("KVSTORE_BIGARRAY_BOUND", "KVSTORE_GPUARRAY_BOUND", "KVSTORE_LOGTREE"),
+        *("KVSTORE_REDUCTION_NTHREADS", "KVSTORE_TREE_ARRAY_BOUND", "KVSTORE_USETREE"),
+        *("MEMORY_OPT", "MKLDNN_CACHE_NUM", "MKLDNN_ENABLED", "MP_OPENCV_NUM_THREADS"),
+        *("MP_WORKER_NTHREADS", "OMP_MAX_THREADS", "OPTIMIZER_AGGREGATION_SIZE"),
+        *("POINTWISE_FUSION", "SAFE_ACCUMULATION", "SUBGRAPH_BACKEND", "UPDATE_ON_KVSTORE"),
+        *("USE_FUSION", "USE_MKLDNN_RNN", "USE_NUM_CORES_OPERATOR_TUNING"),
+        *("USE_OPERATOR_TUNING", "USE_TENSORRT"),
+    )
+)
+
+
 class MXNet(Framework):
     """MXNet on the CPU and on NVIDIA GPUs: calls return when the work is enqueued, on both."""
 
@@ -83,7 +112,7 @@ class MXNet(Framework):
     dtypes = ("float32", "float64", "float16")
     training_executions = ("eager", "hybridize")
     process_toggles = ("onednn",)
-    variables = ("MXNET_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "DMLC_", "CUDA_", "NVIDIA_")
+    variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     gaps = GAPS
     operations = OPERATIONS
 

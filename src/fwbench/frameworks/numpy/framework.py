@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.numpy.operations import OPERATIONS
+from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.workloads.operation import Implementation
 
 
@@ -24,7 +25,11 @@ class NumPy(Framework):
     executions = ("eager",)
     dtypes = ("float32", "float64", "float16")
     differentiable = False
-    variables = ("OPENBLAS_", "MKL_", "NPY_")
+    # NumPy's manual, "Global configuration options" and "CPU build options".
+    variables = (
+        *("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "NUMPY_MADVISE_HUGEPAGE"),
+        *(*OPENBLAS, *MKL, *OPENMP),
+    )
     operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:

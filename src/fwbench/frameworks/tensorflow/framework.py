@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
+from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
 
@@ -32,13 +33,24 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "xla": partial(tf.function, jit_compile=True),
 }
 
-#: Not all of ``TF_``: Terraform's variables begin so, too, and some are secrets (``TF_TOKEN_...``).
+#: TensorFlow's guides "Optimize GPU performance" and "XLA", NVIDIA's TensorFlow user guide, Intel's
+#: guide of its oneDNN build, and tsl/util/env_var.h's users on the way of an operation.
 _VARIABLES = tuple(
-    f"TF_{what}_"
-    for what in (
-        *("AUTOTUNE", "BFC", "CPP", "CPU", "CUBLAS", "CUDA", "CUDNN", "CUFFT", "DETERMINISTIC"),
-        *("DISABLE", "EAGER", "ENABLE", "FORCE", "GPU", "GRAPH", "JIT", "MATMUL", "MKL", "NUM"),
-        *("ONEDNN", "OVERRIDE", "PER", "SYNC", "USE", "XLA"),
+    f"TF_{name}"
+    for name in (
+        *("AUTOTUNE_THRESHOLD", "CPU_ALLOCATOR_USE_BFC", "CPU_BFC_MEM_LIMIT_IN_MB"),
+        *("CUDNN_DETERMINISTIC", "CUDNN_USE_AUTOTUNE", "CUDNN_USE_FRONTEND"),
+        *("CUDNN_WORKSPACE_LIMIT_IN_MB", "DETERMINISTIC_OPS", "DISABLE_MKL"),
+        *("ENABLE_ONEDNN_OPTS", "ENABLE_ONEDNN_SPMD", "FORCE_GPU_ALLOW_GROWTH", "GPU_ALLOCATOR"),
+        *("GPU_THREAD_COUNT", "GPU_THREAD_MODE", "JIT_PROFILING", "MATMUL_AUTOTUNE_ENABLE"),
+        *("MKL_ALLOC_MAX_BYTES", "MKL_OPTIMIZE_PRIMITIVE_MEMUSE", "NUM_INTEROP_THREADS"),
+        *(
+            "NUM_INTRAOP_THREADS",
+            "ONEDNN_ASSUME_FROZEN_WEIGHTS",
+            "ONEDNN_THREADPOOL_USE_CALLER_THREAD",
+        ),
+        *("ONEDNN_USE_SYSTEM_ALLOCATOR", "OVERRIDE_GLOBAL_THREADPOOL", "PER_DEVICE_THREADPOOL"),
+        *("SYNC_ON_FINISH", "USE_CUBLASLT", "USE_LEGACY_KERAS", "XLA_FLAGS"),
     )
 )
 
@@ -61,7 +73,7 @@ class TensorFlow(Framework):
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
         "(--fw-toggle sparse=on)"
     }
-    variables = (*_VARIABLES, "XLA_", "OMP_", "KMP_", "CUDA_", "NVIDIA_")
+    variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
     gaps = GAPS
 

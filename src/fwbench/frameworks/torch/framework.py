@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.torch.operations import OPERATIONS
+from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
 from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
@@ -29,6 +30,21 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
     "compile": _compiled,
 }
+
+
+#: PyTorch's pages "Torch environment variables", "CUDA environment variables" and
+#: "torch._inductor.config"; ATen's is in aten/src/ATen/native/DispatchStub.cpp.
+_VARIABLES = (
+    *("ATEN_CPU_CAPABILITY", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_ALLOC_CONF"),
+    *("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
+    *("TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_AUTOGRAD_CACHE", "TORCHINDUCTOR_CPP_WRAPPER"),
+    *("TORCHINDUCTOR_COORDINATE_DESCENT_TUNING", "TORCHINDUCTOR_FREEZING"),
+    *("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_MAX_AUTOTUNE"),
+    *("TORCHINDUCTOR_MAX_AUTOTUNE_GEMM", "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE"),
+    *("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_COMPILE_DISABLE"),
+    *("TORCH_CUDNN_V8_API_DISABLED", "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT"),
+    *("TORCH_LINALG_PREFER_CUSOLVER", "TORCH_NNPACK_DISABLE"),
+)
 
 
 class Torch(Framework):
@@ -52,7 +68,7 @@ class Torch(Framework):
             device="cpu",
         ),
     )
-    variables = ("TORCH", "PYTORCH_", "KMP_", "MKL_", "OMP_", "CUDA_", "NVIDIA_")
+    variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ variable ``FWBENCH_DATA`` names, or where one of the frameworks keeps it; else
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,7 +35,8 @@ def find(name: str, folder: Path | None) -> Found:
 
     Raises:
         UsageError: there is no such data set, or no such folder.
-        DataError: a folder that the user named has a part of the data set.
+        DataError: a folder that the user named has a part of the data set, or has it in a form
+            that is not read.
     """
     kind = _kind(name)
     for place in _named(folder):
@@ -84,7 +86,8 @@ def _complete(kind: Kind, place: Path) -> Layout | None:
     """A complete data set in a folder; None where there is nothing of it.
 
     Raises:
-        DataError: there is a part of it, or the folder cannot be looked into.
+        DataError: there is a part of it, it is there in a form that is not read, or the folder
+            cannot be looked into.
     """
     try:
         begun = [layout for layout in kind.layouts(place) if layout.begun]
@@ -101,7 +104,23 @@ def _complete(kind: Kind, place: Path) -> Layout | None:
             f"{place} has only a part of a data set: {begun[0].origin} is there, not there: "
             f"{missing}; add what is missing, or remove the rest"
         )
+    _refuse_other_forms(kind, place)
     return None
+
+
+def _refuse_other_forms(kind: Kind, place: Path) -> None:
+    """Refuse a folder that has the data set in a form that is not read.
+
+    Raises:
+        DataError: there is one: to train on generated data instead is not what was asked for.
+    """
+    for folder, (name, form) in itertools.product(kind.FOLDERS, kind.OTHER_FORMS.items()):
+        path = place / folder / name
+        if path.exists():
+            raise DataError(
+                f"{path} is the data set {form}, a form that is not read; put {kind.WANTED} there, "
+                "or name another folder"
+            )
 
 
 def _named(folder: Path | None) -> list[Path]:

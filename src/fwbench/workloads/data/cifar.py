@@ -8,7 +8,7 @@ there twice or comes from somewhere else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,15 @@ from fwbench.workloads.data import files
 from fwbench.workloads.data.dataset import Layout, Split, Splits
 
 TRAIN_EXAMPLES = 50_000
+
+WANTED = "cifar-10-binary.tar.gz"
+OTHER_FORMS: Mapping[str, str] = {
+    "cifar-10-batches-py": "pickled for Python",
+    "cifar-10-python.tar.gz": "pickled for Python",
+    "cifar-10-batches-py.tar.gz": "pickled for Python",
+    "cifar-10-batches-mat": "for MATLAB",
+    "cifar-10-matlab.tar.gz": "for MATLAB",
+}
 
 #: Images in each file.
 FILE_EXAMPLES = 10_000
@@ -34,12 +43,12 @@ _NAMES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.b
 _FOLDER = "cifar-10-batches-bin"
 _MEMBER = re.compile(rf"{_FOLDER}/({'|'.join(map(re.escape, _NAMES))})")
 
-_FOLDERS = ("", "cifar10", "CIFAR10", "cifar-10", "cifar")
+FOLDERS: Sequence[str] = ("", "cifar10", "CIFAR10", "cifar-10", "cifar")
 
 
 def layouts(folder: Path) -> Iterator[Layout]:
     """The folder of the original archive, its files alone as MXNet keeps them, or the archive."""
-    folders = [folder / name for name in _FOLDERS]
+    folders = [folder / name for name in FOLDERS]
     for where in folders:
         yield Layout(_files(where / _FOLDER), folder=where / _FOLDER)
     for where in folders:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -111,6 +111,12 @@ class Kind(Protocol):
     """What the module of a data set offers."""
 
     TRAIN_EXAMPLES: int
+    #: Files and folders of the same data in a form that is not read, with the name of the form.
+    OTHER_FORMS: Mapping[str, str]
+    #: What to get instead.
+    WANTED: str
+    #: The folders below the one that was named in which it may lie.
+    FOLDERS: Sequence[str]
 
     def layouts(self, folder: Path) -> Iterator[Layout]:
         """The ways in which the data set may lie in ``folder``, the preferred one first."""

@@ -35,6 +35,12 @@ from fwbench.workloads.data.dataset import Layout, Split, Splits
 
 TRAIN_EXAMPLES = 25_000
 
+WANTED = "aclImdb_v1.tar.gz"
+OTHER_FORMS: Mapping[str, str] = {
+    "imdb.npz": "as Keras' numbers of words",
+    "IMDB Dataset.csv": "as CSV",
+}
+
 #: Reviews of each label in each part.
 CLASS_EXAMPLES = 12_500
 
@@ -59,7 +65,7 @@ _FOLDER = "aclImdb"
 _FILE = re.compile(r"([0-9]{1,9})_[0-9]{1,2}\.txt")
 _MEMBER = re.compile(rf"{_FOLDER}/({'|'.join(_CLASSES)})/{_FILE.pattern}")
 
-_FOLDERS = ("", "imdb", "IMDB")
+FOLDERS: Sequence[str] = ("", "imdb", "IMDB")
 
 #: Every byte that is not of a word becomes a space: splitting there is matching [a-z0-9]+.
 _WORDS = bytes(
@@ -91,7 +97,7 @@ class _Tokens:
 
 def layouts(folder: Path) -> Iterator[Layout]:
     """The folder ``aclImdb``, or the archive that it comes in."""
-    folders = [folder / name for name in _FOLDERS]
+    folders = [folder / name for name in FOLDERS]
     for where in [folder.parent, *folders] if folder.name == _FOLDER else folders:
         root = where / _FOLDER
         yield Layout(tuple((root / name,) for name in _CLASSES), folder=root)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,16 @@ from fwbench.workloads.data.dataset import Layout, Split, Splits
 
 TRAIN_EXAMPLES = 48_000
 
+WANTED = "its four IDX files, or Keras' mnist.npz"
+OTHER_FORMS: Mapping[str, str] = {
+    "mnist.pkl.gz": "pickled",
+    "processed/training.pt": "PyTorch's tensors",
+    "mnist_train.csv": "as CSV",
+}
+
 _CLASSES = 10
 
-_FOLDERS = ("", "mnist", "MNIST/raw", "MNIST", "raw")
+FOLDERS: Sequence[str] = ("", "mnist", "MNIST/raw", "MNIST", "raw")
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ PARTS = (
 
 def layouts(folder: Path) -> Iterator[Layout]:
     """Four IDX files, compressed or not, or ``mnist.npz``."""
-    folders = [folder / name for name in _FOLDERS]
+    folders = [folder / name for name in FOLDERS]
     for where in folders:
         yield Layout(tuple(part.files(where) for part in PARTS))
     for where in folders:
