@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.records.journal import Journal, journal_folder
+from fwbench import cli
+from fwbench.records.journal import Journal, finish, journal_folder
 from support.fakes import entry
 from support.machines import out
 
@@ -53,6 +54,25 @@ def test_recover_writes_the_journal_that_is_named(
     out(capsys, "recover", str(old), "-o", "run.json")
     found = json.loads((project / "run.json").read_text(encoding="utf-8"))
     assert found["benchmarks"] == [entry("old")]
+
+
+def test_what_is_damaged_is_left_out_and_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rest is written, and the journal may be deleted one day."""
+    path = journal(project, "20300101T000000-9.jsonl", "first")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("garbage\n")
+    assert cli.main(["recover", "-o", "run.json"]) == 0
+    assert capsys.readouterr().err == (
+        f"fwbench: left out: {path.relative_to(project)}: line 3: is not a record\n"
+    )
+    assert len(json.loads((project / "run.json").read_text(encoding="utf-8"))["benchmarks"]) == 1
+    for number in range(10):
+        journal(project, f"203002{number:02}T000000-9.jsonl", "later")
+        finish(project / ".fwbench" / "journal" / f"203002{number:02}T000000-9.jsonl")
+    journal(project, "20300301T000000-9.jsonl", "last")
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

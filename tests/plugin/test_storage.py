@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fwbench import cli
 from support.projects import Project
 
 _RAN = """
@@ -208,12 +209,25 @@ def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
 def test_journals_are_few(cases: Project) -> None:
     """Old journals give way to new ones, and none of them gets into version control."""
     for number in range(12):
-        cases.write(f".fwbench/journal/20200101T0000{number:02}-1.jsonl", "{}\n")
+        cases.write(
+            f".fwbench/journal/20200101T0000{number:02}-1.jsonl", '{"fwbench_journal_end": true}\n'
+        )
     cases.run("-k", "double").assert_outcomes(passed=2, deselected=3)
     journals = sorted(path.name for path in (cases.path / ".fwbench" / "journal").iterdir())
     assert len(journals) == 10
     assert journals[0] == "20200101T000003-1.jsonl"
     assert (cases.path / ".fwbench" / ".gitignore").read_text() == "*\n"
+
+
+def test_benchmarks_that_are_not_cases_are_in_the_journal(cases: Project) -> None:
+    """What ``fwbench recover`` writes is what ``--benchmark-json`` has written, cases or not."""
+    cases.write("test_plain.py", "def test_plain(benchmark): benchmark(int)\n")
+    _, records = cases.measure("--fw-launches=1")
+    assert len(records) == 5
+    assert cli.main(["recover", "-o", "recovered.json"]) == 0
+    assert cases.records("recovered.json").keys() == records.keys()
+    names = {entry["name"] for entry in cases.entries("recovered.json")}
+    assert "test_plain" in names
 
 
 # What a record does not say

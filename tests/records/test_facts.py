@@ -184,7 +184,7 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
     journal.append({"fwbench_journal": 1})
     journal.append(entry("gemm", load="high"))
     journal.close()
-    with pytest.raises(StorageError, match=r"now\.jsonl: gemm-.*: load is 'high'"):
+    with pytest.raises(StorageError, match=r"now\.jsonl: line 2: gemm-.*: load is 'high'"):
         recover(journal.path, host.with_statistics)
 
 

@@ -38,7 +38,7 @@ def test_a_journal_is_recovered_as_a_run(folder: Path) -> None:
     first = measured()["entry"]
     path = written(folder, HEAD, first, entry("second"))
     assert path.parent == folder
-    assert journal.recover(path, host.with_statistics) == {
+    assert journal.recover(path, host.with_statistics).run == {
         "machine_info": {"node": "here"},
         "version": "5.3.1",
         "benchmarks": [json.loads(json.dumps(first)), entry("second")],
@@ -51,7 +51,7 @@ def test_a_journal_can_be_read_while_it_is_written(folder: Path) -> None:
     begun.append(HEAD)
     for count in (1, 2, 3):
         begun.append(entry(f"record {count}"))
-        assert len(journal.recover(begun.path, host.with_statistics)["benchmarks"]) == count
+        assert len(journal.recover(begun.path, host.with_statistics).run["benchmarks"]) == count
     begun.close()
 
 
@@ -66,7 +66,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, kept: int) -> No
     whole = path.read_bytes()
     assert whole.endswith(b"\n" + _LAST)
     path.write_bytes(whole[: len(whole) - len(_LAST) + kept])
-    assert journal.recover(path, host.with_statistics)["benchmarks"] == [entry("first")]
+    assert journal.recover(path, host.with_statistics).run["benchmarks"] == [entry("first")]
 
 
 def test_a_character_that_was_cut_in_two_is_left_out(folder: Path) -> None:
@@ -75,23 +75,24 @@ def test_a_character_that_was_cut_in_two_is_left_out(folder: Path) -> None:
     whole = path.read_bytes()
     for kept in range(len(whole) - 20, len(whole)):
         path.write_bytes(whole[:kept])
-        assert journal.recover(path, host.with_statistics)["benchmarks"] == [entry("first")]
+        assert journal.recover(path, host.with_statistics).run["benchmarks"] == [entry("first")]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "is not a journal of fwbench"),
-        (b"\n", "is not a journal: line 1"),
+        (b"\n", "is not a journal of fwbench"),
         (b'{"fwbench_journal": 1', "is not a journal of fwbench"),
         (b'{"fwbench_journal": 1}\n', "has no record: the session ended before a case did"),
         (b'{"fwbench_journal": 1}\n{"name": ', "has no record"),
         (b'{"benchmarks": []}\n', "is not a journal of fwbench"),
         (b"[1, 2]\n", "is not a journal of fwbench"),
         (b"3\n4\n", "is not a journal of fwbench"),
-        (b"hello\n", "is not a journal: line 1"),
-        (b'{"fwbench_journal": 1}\n{"name": \n{"name": 2}\n', "is not a journal: line 2"),
-        (b'{"fwbench_journal": 1}\n{}\n\xff\xfe\n', "cannot read"),
+        (b"hello\n", "is not a journal of fwbench"),
+        (b"[" * 100_000 + b"\n", "is not a journal of fwbench"),
+        (b'{"fwbench_journal": 1}\n{"name": \n{"name": 2}\n', "line 2: is not a record"),
+        (b'{"fwbench_journal": 1}\n{}\n\xff\xfe\n', "line 3: is not a record"),
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -109,12 +110,45 @@ def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
         journal.recover(tmp_path / "nowhere.jsonl", host.with_statistics)
 
 
-def test_the_newest_journals_are_kept(folder: Path) -> None:
-    """Ten journals are kept, the new one among them; other files are nobody's business."""
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (b'{"fullname": ', "is not a record"),
+        (b"\xff\xfe", "is not a record"),
+        (b"[" * 100_000, "is not a record"),
+        (b'["fullname"]', "is not a record"),
+        (
+            b'{"fullname": "x", "param": "x-1", "extra_info": {"fwbench": {"threads": 2}}}',
+            "x-1: workload is missing",
+        ),
+    ],
+    ids=["cut", "binary", "deep", "a list", "a fact"],
+)
+def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, said: str) -> None:
+    """What comes before and after it is recovered, and it is named."""
+    path = written(folder, HEAD, entry("first"), entry("last"))
+    head, first, last, _ = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([head, first, damaged, last, b""]))
+    found = journal.recover(path, host.with_statistics)
+    assert found.run["benchmarks"] == [entry("first"), entry("last")]
+    (problem,) = found.lost
+    assert problem.startswith(f"{path}: line 3: ")
+    assert said in problem
+
+
+def finished(folder: Path, name: str) -> Path:
+    """The journal of a session that has ended."""
+    path = written(folder, HEAD, entry("first"), name=name)
+    journal.finish(path)
+    return path
+
+
+def test_the_newest_finished_journals_are_kept(folder: Path) -> None:
+    """Ten of them, the new one among them; other files are nobody's business."""
     names = [f"2030010{day}T000000-1.jsonl" for day in range(9)]
     names += [f"2030011{day}T000000-1.jsonl" for day in range(6)]
     for name in names:
-        written(folder, HEAD, name=name)
+        finished(folder, name)
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     Journal(folder, "20300120T000000-1.jsonl")
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -122,6 +156,27 @@ def test_the_newest_journals_are_kept(folder: Path) -> None:
         "20300120T000000-1.jsonl",
         "notes.txt",
     ]
+
+
+def test_an_unfinished_journal_stays(folder: Path) -> None:
+    """However many sessions end after one that crashed, or that is still alive."""
+    crashed = written(folder, HEAD, entry("first"), name="20200101T000000-1.jsonl")
+    alive = Journal(folder, "20200102T000000-1.jsonl")
+    alive.append(HEAD)
+    for number in range(15):
+        finished(folder, f"203001{number:02}T000000-1.jsonl")
+    Journal(folder, "20300120T000000-1.jsonl")
+    assert crashed.exists()
+    assert alive.path.exists()
+    assert len([*folder.iterdir()]) == 2 + 10
+
+
+def test_a_finished_journal_can_be_recovered(folder: Path) -> None:
+    """Its last line is no record, wherever it stands."""
+    path = finished(folder, "now.jsonl")
+    journal.finish(path)
+    found = journal.recover(path, host.with_statistics)
+    assert (found.run["benchmarks"], [*found.lost]) == ([entry("first")], [])
 
 
 def test_an_empty_journal_is_removed(folder: Path) -> None:
@@ -168,4 +223,6 @@ def test_a_journal_on_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch)
             begun.append(entry("second"))
         begun.close()
         file.close()
-        assert journal.recover(begun.path, host.with_statistics)["benchmarks"] == [entry("first")]
+        assert journal.recover(begun.path, host.with_statistics).run["benchmarks"] == [
+            entry("first")
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
-from fwbench.records.journal import journal_folder, recover
+from fwbench.records.journal import finish, journal_folder, recover
 
 
 def add_to(commands: Any) -> None:
@@ -31,9 +32,13 @@ def add_to(commands: Any) -> None:
 
 def _recover(arguments: argparse.Namespace) -> int:
     path = arguments.journal or _latest_journal()
-    run = recover(path, host.with_statistics)
+    recovered = recover(path, host.with_statistics)
+    run = recovered.run
     ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
     files.write_atomically(arguments.output, dumps(run, indent=4))
+    finish(path)
+    for problem in recovered.lost:
+        print(f"fwbench: left out: {problem}", file=sys.stderr)
     print(f"{len(run['benchmarks'])} records of {path} written to {arguments.output}")
     return 0
 

@@ -208,6 +208,19 @@ class BenchmarkSession:
         """Add a record of another process, as if it had been measured in this one."""
         self._session.benchmarks.append(restore(record))
 
+    def plain_entries(self, first: int) -> tuple[list[Entry], int]:
+        """The entries of benchmarks that are not fwbench's, among those measured last.
+
+        Args:
+            first: how many benchmarks were measured before.
+
+        Returns:
+            The entries, and how many benchmarks have been measured now.
+        """
+        every = self._session.benchmarks
+        plain = [each for each in every[first:] if "fwbench" not in each.extra_info]
+        return [e.as_dict(include_data=True) for e in plain if not e.has_error], len(every)
+
     def clear(self) -> None:
         """Forget all records of this process."""
         self._session.benchmarks.clear()

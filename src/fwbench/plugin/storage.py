@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -57,6 +58,7 @@ class Store:
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
+        self._seen = 0  # benchmarks whose entries are in the journal, or are on their way
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -103,6 +105,9 @@ class Store:
         # The launches of a case have come one by one.
         if measured is not None and self.session.plan is None:
             self._append(measured["entry"])
+        plain, self._seen = self.benchmarks.plain_entries(self._seen)
+        for entry in plain:
+            self._append(entry)
 
     def pytest_fwbench_launched(self, entry: Mapping[str, Any] | None) -> None:
         """Append the record of a launch."""
@@ -245,8 +250,13 @@ class Store:
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
         """Close the journal, however the session ended."""
-        if self.journal is not None:
-            self.journal.close()
+        if self.journal is None:
+            return
+        outcome = self._outcome()
+        if outcome is not None and not outcome.interrupted and not self.problems:
+            with contextlib.suppress(StorageError):
+                self.journal.finish()
+        self.journal.close()
 
 
 def _compared(name: str, entry: Entry) -> CaseFacts:
