@@ -305,6 +305,35 @@ def test_an_environment_at_another_place_makes_ask_again(
     assert cache(folder, 2, tmp_path).get("fake@second") is None
 
 
+#: Turns what is kept into what nobody has put there.
+_DAMAGE: dict[str, Callable[[Any], Any]] = {
+    "a list": lambda stored: [stored],
+    "a text": lambda _: "manifest",
+    "a number": lambda _: 3,
+    "nothing": lambda _: {},
+    "no fingerprint": lambda stored: {"manifest": stored["manifest"]},
+    "another version": lambda stored: {**stored, "manifest": {**stored["manifest"], "name": "x"}},
+    "a damaged manifest": lambda stored: {**stored, "manifest": None},
+    "a damaged device": lambda s: {**s, "manifest": {**s["manifest"], "devices": [3]}},
+}
+
+
+@pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
+def test_what_is_not_as_it_was_kept_is_nothing(
+    folder: Folder, kept: Manifest, damage: Callable[[Any], Any]
+) -> None:
+    """A damaged cache costs a question, never a session."""
+    key = f"fwbench/manifests/{kept.name}"
+    folder.set(key, damage(folder.get(key, None)))
+    assert cache(folder, 2).get(kept.name) is None
+
+
+def test_a_cache_that_is_nested_too_deeply_is_nothing(folder: Folder, kept: Manifest) -> None:
+    """Reading it raises what is no error of JSON."""
+    folder.values[f"fwbench/manifests/{kept.name}"] = "[" * 100_000
+    assert cache(folder, 2).get(kept.name) is None
+
+
 def test_without_a_cache_nothing_is_kept() -> None:
     """With pytest's cache switched off, frameworks are asked every time."""
     off = cache(None, 2)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fwbench.frameworks import sources
 from fwbench.manifest import Absent, Manifest
 from fwbench.version import __version__
+
+#: What reading a manifest of any other form may raise.
+_UNEXPECTED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
 
 class ManifestCache:
@@ -42,8 +46,15 @@ class ManifestCache:
 
     def get(self, name: str) -> Manifest | Absent | None:
         """What a framework has said of itself; None if it must be asked."""
-        stored = self._cache.get(_key(name), None) if self._cache else None
-        if not stored:
+        if not self._cache:
+            return None
+        # Anyone may write there, a newer fwbench too: what is not as expected is asked for again.
+        with contextlib.suppress(*_UNEXPECTED):
+            return self._read(name, self._cache.get(_key(name), None))
+        return None
+
+    def _read(self, name: str, stored: Any) -> Manifest | Absent | None:
+        if stored is None or stored["digest"] != _digest(stored):
             return None
         if "absent" in stored:
             same = stored["fingerprint"] == self._fingerprint(name)
@@ -61,11 +72,14 @@ class ManifestCache:
             if manifest.missing:
                 fingerprint = self._fingerprint(manifest.name)
                 kept = {"fingerprint": fingerprint, "absent": dataclasses.asdict(manifest)}
-                self._cache.set(_key(manifest.name), kept)
+                self._set(manifest.name, kept)
         else:
             fingerprint = self._fingerprint(manifest.name, manifest.sources)
             stored = {"fingerprint": fingerprint, "manifest": manifest.to_json()}
-            self._cache.set(_key(manifest.name), stored)
+            self._set(manifest.name, stored)
+
+    def _set(self, name: str, stored: dict[str, Any]) -> None:
+        self._cache.set(_key(name), {**stored, "digest": _digest(stored)})
 
     def _fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
         """A text that differs whenever the framework could answer differently.
@@ -92,6 +106,12 @@ class ManifestCache:
             [os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")],
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _digest(stored: Mapping[str, Any]) -> str:
+    """What changes with anything that is stored."""
+    values = {key: value for key, value in stored.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _key(name: str) -> str:
