@@ -17,7 +17,7 @@ from support.projects import QUICKLY, Project
 
 
 _DYING = """
-import ctypes, os, resource, signal, sys, time
+import contextlib, ctypes, os, resource, signal, sys, time
 from pathlib import Path
 import numpy as np
 from declared import doubling
@@ -46,6 +46,12 @@ def aborts_without_memory():
         os.abort()
 
 
+def writes_anywhere():
+    for descriptor in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"this is nobody's message")
+
+
 def holds_the_lock():
     while True:
         ctypes.PyDLL(None).sleep(60)
@@ -57,6 +63,7 @@ OPERATIONS = [
     says("exits", lambda: os._exit(3)),
     says("hangs", lambda: time.sleep(60)),
     says("hangs_in_c", holds_the_lock),
+    says("writes", writes_anywhere),
     says("aborts", within_a_gibibyte(aborts_without_memory)),
     says("leaves", lambda: sys.exit(5)),
     says("allocates", within_a_gibibyte(lambda: np.ones(2**32))),
@@ -87,6 +94,7 @@ _DEATHS = {
     "exits": ["ended with exit status 3"],
     "hangs": ["did not finish the case within 2 s (--fw-timeout)", "in function"],
     "hangs_in_c": ["did not finish the case within 2 s (--fw-timeout)", "in holds_the_lock"],
+    "writes": ["where a message should begin; it was ended. Does the test write to a descriptor"],
     "aborts": ["was ended by SIGABRT", "in aborts_without_memory"],
 }
 

@@ -35,10 +35,10 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        _serve(Channel(Connection(int(descriptor))), framework, int(threads))
+        _serve(Channel(socket.socket(fileno=int(descriptor))), framework, int(threads))
 
 
 def _end_with_parent() -> None:

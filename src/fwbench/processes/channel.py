@@ -1,27 +1,34 @@
 """Messages between the parent and a worker: JSON, so that no value on one side breaks the other.
 
 What JSON cannot hold is replaced as pytest-benchmark replaces it in its files; tuples arrive as
-lists.
+lists. Each message begins with a mark: a test may write to any descriptor of its process, and what
+it writes there must not be taken for the length of a message that never comes.
 """
 
 from __future__ import annotations
 
 import json
-from multiprocessing.connection import Connection
+import socket
+import struct
+from multiprocessing.connection import wait
 from typing import Any
 
+from fwbench.errors import IsolationError
 from fwbench.jsontext import dumps
+
+_MARK = b"\xf5fwb"  # no text begins like this
+_HEADER = struct.Struct(f"!{len(_MARK)}sQ")  # mark, and length of the JSON text in bytes
 
 
 class Channel:
     """One end of a connection.
 
     Args:
-        connection: to the other process.
+        end: a connected socket.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
 
     def send(self, kind: str, *values: Any) -> None:
         """Send a message to the other process.
@@ -33,22 +40,52 @@ class Channel:
         Raises:
             OSError: the other side has closed the connection.
         """
-        self._connection.send_bytes(dumps([kind, *values]).encode())
+        text = dumps([kind, *values]).encode()
+        self._socket.sendall(_HEADER.pack(_MARK, len(text)) + text)
 
-    def receive(self) -> list[Any]:
+    def receive(self, timeout_s: float | None = None) -> list[Any]:
         """Wait for a message, and return its kind and its values.
 
+        Args:
+            timeout_s: how long its parts may keep the reader waiting; None for ever.
+
         Raises:
+            TimeoutError: they did for longer.
             EOFError: the other side has closed the connection.
+            IsolationError: what arrived is not a message.
             OSError: the connection is broken.
         """
-        message: list[Any] = json.loads(self._connection.recv_bytes())
+        self._socket.settimeout(timeout_s)
+        try:
+            return self._received()
+        finally:
+            self._socket.settimeout(None)
+
+    def _received(self) -> list[Any]:
+        mark, length_bytes = _HEADER.unpack(self._read(_HEADER.size))
+        if mark != _MARK:
+            raise IsolationError(f"received {mark!r}, where a message should begin")
+        try:
+            message = json.loads(self._read(length_bytes))
+        except (ValueError, RecursionError) as error:
+            raise IsolationError(f"received a message that is not JSON ({error})") from None
+        if not (isinstance(message, list) and message):
+            raise IsolationError("received a message without a kind")
         return message
+
+    def _read(self, size_bytes: int) -> bytes:
+        read = bytearray()
+        while len(read) < size_bytes:
+            part = self._socket.recv(min(size_bytes - len(read), 2**20))
+            if not part:
+                raise EOFError
+            read += part
+        return bytes(read)
 
     def readable(self, timeout_s: float = 0.0) -> bool:
         """Whether a message, or the end of the connection, arrives within ``timeout_s``."""
-        return self._connection.poll(timeout_s)
+        return bool(wait([self._socket], timeout_s))
 
     def close(self) -> None:
         """Close the connection; the other side sees its end."""
-        self._connection.close()
+        self._socket.close()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
-from multiprocessing.connection import Pipe
 from typing import Any, NamedTuple
 
 from fwbench.errors import (
     FrameworkBroken,
     FrameworkMissing,
     FrameworkUnavailable,
+    IsolationError,
     WorkerDied,
 )
 from fwbench.machine import thread_variables
@@ -31,6 +32,9 @@ _STOP_TIMEOUT_S = 10.0
 
 #: How often a silent worker is checked for having died.
 _POLL_S = 0.2
+
+#: How long the rest of a message may take, whatever the deadline.
+_PART_S = 1.0
 
 #: How long a worker gets to write its traceback before it is ended.
 _TRACEBACK_S = 0.5
@@ -78,8 +82,8 @@ class WorkerProcess:
         self.framework = spec.framework
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._mark = 0
-        connection, other_end = Pipe()
-        self._channel = Channel(connection)
+        own_end, other_end = socket.socketpair()
+        self._channel = Channel(own_end)
         self._process = subprocess.Popen(
             [
                 # -P: a torch.py in the current folder is not PyTorch.
@@ -119,7 +123,7 @@ class WorkerProcess:
             overdue: what it failed to do in time, for the error message.
 
         Raises:
-            WorkerDied: the worker ended, or said nothing in time.
+            WorkerDied: the worker ended, said nothing in time, or sent what is not a message.
         """
         while not self._readable(deadline):
             if self._process.poll() is not None and not self._channel.readable():
@@ -128,7 +132,14 @@ class WorkerProcess:
                 self._ask_for_traceback()
                 raise self._ended(f"{overdue} and was ended")
         try:
-            return self._channel.receive()
+            # A message that has begun has its other bytes, too, unless these are a test's own.
+            return self._channel.receive(max(_PART_S, deadline - time.monotonic()))
+        except TimeoutError:
+            raise self._ended(f"{overdue} and was ended") from None
+        except IsolationError as error:
+            raise self._ended(
+                f"{error}; it was ended. Does the test write to a descriptor that is not its own?"
+            ) from None
         except (EOFError, OSError):
             raise self._died() from None
 
