@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from fwbench import cli
+from fwbench.errors import StorageError, UsageError
 from fwbench.version import __version__
 
 
@@ -42,3 +51,100 @@ def test_asking_for_help_exits_with_0(
         cli.main(arguments)
     assert caught.value.code == 0
     assert said in capsys.readouterr().out
+
+
+# Exit statuses
+
+
+def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(_: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def _command(run: Callable[[argparse.Namespace], int]) -> Any:
+    """A command of this name: ``fwbench tried``."""
+
+    def add_to(commands: Any) -> None:
+        commands.add_parser("tried").set_defaults(run=run)
+
+    return SimpleNamespace(add_to=add_to)
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "said"),
+    [
+        (lambda _: 0, 0, ""),
+        (lambda _: 11, 11, ""),
+        (_raises(UsageError("no such case")), 2, "fwbench: error: no such case\n"),
+        (_raises(StorageError("the disk is full")), 3, "fwbench: error: the disk is full\n"),
+        (_raises(KeyboardInterrupt()), 130, "fwbench: interrupted\n"),
+        (_raises(KeyError("x")), 3, "this is a bug of fwbench: KeyError"),
+        (_raises(RecursionError()), 3, "this is a bug of fwbench: RecursionError"),
+        (_raises(MemoryError()), 3, "this is a bug of fwbench: MemoryError"),
+    ],
+    ids=["done", "verdict", "usage", "failure", "interrupt", "bug", "depth", "memory"],
+)
+def test_each_ending_has_its_status(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: Callable[[argparse.Namespace], int],
+    status: int,
+    said: str,
+) -> None:
+    """Only a verdict is 1, and a bug shows where it is."""
+    monkeypatch.setattr(cli, "_COMMANDS", (_command(run),))
+    assert cli.main(["tried"]) == status
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert ("Traceback" in errors) == ("bug" in said)
+
+
+_PRINTS = """
+import sys
+from types import SimpleNamespace
+from fwbench import cli
+
+def run(_):
+    for _ in range({lines}):
+        print({text!r})
+    return 0
+
+def add_to(commands):
+    commands.add_parser("tried").set_defaults(run=run)
+
+cli._COMMANDS = (SimpleNamespace(add_to=add_to),)
+sys.exit(cli.main(["tried"]))
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 100_000], ids=["at its end", "while it prints"])
+def test_a_closed_pipe_ends_quietly(lines: int) -> None:
+    """Whoever reads may stop; nobody is shown a traceback for it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PRINTS.format(lines=lines, text="a line")],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_what_cannot_be_encoded_is_escaped() -> None:
+    """A name of a case is no reason to lose a verdict."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PRINTS.format(lines=1, text="größe \ud800")],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "gr\\xf6\\xdfe \\ud800\n"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 from fwbench.cli import ab, doctor, env, gate, recover, report
@@ -26,26 +29,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: the command's own, 0 if it has none; 2 for a usage error, 3 when
-        something could not be done, 130 when it was interrupted.
+        something could not be done, whatever the reason, 130 when it was interrupted.
+        docs/exit-statuses.md lists them all.
     """
+    _escape_what_cannot_be_encoded()
+    # This is how a cancelled job is ended: as with Ctrl-C, unfinished work is removed.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        print("fwbench: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads has read enough. Python writes what is left once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except FwbenchError as error:
+        print(f"fwbench: error: {error}", file=sys.stderr)
+        return _USAGE_ERROR if isinstance(error, UsageError) else _FAILED
+    except Exception as error:  # noqa: BLE001 (Python's own exit status for it, 1, is a verdict)
+        traceback.print_exc()
+        print(
+            f"fwbench: this is a bug of fwbench: {type(error).__name__}. Please report it with the "
+            "lines above",
+            file=sys.stderr,
+        )
+        return _FAILED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     parsed, more = parser.parse_known_args(arguments)
     if more and not getattr(parsed, "takes_more", False):
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     parsed.more = more
     run: Callable[[argparse.Namespace], int] = parsed.run
-    # This is how a cancelled job is ended: as with Ctrl-C, unfinished work is removed.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return run(parsed)
-    except KeyboardInterrupt:
-        print("fwbench: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except FwbenchError as error:
-        print(f"fwbench: error: {error}", file=sys.stderr)
-        return _USAGE_ERROR if isinstance(error, UsageError) else _FAILED
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    status = run(parsed)
+    sys.stdout.flush()  # while a closed pipe can still be told from a bug
+    return status
+
+
+def _escape_what_cannot_be_encoded() -> None:
+    """Have names that the terminal cannot show escaped: they are no reason to lose a verdict."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _parser() -> argparse.ArgumentParser:
