@@ -97,8 +97,8 @@ def test_a_clock_is_as_precise_as_the_timer_that_it_reads(benchmark: Any) -> Non
 def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
     """Its timer, its files, and what it compares with; None where nothing is asked for."""
     plain = BenchmarkSession(_configured(pytester))
-    assert (plain.json_path, plain.compared_name, plain.compared_paths, plain.compared) == (
-        *(None, None),
+    assert (plain.written, plain.compared_name, plain.compared_paths, plain.compared) == (
+        *([], None),
         *([], []),
     )
     assert callable(plain.timer)
@@ -107,7 +107,8 @@ def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
     asked = BenchmarkSession(
         _configured(pytester, f"--benchmark-json={path}", "--benchmark-disable")
     )
-    assert (asked.json_path, asked.disabled, plain.disabled) == (path, True, False)
+    assert asked.written == [("--benchmark-json", path)]
+    assert (asked.disabled, plain.disabled) == (True, False)
 
 
 def test_records_of_another_process_are_this_sessions(

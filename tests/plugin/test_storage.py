@@ -98,6 +98,26 @@ def test_unwritable_json_is_refused(
     assert not (cases.path / ".fwbench").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "arguments"),
+    [
+        ("--benchmark-autosave", ["--benchmark-storage=test_it.py/runs"]),
+        ("--benchmark-save", ["--benchmark-storage=file:///proc/fwbench", "--benchmark-save=x"]),
+        ("--benchmark-histogram", ["--benchmark-histogram=missing/chart"]),
+    ],
+)
+def test_whatever_cannot_be_written_is_refused(
+    cases: Project, option: str, arguments: list[str]
+) -> None:
+    """Folders of saved runs and charts are tried before anything is measured, too."""
+    cases.write("test_first.py", _RAN)
+    given = [option] if option == "--benchmark-autosave" else []
+    result = cases.run(*arguments, *given)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {option}: cannot write *"])
+    assert not (cases.path / "ran").exists()
+
+
 def test_writable_json_is_left_alone_until_the_end(cases: Project) -> None:
     """A session that is refused, or only collects, leaves an earlier file and no other."""
     earlier = cases.write("out.json", "earlier")

@@ -179,9 +179,19 @@ class BenchmarkSession:
         return float(self._session.options["min_time"])
 
     @property
-    def json_path(self) -> Path | None:
-        """The file that ``--benchmark-json`` names; None without that option."""
-        return Path(self._session.json) if self._session.json else None
+    def written(self) -> list[tuple[str, Path]]:
+        """What the session writes at its end: each option, and a path that it has a file at."""
+        session, storage = self._session, self._session.storage
+        paths = []
+        if session.json:
+            paths.append(("--benchmark-json", Path(session.json)))
+        # Not of a storage elsewhere: Elasticsearch.
+        if (session.save or session.autosave) and hasattr(storage, "path"):
+            option = "--benchmark-save" if session.save else "--benchmark-autosave"
+            paths.append((option, storage.get("run.json")))
+        if session.histogram:
+            paths.append(("--benchmark-histogram", Path(f"{session.histogram}.svg")))
+        return paths
 
     @property
     def compared_name(self) -> str | None:

@@ -67,20 +67,19 @@ class Store:
         """Find out before the first measurement whether its record can be kept, and compared.
 
         Raises:
-            UsageError: the file of ``--benchmark-json`` cannot be written, or what is to be
-                compared was measured on generated data and this on real, or the other way round.
+            UsageError: a file of the session cannot be written, or what is to be compared was
+                measured on generated data and this on real, or the other way round.
         """
         self.tests = session  # to be asked in the end whether tests failed
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
         self._refuse_other_data([item.stash[CELL] for item in items if CELL in item.stash])
-        path = self.benchmarks.json_path
-        if path is not None:
+        for option, path in self.benchmarks.written:
             try:
                 files.check_writable(path)
             except StorageError as error:
-                raise pytest.UsageError(f"--benchmark-json: {error}") from None
+                raise pytest.UsageError(f"{option}: {error}") from None
         # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
         # one, too.
         self.benchmarks.replace_writers(self._write_json, self._unsaved)
