@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fwbench.report import summary
+from fwbench.report import escaping, summary
 from fwbench.report.model import Run
 from fwbench.report.section import Section
 from fwbench.report.sections import details
@@ -20,10 +20,10 @@ def render(
         problems: files that could not be read, each with the reason.
         before: sections that are shown before those of the runs.
     """
-    lines = [f"- {_escaped(note)}" for note in (*problems, *summary.notes(runs))]
+    lines = [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
     for section in (*summary.sections(runs), *before, *details(runs)):
-        notes = [_escaped(note) for note in section.notes]
-        lines += ["", f"### {_escaped(section.title)}", "", *notes, "", *_table(section)]
+        notes = [escaping.markdown(note) for note in section.notes]
+        lines += ["", f"### {escaping.markdown(section.title)}", "", *notes, "", *_table(section)]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -34,11 +34,4 @@ def _table(section: Section) -> list[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_escaped, cells)) + " |"
-
-
-def _escaped(text: str) -> str:
-    """The text in a single line, without markup."""
-    for sign, harmless in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;")):
-        text = text.replace(sign, harmless)
-    return " ".join(text.split())
+    return "| " + " | ".join(map(escaping.markdown, cells)) + " |"

@@ -1,0 +1,44 @@
+"""Texts of somebody else, made harmless for where they are shown.
+
+Names of cases, reasons of skips and errors come from tests and from files that were sent: what is
+shown of them must be what they say, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Characters that move a cursor, change colours, or change the direction of what follows, and
+#: halves of characters, which cannot be written at all.
+_INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+#: What is markup in GitHub's Markdown: https://github.github.com/gfm/.
+_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
+
+#: What GitHub makes a link, a mention or a reference of, by where a sign must go to prevent it.
+_AUTOMATIC = re.compile(r"(?<=://)|(?<=\bwww\.)|(?<!\w)@(?=\w)|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
+
+#: Nothing is seen of it, and no line breaks at it.
+_JOINER = "\u2060"
+
+#: With these a spreadsheet begins a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def terminal(text: str) -> str:
+    """A text without control characters: shown as escapes; lines and tabs stay."""
+    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def markdown(text: str) -> str:
+    """A text in a single line that is no markup on GitHub, links to nothing and mentions nobody."""
+    line = " ".join(terminal(text).split())
+    line = _MARKUP.sub(r"\\\g<0>", line)
+    line = line.replace("&", "&amp;").replace("<", "&lt;")
+    return _AUTOMATIC.sub(rf"\g<0>{_JOINER}", line)
+
+
+def spreadsheet(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    text = terminal(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
