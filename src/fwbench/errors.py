@@ -15,6 +15,10 @@
      │   ├─ WrongResult          ... its result differs from the NumPy reference
      │   ├─ WrongGradient        ... its gradient differs from the central difference
      │   ├─ NotACopy             ... its result still shares memory with its source
+     │   ├─ UnreadableResult     ... its result cannot be read back
+     │   ├─ UnfinishedWork       ... its calls return earlier, and nothing waits for it
+     │   ├─ ImpossibleRate       ... it is faster than the machine can be
+     │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
      ├─ Diverged                 a loss became infinite or NaN
@@ -98,6 +102,22 @@ class WrongGradient(VerificationError):
 
 class NotACopy(VerificationError):
     """Changing the source of a created array changed the array."""
+
+
+class UnreadableResult(VerificationError):
+    """A result is no array, or reading its values fails."""
+
+
+class UnfinishedWork(VerificationError):
+    """A call was over, for the clock, before its result was computed."""
+
+
+class ImpossibleRate(VerificationError):
+    """Work took less time than the machine needs for it at the very least."""
+
+
+class TooLargeToVerify(VerificationError):
+    """Verifying a case takes more memory than is free."""
 
 
 class WrongTraining(VerificationError):

@@ -257,14 +257,15 @@ def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
 @pytest.mark.serial
 @pytest.mark.parametrize("execution", ["eager", "jit"])
 @pytest.mark.parametrize(
-    ("what", "count"), [("forward", 1), ("gradients", 2), ("a gradient that is given", 3)]
+    ("what", "count"), [("forward", 1), ("gradients", 1 + 2), ("a gradient that is given", 1 + 3)]
 )
 def test_the_waiter_waits(
     waited: dict[str, tuple[list[bool], list[bool]]], what: str, count: int, execution: str
 ) -> None:
     """Once it returns every result of every call is there, whichever of them JAX had first.
 
-    Of the three gradients of ``x @ w + b`` the last one is what was given, and no work.
+    Backward gives the result and the gradients; of the three of ``x @ w + b`` the last one is what
+    was given, and no work.
     """
     before, after = waited[f"{what}, {execution}"]
     assert not all(before), "calls return before they are done, or else this shows nothing"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
+from fwbench.testing import HandClock
+from support import fakes
 
 
 @pytest.fixture
@@ -23,15 +27,59 @@ def _configured(pytester: pytest.Pytester, *arguments: str) -> pytest.Config:
 
 
 def test_the_loop_calls_work_without_a_frame_between(benchmark: Any) -> None:
-    """Cases call the fixture's own methods: nothing of fwbench's stands around the work."""
+    """Between a round and the work there is nothing; before and after it, only the timer."""
+    callers = set()
+
+    def work() -> None:
+        callers.add(inspect.stack()[1].function)
+
     adapted = FixtureBenchmark(benchmark)
-    assert adapted.time is benchmark
-    assert adapted.time_rounds == benchmark.pedantic
     assert (adapted.timed, adapted.rounds_s) == (False, ())
-    adapted.time_rounds(int, setup=lambda: None, rounds=3)
+    adapted.time_rounds(work, setup=lambda: None, rounds=3)
     assert adapted.timed is adapted.enabled
     if adapted.enabled:
+        assert callers == {"runner"}
         assert (len(adapted.rounds_s), adapted.iterations) == (3, 1)
+
+
+def _timed(**settings: Any) -> tuple[list[int], int, FixtureBenchmark]:
+    """The results that were alive at each call, the one that was returned, and what timed it."""
+    hand = HandClock()
+    cell = fakes.cell(fakes.operation())
+    adapted = FixtureBenchmark(fakes.fixture(Clock(read=hand), cell, **settings))
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    numbers: list[int] = []
+
+    class Result:
+        def __init__(self) -> None:
+            hand.spend(1.0)
+            numbers.append(len(alive))
+            alive.add(self)
+            self.number = len(numbers)
+
+    result = adapted.time(Result)
+    return numbers, result.number, adapted
+
+
+@pytest.mark.parametrize("calls", [1, 10])
+def test_the_result_of_the_last_timed_call_is_kept(calls: int) -> None:
+    """Not that of the call which pytest-benchmark makes afterwards for the sake of a result."""
+    alive, number, adapted = _timed(min_time=float(calls), max_time=70.0)
+    assert adapted.iterations == calls
+    assert number == len(alive) - 1
+
+
+def test_a_call_finds_no_result_but_the_last(benchmark: Any) -> None:
+    """Within a round and from one to the next: what a loop by hand would find."""
+    alive, _, _ = _timed(max_time=70.0)
+    assert {*alive[:-1]} == {0}, "the last call is not timed"
+    FixtureBenchmark(benchmark).leave_unused()
+
+
+def test_without_timing_the_only_result_is_returned() -> None:
+    """With --benchmark-disable there is one call."""
+    alive, number, adapted = _timed(disabled=True)
+    assert (alive, number, adapted.timed) == ([0], 1, False)
 
 
 def test_a_case_that_failed_has_no_record_and_no_warning(

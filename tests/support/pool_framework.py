@@ -82,13 +82,14 @@ class Pool(Framework):
             *xs, g = values
             return g * np.imag(function(*xs)) / _IMAGINARY
 
-        def run() -> list[Any]:
-            return [
-                _EXECUTIONS[execution](_value, partial(_stepped, gradient, i), *inputs, cotangent)
-                for i in variables
+        def call(*inputs: Any) -> Any:
+            *xs, _ = inputs
+            submit = _EXECUTIONS[execution]
+            return submit(_value, function, *xs), [
+                submit(_value, partial(_stepped, gradient, i), *inputs) for i in variables
             ]
 
-        return run
+        return partial(call, *inputs, cotangent)
 
     def toggles(self) -> dict[str, Any]:
         return {"omp_num_threads_at_import": OMP_NUM_THREADS_AT_IMPORT}

@@ -123,7 +123,12 @@ class HalfGradient(FakeFramework):
 
     def backward(self, *arguments: Any) -> Any:
         run = super().backward(*arguments)
-        return lambda: [gradient / 2 for gradient in run()]
+
+        def halved() -> Any:
+            result, gradients = run()
+            return result, [gradient / 2 for gradient in gradients]
+
+        return halved
 
 
 class Sorted(FakeFramework):
@@ -290,7 +295,7 @@ _BROKEN = {
         "the gradient of input 0 is wrong",
     ),
     "other order": Broken(_ORDER, Sorted, "by the inputs (2, 0) of x * x * w"),
-    "too many gradients": Broken(_ORDER, EveryGradient, "return one for each, in that order"),
+    "too many gradients": Broken(_ORDER, EveryGradient, "one for each, in that order"),
     "too small gradients": Broken(_ORDER, HalfGradient, "for the cotangent that is given"),
     "any execution": Broken(_EXECUTION, AnyExecution, "look the execution up in a table"),
     "any device": Broken(declarations.undeclared_device_is_refused, AnyDevice, "does not list"),

@@ -51,7 +51,8 @@ def test_gradients_are_derived() -> None:
     x, y, g = (rng.standard_normal((3, 3)) for _ in range(3))
     fake = FakeFramework()
     run = fake.backward(lambda np: np.matmul, [x, y], (1, 0), g, "eager")
-    by_y, by_x = run()
+    result, (by_y, by_x) = run()
+    np.testing.assert_array_equal(result, x @ y)
     np.testing.assert_allclose(by_y, x.T @ g, rtol=1e-12)
     np.testing.assert_allclose(by_x, g @ y.T, rtol=1e-12)
 
@@ -61,7 +62,7 @@ def test_a_gradient_of_its_own_is_used() -> None:
     twice = Differentiable(lambda x: 2.0 * x, lambda g, x: [7.0 * g])
     assert twice(3.0) == 6.0
     run = FakeFramework().backward(lambda np: twice, [1.0], (0,), 2.0, "eager")
-    assert run() == [14.0]
+    assert run() == (2.0, [14.0])
 
 
 def test_what_it_does_not_have_is_refused() -> None:

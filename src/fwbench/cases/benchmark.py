@@ -24,15 +24,22 @@ class Benchmark(Protocol):
 
     Attributes:
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
-        time: calls work in as many rounds as its timing takes, and returns its last result.
         time_rounds: calls work in a given number of rounds.
     """
 
     fixture: Any
-    # Attributes and not methods: they are the fixture's own, so that no frame of fwbench's stands
-    # between pytest-benchmark and the work.
-    time: Callable[[Callable[[], Any]], Any]
+    # An attribute and not a method: the fixture's own.
     time_rounds: TimeRounds
+
+    def time(self, run: Callable[[], Any]) -> Any:
+        """Call work in as many rounds as its timing takes.
+
+        Args:
+            run: one call.
+
+        Returns:
+            The result of the last call that was timed, or of the only one where nothing is.
+        """
 
     @property
     def enabled(self) -> bool:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fwbench.cases import rates, waiting
 from fwbench.cases.benchmark import Benchmark
 from fwbench.cases.work import Work, bind
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
+from fwbench.measure.limits import Limits
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.warmup import WarmUp, warm_up
 from fwbench.records import entry
@@ -47,6 +49,7 @@ class Case:
         warmup_s: float,
         tell: Callable[[Any], Any] = _no_progress,
         cache: Path | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (it does not change)
     ) -> None:
         self.cell = cell
         self.framework = framework
@@ -56,6 +59,7 @@ class Case:
         self._warmup_s = warmup_s
         self._tell = tell
         self._cache = cache
+        self._limits = limits
         self._other_processes = OtherProcesses()
 
     @property
@@ -64,17 +68,23 @@ class Case:
         return self._benchmark.fixture
 
     def measure(self) -> Any:
-        """Bind, verify, warm up and measure this case, and record what is known of it.
+        """Bind, verify, warm up, measure, and verify this case again; record what is known of it.
 
-        With ``--benchmark-disable`` it is bound and verified, and nothing is timed.
+        What fails after the rounds has no record either. With ``--benchmark-disable`` the case is
+        bound and verified, and nothing is timed.
 
         Returns:
-            What the last call of the work returned; None for a training loop.
+            What the last timed call of the work returned; None for a training loop.
 
         Raises:
-            WrongResult: the result differs from the reference; nothing is timed then.
+            WrongResult: the result differs from the reference: of the first call, of the last
+                timed one, or of one on changed inputs.
             WrongGradient: the gradient does.
             NotACopy: a created array shares memory with its source.
+            UnreadableResult: a result cannot be read back.
+            UnfinishedWork: work remains when a call is over for the clock.
+            ImpossibleRate: the case was faster than its device can be.
+            TooLargeToVerify: verifying it takes more memory than is free.
             WrongTraining: the first losses differ from the reference's.
             Diverged: a loss became infinite or NaN.
         """
@@ -90,12 +100,17 @@ class Case:
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
             verified = work.verify(result)
+            readable = bool(work.arrays(result))
             del result
             warmup = WarmUp(0, 0.0, None)
             if benchmark.enabled:
                 warmup = warm_up(work.run, self._clock, self._warmup_s)
+                if readable:
+                    waiting.check(work, self.framework, self.cell, self._clock)
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
-            returned = benchmark.time(work.run)
+            last = benchmark.time(work.run)
+        with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            verified |= work.verify_again(last)
         warmed_up = CaseFacts(
             first_call_s=first_call_s,
             warmup_calls=warmup.calls,
@@ -103,7 +118,7 @@ class Case:
             steady=warmup.steady,
         )
         self._record(warmed_up | verified)
-        return returned
+        return last
 
     @contextmanager
     def _unused_on_failure(self) -> Iterator[None]:
@@ -114,11 +129,27 @@ class Case:
             self._benchmark.leave_unused()
             raise
 
+    @contextmanager
+    def _discarded_on_failure(self) -> Iterator[None]:
+        """Let what was timed have no record if it turns out to be wrong."""
+        try:
+            yield
+        except BaseException:
+            self._benchmark.discard()
+            raise
+
     def _record(self, facts: CaseFacts) -> None:
-        """Keep what is known of this case, if it was timed."""
+        """Keep what is known of this case, if it was timed.
+
+        Raises:
+            ImpossibleRate: it was faster than its device can be.
+        """
         benchmark = self._benchmark
         if benchmark.timed:
             case = entry.describe(self.cell, self.framework, self._manifest)
             times = entry.times(benchmark.rounds_s, benchmark.iterations, self._clock)
             around = CaseFacts(statistic=self.statistic, others_cpus=self._other_processes.cpus)
-            benchmark.keep(dict(case | times | around | facts))
+            known = case | times | around | facts
+            with self._discarded_on_failure():
+                known |= rates.check(known, self._limits)
+            benchmark.keep(dict(known))

@@ -6,13 +6,21 @@ reference, so that an element which happens to be near zero does not look wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import DeclarationError, NotACopy, WrongGradient, WrongResult, WrongTraining
+from fwbench.errors import (
+    DeclarationError,
+    NotACopy,
+    VerificationError,
+    WrongGradient,
+    WrongResult,
+    WrongTraining,
+)
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -55,13 +63,20 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
     return factor * (TOLERANCES[dtype] + 8 * epsilon * float(np.sqrt(terms)))
 
 
-def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
-    """Compare a result with the reference.
+class Deviation(NamedTuple):
+    """How far a result is from its reference.
 
-    Args:
-        actual: the framework's result, on the host.
-        reference: the same in float64.
-        allowed: the largest relative error allowed.
+    Attributes:
+        largest: relative error of the worst element.
+        rms: root mean square of the relative errors.
+    """
+
+    largest: float
+    rms: float
+
+
+def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
+    """Compare a result with the reference; the arguments are those of :func:`compare`.
 
     Returns:
         The largest relative error.
@@ -69,8 +84,21 @@ def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> flo
     Raises:
         WrongResult: the shapes differ, or an element is off by more than allowed.
     """
-    reference = np.asarray(reference, dtype=np.float64)
-    actual = np.asarray(actual, dtype=np.float64)
+    return compare(actual, reference, allowed).largest
+
+
+def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> Deviation:
+    """Compare a result with the reference.
+
+    Args:
+        actual: the framework's result, on the host.
+        reference: the same in float64, or in complex128; integers must be equal.
+        allowed: the largest relative error allowed.
+
+    Raises:
+        WrongResult: the shapes differ, or an element is off by more than allowed.
+    """
+    reference, actual = np.asarray(reference), np.asarray(actual)
     # A framework may return a scalar as a vector of one element (MXNet has no other way).
     if actual.size == reference.size == 1:
         actual = actual.reshape(reference.shape)
@@ -80,33 +108,62 @@ def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> flo
             "the implementation computes something else"
         )
     if actual.size == 0:
-        return 0.0
-    with np.errstate(all="ignore"):  # infinities are judged below
-        errors = np.asarray(np.abs(actual - reference) / _scale(reference))
-    # Infinities and NaNs are right where the reference has them too, and wrong everywhere else.
-    errors[~np.isfinite(errors)] = np.inf
-    errors[(actual == reference) | (np.isnan(actual) & np.isnan(reference))] = 0.0
+        return Deviation(0.0, 0.0)
+    errors = _errors(actual, reference)
     worst = np.unravel_index(int(np.argmax(errors)), errors.shape)
     largest = float(errors[worst])
     if not largest <= allowed:
         place = [int(i) for i in worst] if errors.ndim else "the only element"
         raise WrongResult(
             f"the result is wrong: largest relative error {largest:.3g} at {place}, where it is "
-            f"{actual[worst]:.9g} and the NumPy reference {reference[worst]:.9g}; "
+            f"{1 * actual[worst]:.9g} and the NumPy reference {1 * reference[worst]:.9g}; "
             f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
             "are off by more"
         )
-    return largest
+    return Deviation(largest, largest * float(np.sqrt(np.mean((errors / (largest or 1.0)) ** 2))))
 
 
-def _scale(reference: NDArray[Any]) -> NDArray[Any]:
-    finite = np.abs(reference[np.isfinite(reference)])
+def _errors(actual: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
+    """The relative error of each element; infinite where no error is allowed and there is one."""
+    exact = all(np.issubdtype(array.dtype, np.integer) for array in (actual, reference))
+    equal = actual == reference
+    if exact:  # float64 could not tell large ones apart
+        return np.where(equal, 0.0, np.inf)
+    wide = np.result_type(actual, reference, np.float64)
+    actual, reference = actual.astype(wide), reference.astype(wide)
+    with np.errstate(all="ignore"):  # infinities are judged below
+        errors = np.asarray(np.abs(actual - reference) / _scale(np.abs(reference)))
+    # Infinities and NaNs are right where the reference has them too, and wrong everywhere else.
+    errors[~np.isfinite(errors)] = np.inf
+    errors[equal | (np.isnan(actual) & np.isnan(reference))] = 0.0
+    return errors
+
+
+def _scale(sizes: NDArray[Any]) -> NDArray[Any]:
+    """What the error of an element of the reference is relative to, by the absolute values."""
+    finite = sizes[np.isfinite(sizes)]
     largest = float(np.max(finite, initial=0.0))
     if largest == 0.0:
-        return np.maximum(np.abs(reference), 1.0)
+        return np.maximum(sizes, 1.0)
     # Divided before they are squared, so that nothing overflows or vanishes.
     rms = largest * float(np.sqrt(np.mean((finite / largest) ** 2)))
-    return np.maximum(np.abs(reference), rms)
+    return np.maximum(sizes, rms)
+
+
+def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
+    """Check that there is one gradient for each input that is differentiated by.
+
+    Args:
+        gradients: the framework's.
+        variables: the positions of these inputs.
+
+    Raises:
+        WrongGradient: there are more or fewer.
+    """
+    if len(gradients) != len(variables):
+        raise WrongGradient(
+            f"{len(gradients)} gradients were returned, for {len(variables)} inputs"
+        )
 
 
 def gradient(
@@ -138,10 +195,7 @@ def gradient(
         WrongGradient: there is not one for each, a shape is not its input's, or one is off by more
             than allowed.
     """
-    if len(gradients) != len(variables):
-        raise WrongGradient(
-            f"{len(gradients)} gradients were returned, for {len(variables)} inputs"
-        )
+    count(gradients, variables)
     rng = np.random.default_rng(0)
     largest = 0.0
     for position, actual in zip(variables, gradients, strict=True):
@@ -169,6 +223,22 @@ def gradient(
             )
         largest = max(largest, error)
     return largest
+
+
+@contextmanager
+def within(context: str) -> Iterator[None]:
+    """Say of a failed verification what was verified.
+
+    Args:
+        context: a clause, before what was found.
+
+    Raises:
+        VerificationError: of the same kind, with the clause before its message.
+    """
+    try:
+        yield
+    except VerificationError as error:
+        raise type(error)(f"{context}: {error}") from None
 
 
 def placed(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> None:

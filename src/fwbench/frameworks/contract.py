@@ -24,7 +24,8 @@ from fwbench.workloads.operation import Implementation
 #: A framework's own array; only its file knows more.
 Array = Any
 
-#: One call of the bound work, and nothing else: what the clock runs around.
+#: One call of the bound work, and nothing else: what the clock runs around. Where arrays cannot be
+#: written it is a :class:`functools.partial` whose arguments are the inputs.
 BoundCall = Callable[[], Any]
 
 
@@ -115,6 +116,29 @@ class Framework(ABC):
     def to_numpy(self, array: Array) -> NDArray[Any]:
         """The array's values on the host; dtypes that NumPy does not have become float32."""
 
+    def read_element(self, array: Array) -> NDArray[Any]:
+        """One element of the array on the host, or all of them; waits for the array's values.
+
+        Worth a method where :meth:`to_numpy` copies: what it takes is told from what a call took.
+        """
+        return self.to_numpy(array)
+
+    def write(self, array: Array, source: Array) -> bool:
+        """Copy the values of one array into another of the same shape and dtype, in place.
+
+        Args:
+            array: is changed, whatever is bound to it.
+            source: has the values.
+
+        Returns:
+            Whether it could be done: not where the framework's arrays are immutable.
+        """
+        try:
+            array[...] = source
+        except (TypeError, ValueError):  # no assignment to elements; NumPy's read-only arrays
+            return False
+        return True
+
     def address(self, array: Array) -> int | None:
         """Where the array's first element lies in memory; None where it is not known."""
         return None
@@ -130,6 +154,8 @@ class Framework(ABC):
         """Bind the operation to its inputs.
 
         Inputs are arguments of what is compiled and never closed over: a compiler folds constants.
+        Where arrays are immutable (:meth:`write`) they are arguments of a ``functools.partial``,
+        too: the same function is verified on other inputs once it was timed.
 
         Args:
             implementation: called with the namespace, it returns the function to run.
@@ -158,7 +184,9 @@ class Framework(ABC):
             execution: one of :attr:`executions`.
 
         Returns:
-            ``run()``, which returns the gradients, one for each of ``variables``.
+            ``run()``, which returns the result and the gradients: ``(result, [gradient, ...])``
+            with one for each of ``variables``. A compiler would leave out the forward pass if
+            its result were not asked for.
         """
         raise NotImplementedError(f"{self.name} offers no gradient")
 

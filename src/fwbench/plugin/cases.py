@@ -83,16 +83,18 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     framework = session.framework(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         benchmark.wrap_rounds(empty_stack.rounds)
+    manifest = session.manifests[cell.framework]
     kind = next((kind for made, kind in _CASES.items() if isinstance(cell.workload, made)), Case)
     return kind(
         cell,
         framework,
-        session.manifests[cell.framework],
+        manifest,
         item.stash[_CLOCK],
         benchmark,
         session.options.warmup_s,
         tell=_teller(item),
         cache=project.own_folder(item.config.rootpath, "data"),
+        limits=session.limits(manifest.device(cell.device)),
     )
 
 

@@ -7,8 +7,10 @@ that makes a round. Nothing else of fwbench touches its objects.
 from __future__ import annotations
 
 import functools
+import gc
 import pstats
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,9 +85,21 @@ class FixtureBenchmark:
 
     def __init__(self, fixture: BenchmarkFixture) -> None:
         self.fixture = fixture
-        # The fixture's own, so that no frame of fwbench's stands in between.
-        self.time = fixture
         self.time_rounds = fixture.pedantic
+        self._rounds = _Rounds(fixture)
+        fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
+
+    def time(self, run: Callable[[], Any]) -> Any:
+        """Call work in as many rounds as its timing takes.
+
+        Args:
+            run: one call.
+
+        Returns:
+            The result of the last call that was timed, or of the only one where nothing is.
+        """
+        only = self.fixture(run)
+        return self._rounds.take_last() if self.timed else only
 
     @property
     def enabled(self) -> bool:
@@ -134,6 +148,58 @@ class FixtureBenchmark:
     def wrap_rounds(self, wrap: Wrap) -> None:
         """Change how rounds are made; see :func:`fwbench.measure.empty_stack.rounds`."""
         self.fixture._make_runner = wrap(self.fixture._make_runner)  # noqa: SLF001
+
+
+class _Rounds:
+    """Makes rounds as the fixture does, and keeps what the last call of the latest returned.
+
+    Every result but the last is gone when the next call begins, as in the fixture's own loop, so
+    that a call finds the memory that its predecessor has left; the last of a round is gone when the
+    next round has begun. So every round has the cost of as many results.
+    """
+
+    def __init__(self, fixture: BenchmarkFixture) -> None:
+        self._fixture = fixture
+        self._last: list[Any] = []
+
+    def take_last(self) -> Any:
+        """What the last call that was timed has returned; it is kept no longer."""
+        return self._last.pop()
+
+    def make_runner(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Callable[..., Any]:
+        """In place of the fixture's own, with its arguments; those of the call are bound to it.
+
+        Returns:
+            ``runner(loops_range)``, which returns seconds; with None, of one call, and its result.
+        """
+        call = partial(function, *args, **kwargs) if args or kwargs else function
+        timer, last = self._fixture._timer, self._last  # noqa: SLF001
+
+        def runner(loops_range: range | None) -> Any:
+            calls = loops_range or _ONCE
+            result = last.pop() if last else None
+            collects = gc.isenabled()
+            if self._fixture._disable_gc:  # noqa: SLF001
+                gc.disable()
+            try:
+                start = timer()
+                for _ in calls:
+                    result = None  # before the call, which then finds its memory free
+                    result = call()
+                end = timer()
+            finally:
+                if collects:
+                    gc.enable()
+            last.append(result)
+            return end - start if loops_range else (end - start, result)
+
+        return runner
+
+
+#: A round of one call.
+_ONCE = range(1)
 
 
 def set_precision(clock: Clock) -> None:

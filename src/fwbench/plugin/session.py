@@ -14,18 +14,22 @@ from functools import partial
 
 import pytest
 
-from fwbench import grid, toggles
+from fwbench import grid, machine, toggles
+from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.environments.named import Environments
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.frameworks import registry
 from fwbench.frameworks.contract import Framework
 from fwbench.isolation.inventory import Inventory
-from fwbench.manifest import Absent, Manifest
+from fwbench.manifest import Absent, Device, Manifest
+from fwbench.measure import limits
+from fwbench.measure.limits import Limits
 from fwbench.options.options import Selection
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config, from_marker, threshold_of
 from fwbench.presets import Schedule
 from fwbench.records.replication import Plan
+from fwbench.records.session_facts import Machine
 from fwbench.workloads import data
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
@@ -102,6 +106,27 @@ class Session:
             StorageError: the facts of its environment cannot be read.
         """
         return self._inventory.interpreter_of(name)
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """What this machine has; known once a framework has been asked."""
+        models = {manifest.devices[0].model for manifest in self.manifests.values()}
+        return Machine(**machine.machine(models.pop() if models else machine.cpu_model()))
+
+    @functools.cached_property
+    def ceilings(self) -> Mapping[str, Ceiling]:
+        """What ``fwbench doctor --peaks`` has found here, by the model of a device."""
+        return Ceilings(self._config.rootpath, self.machine, self.options.threads).load()
+
+    @functools.cached_property
+    def _processor_limits(self) -> Limits:
+        return limits.of_processor()
+
+    def limits(self, device: Device) -> Limits:
+        """Rates that no case can exceed on a device."""
+        possible = self._processor_limits if device.name == "cpu" else Limits()
+        measured = self.ceilings.get(device.model)
+        return possible.under(measured.flops_per_s) if measured else possible
 
     @functools.cached_property
     def plan(self) -> Plan | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
@@ -13,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from fwbench import machine
 from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.errors import StorageError
 from fwbench.grid import Cell
 from fwbench.jsontext import dumps
@@ -29,7 +26,6 @@ from fwbench.records.journal import Journal, journal_folder
 from fwbench.records.privacy import Places, without_host, without_secrets
 from fwbench.records.replication import Entry
 from fwbench.records.session_facts import (
-    Machine,
     Outcome,
     SessionFacts,
     StoredGate,
@@ -148,7 +144,7 @@ class Store:
     @pytest.hookimpl(trylast=True)  # what others add has paths, too
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
-        ceilings.annotate(output_json["benchmarks"], self._ceilings)
+        ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
         ended = SessionFacts(
             outcome=self._outcome(),
@@ -177,8 +173,8 @@ class Store:
         return SessionFacts(
             version=__version__,
             schema=SCHEMA,
-            machine=self._machine,
-            ceilings=ceilings.to_json(self._ceilings),
+            machine=self.session.machine,
+            ceilings=ceilings.to_json(self.session.ceilings),
             threads=options.threads,
             isolation=options.isolation,
             arguments=without_secrets([*map(str, self.config.invocation_params.args)]),
@@ -199,17 +195,6 @@ class Store:
         return Outcome(
             failed=self.tests.testsfailed, interrupted=self.tests.exitstatus not in ended
         )
-
-    @functools.cached_property
-    def _machine(self) -> Machine:
-        models = {manifest.devices[0].model for manifest in self.session.manifests.values()}
-        return Machine(**machine.machine(models.pop() if models else machine.cpu_model()))
-
-    @functools.cached_property
-    def _ceilings(self) -> dict[str, Ceiling]:
-        """What ``fwbench doctor --peaks`` has found here."""
-        threads = self.session.options.threads
-        return Ceilings(self.config.rootpath, self._machine, threads).load()
 
     def _write_json(self, path: Path, output_json: dict[str, Any]) -> None:
         try:

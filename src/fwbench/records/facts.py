@@ -153,6 +153,15 @@ class CaseFacts(Measured):
     # Verification.
     max_relative_error: float | None = fact("largest error against the reference", SHARE, FINITE)
     tolerance: float | None = fact("error that is allowed", SHARE, NOT_NEGATIVE)
+    precision_bits: int | None = fact(
+        "bits of mantissa that it was computed in, by the error: 52, 23, 10 or 7", COUNT, POSITIVE
+    )
+    limit_flops_per_s: float | None = fact(
+        "floating-point operations a second that are possible at most", PER_SECOND, POSITIVE
+    )
+    limit_bytes_per_s: float | None = fact(
+        "bytes a second that are possible at most", PER_SECOND, POSITIVE
+    )
     result_is_view: bool | None = fact(
         "whether the result shares memory with an input", null="where the framework does not tell"
     )

@@ -156,7 +156,7 @@ class FakeFramework(Framework):
         cotangent: Any,
         execution: str,
     ) -> BoundCall:
-        """Returns a call of the function and its gradient.
+        """Returns a call of the function and its gradient, which returns the results of both.
 
         The gradient is that of a :class:`Differentiable`; of other functions it is derived
         numerically, exact to the last digits, element by element: inputs should be small.
@@ -165,12 +165,13 @@ class FakeFramework(Framework):
         function = implementation(np)
         own = getattr(function, "gradient", None)
 
-        def run() -> list[Any]:
-            function(*inputs)
+        def run() -> tuple[Any, list[Any]]:
+            result = self._rounded(function(*inputs))
             if own is not None:
                 gradients = own(cotangent, *inputs)
-                return [gradients[i] for i in variables]
-            return [self._rounded(_derived(function, cotangent, inputs, i)) for i in variables]
+                return result, [gradients[i] for i in variables]
+            derived = (_derived(function, cotangent, inputs, i) for i in variables)
+            return result, [self._rounded(gradient) for gradient in derived]
 
         return self._costly(run)
 

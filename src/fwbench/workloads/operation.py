@@ -21,6 +21,11 @@ from fwbench.workloads.workload import Cost, Workload, first
 #: (``torch``, ``tf``, ``np``, MXNet's ``F``).
 Implementation = Callable[[Any], Callable[..., Any]]
 
+#: What makes the seed of changed operands another one, and what they are multiplied by where no
+#: number is drawn from it.
+_CHANGED = 1
+_FEWER = 0.75
+
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
@@ -116,8 +121,28 @@ class Operation(Workload):
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
         # The name is in the seed so that operations do not share operands by accident.
-        rng = np.random.default_rng([zlib.crc32(self.name.encode()), size])
-        operands = self.inputs(size, rng)
+        return self._drawn(size, zlib.crc32(self.name.encode()), size)
+
+    def changed_operands(self, size: int) -> tuple[NDArray[Any], ...]:
+        """Other inputs of the same shapes and dtypes, for a call that must notice.
+
+        Where ``inputs`` draws nothing from its generator they are three quarters of the same.
+
+        Raises:
+            DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
+        """
+        operands = self.operands(size)
+        others = self._drawn(size, zlib.crc32(self.name.encode()), size, _CHANGED)
+        alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
+        if alike and not all(map(np.array_equal, operands, others)):
+            return others
+        return tuple(
+            np.asarray(_FEWER * x, x.dtype) if np.issubdtype(x.dtype, np.inexact) else x
+            for x in operands
+        )
+
+    def _drawn(self, size: int, *seed: int) -> tuple[NDArray[Any], ...]:
+        operands = self.inputs(size, np.random.default_rng(seed))
         if not isinstance(operands, tuple):
             raise DeclarationError(
                 f"the inputs of {self.name} are a {type(operands).__name__}; "

@@ -106,6 +106,10 @@ class Jax(Framework):
         """The array's values; JAX's bfloat16 becomes float32."""
         return np.asarray(array.astype("float32") if array.dtype == jnp.bfloat16 else array)
 
+    def read_element(self, array: Any) -> NDArray[Any]:
+        """The first one."""
+        return self.to_numpy(array[(0,) * array.ndim])
+
     def address(self, array: Any) -> int | None:
         """The address of the first element, on its device."""
         return int(array.unsafe_buffer_pointer())
@@ -124,12 +128,12 @@ class Jax(Framework):
         """The inputs are arguments of what is compiled."""
         function = _EXECUTIONS[execution](implementation(jax))
 
-        def run() -> Any:
+        def call(*inputs: Any) -> Any:
             result = function(*inputs)
             self._latest = (result,)
             return result
 
-        return run
+        return partial(call, *inputs)
 
     def backward(
         self,
@@ -147,18 +151,18 @@ class Jax(Framework):
                 placed = dict(zip(variables, values, strict=True))
                 return function(*(placed.get(i, x) for i, x in enumerate(inputs)))
 
-            _, pull_back = jax.vjp(of_variables, *(inputs[i] for i in variables))
-            return pull_back(cotangent)
+            result, pull_back = jax.vjp(of_variables, *(inputs[i] for i in variables))
+            return result, pull_back(cotangent)
 
         differentiated = _EXECUTIONS[execution](gradients)
-        operands = list(inputs)
 
-        def run() -> Any:
+        def call(inputs: Any, cotangent: Any) -> Any:
+            result, gradients = differentiated(inputs, cotangent)
             # All of them: the last one need not be what is computed last.
-            self._latest = result = differentiated(operands, cotangent)
-            return result
+            self._latest = (result, *gradients)
+            return result, gradients
 
-        return run
+        return partial(call, list(inputs), cotangent)
 
     def toggles(self) -> dict[str, Any]:
         """The precision of products; whether the CPU may lag behind is among the variables."""

@@ -144,6 +144,17 @@ class MXNet(Framework):
         values: NDArray[Any] = array.asnumpy()
         return values
 
+    def read_element(self, array: Any) -> NDArray[Any]:
+        """The first one."""
+        return self.to_numpy(array[(0,) * array.ndim])
+
+    def write(self, array: Any, source: Any) -> bool:
+        """By a slice; a scalar by way of a vector that shares its memory."""
+        if array.shape == ():
+            array, source = array.reshape((1,)), source.reshape((1,))
+        array[:] = source
+        return True
+
     def address(self, array: Any) -> int | None:
         """The address of an array on the CPU, through DLPack."""
         if array.context.device_type != "cpu":
@@ -182,7 +193,7 @@ class MXNet(Framework):
             with record():
                 result = function(*inputs)
             result.backward(cotangent)
-            return [source.grad for source in sources]
+            return result, [source.grad for source in sources]
 
         return run
 

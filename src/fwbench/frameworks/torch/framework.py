@@ -101,6 +101,15 @@ class Torch(Framework):
         array = array.detach().cpu()
         return (array.float() if array.dtype is torch.bfloat16 else array).numpy()
 
+    def read_element(self, array: Any) -> NDArray[Any]:
+        """The first one."""
+        return self.to_numpy(array[(0,) * array.ndim])
+
+    def write(self, array: Any, source: Any) -> bool:
+        """By ``copy_``, past the gradient that the array may require."""
+        array.detach().copy_(source)
+        return True
+
     def address(self, array: Any) -> int | None:
         """The address of the first element, on its device."""
         return int(array.data_ptr())
@@ -131,7 +140,8 @@ class Torch(Framework):
         grad = torch.autograd.grad
 
         def run() -> Any:
-            return grad(function(*inputs), sources, cotangent)
+            result = function(*inputs)
+            return result, grad(result, sources, cotangent)
 
         return run
 

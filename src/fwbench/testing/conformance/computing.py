@@ -23,7 +23,8 @@ _UNKNOWN = "no_such_execution"
 def work_is_right(adapter: Adapter, cell: Cell) -> None:
     """Check a result against the NumPy reference, or a gradient against central differences.
 
-    The bound call is made twice: what it computes must not depend on earlier calls.
+    The bound call is made again, and on changed inputs: what it computes must not depend on
+    earlier calls.
 
     Args:
         adapter: the adapter under test.
@@ -34,12 +35,12 @@ def work_is_right(adapter: Adapter, cell: Cell) -> None:
     """
     with adapter.scope(cell.device, cell.dtype):
         work = bind(cell, adapter.framework)
-        for _ in range(2):
-            work.verify(work.run())
+        work.verify(work.run())
+        work.verify_again(work.run())
 
 
 def gradients_follow_variables(adapter: Adapter, device: str, execution: str) -> None:
-    """Check that there is one gradient for each of ``variables``, in their order.
+    """Check that the result comes with one gradient for each of ``variables``, in their order.
 
     The function is ``x * x * w``, written with Python's operators; an integer input stands between
     ``x`` and ``w`` and is never differentiated by.
@@ -50,11 +51,10 @@ def gradients_follow_variables(adapter: Adapter, device: str, execution: str) ->
         execution: how.
 
     Raises:
-        ConformanceError: a gradient is missing, or there is one too many.
-        WrongResult: a gradient is not that of its variable.
+        ConformanceError: the result or a gradient is missing or wrong, or there is one too many.
     """
     x, w, g = np.array([[1.0, 2.0, -3.0], [0.5, 4.0, 1.0], [2.0, -2.0, 0.25]], dtype=np.float32)
-    expected = {0: g * 2 * x * w, 2: g * x * x}
+    expected = {None: x * x * w, 0: g * 2 * x * w, 2: g * x * x}
     with adapter.scope(device):
         index = adapter.create(np.array([7, 8, 9], dtype=np.int32), device, "int32")
         for variables in ((0, 2), (2,), (0,), (2, 0)):
@@ -71,26 +71,39 @@ def _product(_: Any) -> Callable[..., Any]:
 
 def _check_gradients(
     adapter: Adapter,
-    run: Callable[[], Sequence[Any]],
+    run: Callable[[], Any],
     variables: Sequence[int],
-    expected: dict[int, NDArray[Any]],
+    expected: dict[int | None, NDArray[Any]],
 ) -> None:
-    gradients = run()
-    if len(gradients) != len(variables):
-        raise ConformanceError(
-            f"backward was asked for the gradients by the inputs {variables} and returned "
-            f"{len(gradients)}; return one for each, in that order"
-        )
-    for position, gradient in zip(variables, gradients, strict=True):
-        actual = adapter.read(gradient)
+    """Compare result and gradients; the result is expected by None."""
+    match returned := run():
+        case [result, [*gradients]] if len(gradients) == len(variables):
+            pass
+        case _:
+            raise ConformanceError(
+                f"backward was asked for the gradients by the inputs {variables} and its call "
+                f"returned {_form(returned)}; return the result and a list of gradients, one for "
+                "each, in that order"
+            )
+    for position, array in zip((None, *variables), (result, *gradients), strict=True):
+        actual = adapter.read(array)
+        what = "the result" if position is None else f"that by input {position}"
         try:
             verify.result(actual, expected[position], verify.TOLERANCES["float32"])
         except WrongResult as error:
             raise ConformanceError(
                 f"backward was asked for the gradients by the inputs {variables} of x * x * w, "
-                f"and that by input {position} is {actual}, not {expected[position]}; return one "
-                "for each of the variables, in their order, for the cotangent that is given"
+                f"and {what} is {actual}, not {expected[position]}; return the result, and one "
+                "gradient for each of the variables, in their order, for the cotangent that is "
+                "given"
             ) from error
+
+
+def _form(returned: Any) -> str:
+    """What a call returned, without its numbers."""
+    if not isinstance(returned, list | tuple):
+        return f"a {type(returned).__name__}"
+    return f"({', '.join(map(_form, returned))})"
 
 
 def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:

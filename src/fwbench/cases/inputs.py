@@ -1,0 +1,156 @@
+"""The arrays that bound work computes with: placed, read back, and changed once it was timed.
+
+A call on changed inputs shows what a call on the same inputs cannot: that its result was kept from
+an earlier call, or was computed when the work was bound. The call is the same one, as the clock saw
+it. Where a framework's arrays can be written, their values change in place, under whatever is bound
+to them; where they cannot, the same function is called with new arrays, which is why it must then
+be a :class:`functools.partial`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.errors import DeclarationError, WrongResult
+from fwbench.frameworks.contract import Array, BoundCall, Framework
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+
+def is_float(array: NDArray[Any]) -> bool:
+    """Whether an operand has floating-point numbers."""
+    return bool(np.issubdtype(array.dtype, np.floating))
+
+
+def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """A floating-point operand in the dtype of the case, or in float32 where NumPy lacks it.
+
+    Args:
+        operand: floating-point, or anything else, which stays as it is.
+        dtype: of the case.
+    """
+    if not is_float(operand):
+        return operand
+    return np.asarray(operand, dtype="float32" if dtype == "bfloat16" else dtype)
+
+
+def digest(array: NDArray[Any]) -> bytes:
+    """What tells the values of an array from others, in a few bytes."""
+    values = np.ascontiguousarray(array)
+    hashed = hashlib.sha256(f"{values.dtype.str} {values.shape}".encode())
+    hashed.update(values.reshape(-1).view(np.uint8).data)
+    return hashed.digest()
+
+
+class Inputs:
+    """The inputs of one bound call, in the order in which they were placed.
+
+    Args:
+        framework: that computes with them.
+        device: where they lie.
+        dtype: of those that are floating-point.
+    """
+
+    def __init__(self, framework: Framework, device: str, dtype: str) -> None:
+        self._framework = framework
+        self._device = device
+        self._dtype = dtype
+        self._bound: list[Array] = []  # what was bound to the call
+        self._current: list[Array] = []  # what the latest call has: the same, or in their place
+        self._digests: list[bytes] = []
+
+    def place(self, operand: NDArray[Any]) -> Array:
+        """One more input on the device, checked to have arrived.
+
+        Raises:
+            WrongResult: it changed on the way.
+        """
+        array = self._placed(operand)
+        self._bound.append(array)
+        self._current.append(array)
+        self._digests.append(digest(self._framework.to_numpy(array)))
+        return array
+
+    def values(self) -> list[NDArray[Any]]:
+        """The inputs as the framework has them, rounded to its dtype, for the reference.
+
+        Raises:
+            WrongResult: they are not what was placed: the work has changed them.
+        """
+        on_host = [self._framework.to_numpy(array) for array in self._current]
+        for position, (array, placed) in enumerate(zip(on_host, self._digests, strict=True)):
+            if digest(array) != placed:
+                raise WrongResult(
+                    f"the work changed input {position}: its next call computes something else; "
+                    "return a new array"
+                )
+        return [x.astype(np.float64) if is_float(x) else x for x in on_host]
+
+    def addresses(self) -> set[int]:
+        """Where the inputs lie, as far as that is known."""
+        known = (self._framework.address(array) for array in self._current)
+        return {address for address in known if address is not None}
+
+    def change(self, run: BoundCall, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        """Give the inputs other values.
+
+        Args:
+            run: the bound call.
+            operands: the new values, in the order of the inputs.
+
+        Returns:
+            The call to make: ``run`` itself where all arrays could be written.
+
+        Raises:
+            DeclarationError: arrays cannot be written, and the call cannot be given others.
+            WrongResult: they did not arrive.
+        """
+        replaced = {}
+        for position, (bound, operand) in enumerate(zip(self._bound, operands, strict=True)):
+            fresh = self._placed(operand)
+            if self._framework.write(bound, fresh):
+                verify.placed(self._framework.to_numpy(bound), operand, self._dtype_of(operand))
+                fresh = bound
+            else:
+                replaced[id(bound)] = fresh
+            self._current[position] = fresh
+            self._digests[position] = digest(self._framework.to_numpy(fresh))
+        return self._rebound(run, replaced) if replaced else run
+
+    def _placed(self, operand: NDArray[Any]) -> Array:
+        dtype = self._dtype_of(operand)
+        array = self._framework.creator(self._device, dtype)(operand)
+        verify.placed(self._framework.to_numpy(array), operand, dtype)
+        return array
+
+    def _dtype_of(self, operand: NDArray[Any]) -> str:
+        return self._dtype if is_float(operand) else operand.dtype.name
+
+    def _rebound(self, run: BoundCall, replaced: Mapping[int, Array]) -> BoundCall:
+        """The same function with other arrays in place of those that it was bound to."""
+        left = dict(replaced)
+
+        def substituted(argument: Any) -> Any:
+            if isinstance(argument, list | tuple):
+                return type(argument)(map(substituted, argument))
+            left.pop(id(argument), None)
+            return replaced.get(id(argument), argument)
+
+        if isinstance(run, partial):
+            run = partial(run.func, *map(substituted, run.args), **run.keywords)
+        if left:
+            raise DeclarationError(
+                f"{self._framework.name}'s arrays cannot be written, and its bound call cannot be "
+                "given others: whether its result is kept from an earlier call cannot be verified; "
+                "return functools.partial(function, *inputs) from forward and backward, with all "
+                "inputs and the cotangent among its arguments, or implement Framework.write"
+            )
+        return run

@@ -1,0 +1,58 @@
+"""In how many bits of mantissa was it computed? Judged by the error that verification measured.
+
+A number rounded to ``b`` bits of mantissa is off by up to half a unit in the last place, ``2 ** -(b
++ 1)`` of its size, and work in such numbers by about as much. Errors of a sum of ``n`` terms grow
+with ``sqrt(n)`` where it is plain (Higham and Mary, A new approach to probabilistic rounding error
+analysis, SIAM Journal on Scientific Computing 41, 2019), and far less where it is made in blocks.
+The formats that hardware computes in are many bits apart, so the error tells which it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fwbench.records.facts import CaseFacts
+
+#: Bits of mantissa of each dtype.
+DTYPES = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
+
+#: The largest error of work in so many bits. Seen of fwbench's frameworks, in units of these: 0.01
+#: (MXNet adds 1e-10 to what it divides by), 0.09 and 0.5; of work in the next narrower format 8 and
+#: more, 8 to 20, and 1.2 to 5. TF32 counts as float16, which has as many bits.
+_LARGEST = {52: 2.0**-29, 23: 2.0**-16, 10: 6e-4}
+_NARROWEST = 7
+
+#: The dtype whose gradients tell something: the difference that they are compared with is too
+#: coarse for a wider one, and one number alone too little for the next format of a narrower one.
+_GRADIENT = "float32"
+
+#: Sums in these dtypes are made in blocks, and sixteen times better than plain ones.
+_IN_BLOCKS = ("float64", "float32")
+_BLOCKS = 16.0
+
+
+def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
+    """The format in which work was computed, as bits of mantissa: at most those of its dtype.
+
+    Args:
+        dtype: of the case.
+        rms: root mean square of the relative errors of its result; 0 is what any format can have.
+        gradient_error: largest relative error of a gradient; 0 where there is none.
+        terms: how many terms an element of the result adds up.
+    """
+    error = max(rms, gradient_error if dtype == _GRADIENT else 0.0)
+    growth = max(1.0, float(np.sqrt(terms)) / (_BLOCKS if dtype in _IN_BLOCKS else 1.0))
+    for wide, largest in _LARGEST.items():
+        if wide <= DTYPES[dtype] and error <= largest * growth:
+            return wide
+    return _NARROWEST
+
+
+def is_reduced(facts: CaseFacts) -> bool:
+    """Whether a case was computed in a narrower format than that of its dtype.
+
+    Args:
+        facts: of its record; what earlier versions wrote does not say.
+    """
+    found = facts.precision_bits
+    return found is not None and found < DTYPES.get(facts.dtype, 0)

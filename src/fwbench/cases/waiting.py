@@ -1,0 +1,86 @@
+"""Is the work done when the clock says so? Then reading its result takes as long as reading.
+
+A framework whose calls return early, and whose waiter does not wait, is timed while it enqueues
+work; one whose results are computed when they are read is timed while it does nothing. Either way
+the work remains to be done when the result is read.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from fwbench.cases import reading
+from fwbench.cases.work import Work
+from fwbench.errors import UnfinishedWork
+from fwbench.frameworks.contract import Array, Framework
+from fwbench.grid import Cell
+from fwbench.measure.clock import Clock
+from fwbench.records.units import time as shown
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: Work that remains is in every reading. What else takes time, such as other processes or whatever
+#: a framework prepares when it reads for the first time, is not in the shortest of so many.
+_TRIES = 10
+
+#: What the shortest reading may take: so many times reading alone, this share of the call, and so
+#: many seconds. JAX's first readings of results take twice as long as later ones.
+_ALONE = 2.0
+_SHARE = 0.5
+_SPARE_S = 20e-6
+
+
+def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
+    """Check that nothing is left to compute when a call is over for the clock.
+
+    An element of every array of the result is read, and one of new arrays with the same values
+    that were placed before: the difference is work that had remained.
+
+    Args:
+        work: verified and warmed up.
+        framework: that computes it.
+        cell: of the work.
+        clock: times it.
+
+    Raises:
+        UnfinishedWork: reading took longer than that, each time.
+    """
+    call_s, shortest_s = 0.0, math.inf
+    alone_s: list[float] = []
+    for _ in range(_TRIES):
+        call_s, result = clock.time(work.run)
+        arrays = work.arrays(result)
+        shortest_s = min(shortest_s, _reading_s(framework, clock, arrays))
+        there = [_placed(framework, cell, array) for array in arrays]
+        alone_s.append(_reading_s(framework, clock, there))
+        allowed_s = _ALONE * statistics.median(alone_s) + _SHARE * call_s + _SPARE_S
+        if shortest_s <= allowed_s:
+            return
+    raise UnfinishedWork(
+        "calls return before their work is done, and the framework's `waiter` does not wait: to "
+        f"read one element of the result took at least {shown(shortest_s)} after calls of some "
+        f"{shown(call_s)}, and {shown(statistics.median(alone_s))} where the same values were "
+        "there already; return from waiter what blocks until all work is done, and from calls no "
+        "results that are computed when they are read"
+    )
+
+
+def _placed(framework: Framework, cell: Cell, array: Array) -> Array:
+    """An array with the same values that is surely there."""
+    values = reading.read(framework, array)
+    dtype = cell.dtype if values.dtype.kind == "f" else values.dtype.name
+    placed = framework.creator(cell.device, dtype)(values)
+    framework.to_numpy(placed)
+    return placed
+
+
+def _reading_s(framework: Framework, clock: Clock, arrays: Sequence[Array]) -> float:
+    """Seconds until an element of each array has been read."""
+    with reading.guarded(framework, *arrays):
+        start_s = clock.read()
+        for array in arrays:
+            framework.read_element(array)
+        return clock.read() - start_s

@@ -1,0 +1,116 @@
+"""Rates that a processor cannot exceed, whatever it computes: what is faster has not been done.
+
+Two bounds of a core, each in a clock cycle:
+
+- Arithmetic: two fused multiply-adds on vectors, the most of any core sold (Intel's Golden Cove,
+  AMD's Zen 5; Arm's Neoverse V1 has four on half the width). Intel 64 and IA-32 Architectures
+  Optimization Reference Manual, chapter 2; Software Optimization Guide for the AMD Zen 5
+  Microarchitecture, section 2; Arm Neoverse V1 Core Software Optimization Guide, section 3.
+  Intel's AMX multiplies tiles of 16 bits at 1,024 operations a cycle (the first of these, chapter
+  20); twice that is allowed here.
+- Data: two vectors loaded from the first cache and one stored (the same manuals).
+
+The clock is taken for that of the fastest processor sold, because the highest frequency that a
+system names may leave out boost (Linux' acpi-cpufreq), and virtual machines name none. So the
+bounds are some three times what a good product reaches. Nothing is claimed of processors that are
+not known here, and of GPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: Of the Intel Core i9-14900KS of 2024.
+_HIGHEST_CLOCK_HZ = 6.2e9
+
+#: Bytes of the vectors that two ports multiply and add in a cycle, by the widest unit of a core as
+#: Linux names it; of SVE, whose width it does not name, that of Fujitsu's A64FX.
+_VECTOR_BYTES = {"avx512f": 128, "avx": 64, "sse2": 32, "sve": 128, "asimd": 64}
+
+#: Units whose rates are not known here.
+_UNKNOWN = {"sme"}
+
+_AMX = {"amx_bf16", "amx_fp16"}
+_AMX_FLOPS = 2048
+
+#: A vector of each port loaded, and one stored.
+_DATA_VECTORS = 1.5
+
+_ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+#: What a case may reach of the best product that was measured.
+_OF_MEASURED = 1.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rates that no work on a device can exceed.
+
+    Attributes:
+        flops_per_s: floating-point operations, by dtype; none where they are not known.
+        bytes_per_s: read and written; None where that is not known.
+        source: what they are taken from, by dtype and by ``bytes``, for messages.
+    """
+
+    flops_per_s: Mapping[str, float] = field(default_factory=dict)
+    bytes_per_s: float | None = None
+    source: Mapping[str, str] = field(default_factory=dict)
+
+    def under(self, measured: Mapping[str, float]) -> Limits:
+        """These limits, with those that follow from peaks that were measured in their place.
+
+        Args:
+            measured: floating-point operations a second of the best product, by dtype.
+        """
+        source = f"{_OF_MEASURED} times the best product that fwbench doctor --peaks measured"
+        return Limits(
+            {**self.flops_per_s, **{dtype: _OF_MEASURED * r for dtype, r in measured.items()}},
+            self.bytes_per_s,
+            {**self.source, **dict.fromkeys(measured, source)},
+        )
+
+
+def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
+    """The limits of the processors that this process may use; none where they are not known.
+
+    Args:
+        cpus: how many; those of this process where it is not given.
+        proc: where procfs is mounted.
+    """
+    flags = _flags(proc)
+    unit = next((name for name in _VECTOR_BYTES if name in flags), None)
+    if unit is None or flags & _UNKNOWN:
+        return Limits()
+    cores = cpus or _own_cpus()
+    cycles_per_s = cores * _HIGHEST_CLOCK_HZ
+    per_cycle = {
+        dtype: 2.0 * _VECTOR_BYTES[unit] / itemsize for dtype, itemsize in _ITEMSIZE_BYTES.items()
+    }
+    if flags & _AMX:
+        per_cycle |= {"float16": _AMX_FLOPS, "bfloat16": _AMX_FLOPS}
+    source = f"{cores} CPUs at {_HIGHEST_CLOCK_HZ / 1e9:g} GHz with {unit}"
+    return Limits(
+        {dtype: rate * cycles_per_s for dtype, rate in per_cycle.items()},
+        _DATA_VECTORS * _VECTOR_BYTES[unit] * cycles_per_s,
+        dict.fromkeys((*per_cycle, "bytes"), source),
+    )
+
+
+def _flags(proc: Path) -> set[str]:
+    """What the processors can do, as Linux names it; none where the system does not tell."""
+    try:
+        text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return {*line[1].split()} if line else set()
+
+
+def _own_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

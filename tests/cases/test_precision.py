@@ -1,0 +1,105 @@
+"""The format that work was computed in is told from its error, in every operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases import precision, verify
+from fwbench.frameworks.numpy.framework import NumPy
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads import OPERATIONS
+from fwbench.workloads.operation import Operation
+
+_COMPUTED = [of for of in OPERATIONS if not of.creates]
+
+#: One number may be right by chance; many are not.
+_ARRAYS = [of for of in _COMPUTED if np.size(of.reference(*of.operands(64))) > 1]
+
+each_operation = pytest.mark.parametrize("of", _COMPUTED, ids=lambda of: str(of.name))
+
+
+def rounded(values: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Numbers with so many bits of mantissa behind the first."""
+    mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1))
+
+
+def found(of: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]) -> int:
+    """What is said of a result, however wrong it is."""
+    size = of.by_preset.quick[0]
+    reference = np.asarray(of.reference(*operands))
+    deviation = verify.compare(np.asarray(actual), reference, allowed=1.0)
+    return precision.bits(dtype, deviation.rms, 0.0, of.terms(size))
+
+
+def is_reduced(dtype: str, bits: int | None) -> bool:
+    """What is said of a record."""
+    return precision.is_reduced(CaseFacts.unchecked({"dtype": dtype, "precision_bits": bits}))
+
+
+@each_operation
+@pytest.mark.parametrize("bits", [10, 7])
+def test_float32_that_is_computed_in_less(of: Operation, bits: int) -> None:
+    """Inputs and result in TF32 (float16, where nothing is too large for it) or bfloat16."""
+    size = of.by_preset.quick[0]
+    operands = [x.astype(np.float32).astype(np.float64) for x in of.operands(size)]
+    actual = rounded(of.reference(*(rounded(x, bits) for x in operands)), bits)
+    assert found(of, "float32", actual, operands) == bits
+    assert is_reduced("float32", bits)
+
+
+@pytest.mark.parametrize(
+    "of", [of for of in _COMPUTED if of.name in NumPy.operations], ids=lambda of: str(of.name)
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_honest_work_has_the_bits_of_its_dtype(of: Operation, dtype: str) -> None:
+    """NumPy's own work in the dtype: approximations and sums cost bits, and no format."""
+    framework = NumPy()
+    on_device = [x.astype(dtype) for x in of.operands(of.by_preset.quick[0])]
+    actual = framework.implementation(of.name)(np)(*on_device)
+    operands = [x.astype(np.float64) for x in on_device]
+    own = precision.DTYPES[dtype]
+    assert found(of, dtype, actual, operands) == own
+    assert not is_reduced(dtype, own)
+
+
+@pytest.mark.parametrize("of", _ARRAYS, ids=lambda of: str(of.name))
+def test_float64_that_is_computed_in_float32(of: Operation) -> None:
+    """Most of it is beyond the tolerance, too."""
+    operands = [*of.operands(of.by_preset.quick[0])]
+    actual = of.reference(*(x.astype(np.float32).astype(np.float64) for x in operands))
+    assert found(of, "float64", np.float32(actual), operands) == 23
+
+
+@pytest.mark.parametrize(
+    "of", [of for of in _ARRAYS if of.terms(64) == 1], ids=lambda of: str(of.name)
+)
+def test_float16_that_is_computed_in_bfloat16(of: Operation) -> None:
+    """Three bits apart: it shows element by element, and not in sums, which may lose as much."""
+    operands = [rounded(x, 10) for x in of.operands(of.by_preset.quick[0])]
+    actual = rounded(of.reference(*(rounded(x, 7) for x in operands)), 7)
+    assert found(of, "float16", actual, operands) == 7
+
+
+def test_no_error_is_the_dtypes_own() -> None:
+    """A copy has no error, and nothing says that it was computed in less."""
+    for dtype, bits in precision.DTYPES.items():
+        assert precision.bits(dtype, 0.0, 0.0, 1) == bits
+
+
+def test_a_gradient_in_less_shows_in_float32() -> None:
+    """The larger of both errors counts; of other dtypes a gradient's says too little."""
+    tf32 = 2.0**-12
+    assert precision.bits("float32", 1e-8, tf32, 1) == 10
+    assert precision.bits("float64", 1e-17, tf32, 1) == 52
+    assert precision.bits("float16", 1e-5, 2.0**-8, 1) == 10
+
+
+def test_what_is_not_known_is_not_reduced() -> None:
+    """Records of earlier versions, and dtypes of other packages."""
+    assert not is_reduced("float32", None)
+    assert not is_reduced("int8", 7)

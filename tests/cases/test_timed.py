@@ -1,0 +1,472 @@
+"""What was timed is verified: frameworks that are right once, and then cheat, get no number.
+
+Each cheats in one way, forward and backward. That every kind of cheat is caught when it comes as
+another package is shown by the tests of :mod:`fwbench.testing`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.errors import (
+    DeclarationError,
+    FwbenchError,
+    NotACopy,
+    TooLargeToVerify,
+    UnfinishedWork,
+    UnreadableResult,
+    VerificationError,
+    WrongGradient,
+    WrongResult,
+)
+from fwbench.plugin import host
+from fwbench.testing import FakeFramework
+from fwbench.workloads import from_list, from_numpy
+from support.fakes import case_of, cell, operation
+
+#: What makes a call out of an honest one, and what the one before that has returned.
+Cheat = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
+
+
+def _by(cheat: Cheat, **facts: Any) -> FakeFramework:
+    """A framework whose bound calls are what ``cheat`` makes of the honest ones."""
+
+    class Cheating(FakeFramework):
+        def forward(self, *arguments: Any) -> Any:
+            return _slow(self, cheat(super().forward(*arguments)))
+
+        def backward(self, *arguments: Any) -> Any:
+            return _slow(self, cheat(super().backward(*arguments)))
+
+    return Cheating(**facts)
+
+
+def _slow(framework: FakeFramework, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, taking time: calls that take none are repeated forever."""
+
+    def call(*arguments: Any) -> Any:
+        framework.clock.spend(framework.dispatch_s)
+        return function(*arguments)
+
+    return call
+
+
+def _square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
+    """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
+    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)
+    return case_of(cell(of, direction=direction), framework)
+
+
+def _fails(case: Case, error: type[FwbenchError], said: str) -> None:
+    """The case fails with one sentence, and nothing is kept of it."""
+    with pytest.raises(error, match=said) as caught:
+        case.measure()
+    assert "\n" not in str(caught.value)
+    assert case.benchmark.extra_info == {}
+    assert host.record(case.benchmark) is None
+
+
+# Cheats
+
+
+def _cached(run: Callable[[], Any]) -> Callable[[], Any]:
+    results: list[Any] = []
+
+    def call() -> Any:
+        if not results:
+            results.append(run())
+        return results[0]
+
+    return call
+
+
+def _folded(run: Callable[[], Any]) -> Callable[[], Any]:
+    result = run()
+    return lambda: result
+
+
+def _every_second(run: Callable[[], Any]) -> Callable[[], Any]:
+    results: list[Any] = []
+
+    def call() -> Any:
+        results.append(run() if len(results) % 2 == 0 else results[-1])
+        return results[-1]
+
+    return call
+
+
+def _previous(run: Callable[[], Any]) -> Callable[[], Any]:
+    results = [run()]
+
+    def call() -> Any:
+        results.append(run())
+        return results.pop(0)
+
+    return call
+
+
+@both_directions
+@pytest.mark.parametrize(
+    "cheat", [_cached, _folded, _previous], ids=["cached", "folded", "of the previous call"]
+)
+def test_a_result_that_does_not_depend_on_the_inputs(cheat: Cheat, direction: str) -> None:
+    """A call on changed inputs shows it, and the message says what it means."""
+    said = "^a call on changed inputs is wrong though the first call was right, so results are kept"
+    _fails(_square(direction, _by(cheat)), FwbenchError, said)
+
+
+@both_directions
+@pytest.mark.parametrize("before", [0, 1])
+def test_work_that_is_done_every_second_time(direction: str, before: int) -> None:
+    """Whichever of the two calls is skipped: each has inputs of its own."""
+
+    def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
+        call = _every_second(run)
+        for _ in range(before):
+            call()
+        return call
+
+    said = "^a call on .* inputs.* is wrong though the first call was right"
+    _fails(_square(direction, _by(cheat)), FwbenchError, said)
+
+
+@pytest.mark.parametrize("what", ["result", "gradient"])
+def test_half_of_it_is_cached(what: str) -> None:
+    """The result alone, or the gradients alone: both are verified on changed inputs."""
+
+    def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
+        result, gradients = run()
+        if what == "result":
+            return lambda: (result, run()[1])
+        return lambda: (run()[0], gradients)
+
+    error = WrongResult if what == "result" else WrongGradient
+    _fails(_square("backward", _by(cheat)), error, "^a call on changed inputs is wrong")
+
+
+def test_a_gradient_of_linear_work_is_cached() -> None:
+    """It does not depend on the inputs, but on the cotangent, which changes with them."""
+
+    def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
+        _, gradients = run()
+        return lambda: (run()[0], gradients)
+
+    case = case_of(cell(operation(), direction="backward"), _by(cheat))
+    _fails(case, WrongGradient, "^a call on changed inputs is wrong")
+
+
+def _from_the_third(change: Callable[[Any], Any]) -> Cheat:
+    """One that is honest twice."""
+
+    def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
+        honest = iter(range(2))
+
+        def call() -> Any:
+            result = run()
+            return result if next(honest, None) is not None else change(result)
+
+        return call
+
+    return cheat
+
+
+def _tenth(result: Any) -> Any:
+    """As if nine tenths of the elements had not been computed."""
+    if isinstance(result, tuple):
+        return _tenth(result[0]), [_tenth(gradient) for gradient in result[1]]
+    return np.where(np.arange(result.size) < result.size / 10, result, 0.0)
+
+
+def _narrow(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return _narrow(result[0]), [_narrow(gradient) for gradient in result[1]]
+    return np.asarray(result, dtype=np.float16).astype(result.dtype)
+
+
+@both_directions
+@pytest.mark.parametrize("change", [_tenth, _narrow], ids=["a tenth of the work", "float16"])
+def test_less_work_once_it_was_verified(change: Callable[[Any], Any], direction: str) -> None:
+    """The result of the last timed call is verified as the first was."""
+    said = "^the result of the last timed call is wrong though the first was right: the result is"
+    _fails(_square(direction, _by(_from_the_third(change))), WrongResult, said)
+
+
+@both_directions
+def test_nothing_at_all_once_it_was_verified(direction: str) -> None:
+    """None is no result; that is said of what was timed, not in the words of NumPy."""
+    _fails(_square(direction, _by(_from_the_third(lambda _: None))), VerificationError, "None")
+
+
+def test_an_input_that_is_changed_by_the_work() -> None:
+    """Work in place is right once, and of something else ever after."""
+
+    def in_place(x: Any) -> Any:
+        x *= 2.0
+        return x.copy()
+
+    _fails(case_of(cell(operation(in_place)), FakeFramework()), WrongResult, "changed input 0")
+
+
+@both_directions
+def test_honest_work_passes(direction: str) -> None:
+    """On arrays that can be written; and the record has the largest error of all calls."""
+    case = _square(direction, FakeFramework())
+    case.measure()
+    facts = case.benchmark.extra_info["fwbench"]
+    assert facts["max_relative_error"] <= facts["tolerance"]
+    assert facts["precision_bits"] == 23
+
+
+# Arrays that cannot be written
+
+
+class Frozen(FakeFramework):
+    """Has read-only arrays, and calls whose arguments are arrays."""
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        create = super().creator(device, dtype)
+
+        def frozen(source: Any) -> Any:
+            array = create(source)
+            array.flags.writeable = False
+            return array
+
+        return frozen
+
+    def forward(self, implementation: Any, inputs: Sequence[Any], execution: str) -> Any:
+        return partial(_slow(self, self.called_with(implementation(np))), *inputs)
+
+    def backward(
+        self, implementation: Any, inputs: Any, variables: Any, cotangent: Any, execution: str
+    ) -> Any:
+        function = implementation(np)
+
+        def call(inputs: Any, cotangent: Any) -> Any:
+            return function(*inputs), function.gradient(cotangent, *inputs)
+
+        return partial(_slow(self, self.called_with(call)), [*inputs], cotangent)
+
+    def called_with(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is bound to the inputs."""
+        return function
+
+
+@both_directions
+def test_honest_work_on_arrays_that_cannot_be_written(direction: str) -> None:
+    """The same function is called with other arrays."""
+    case = _square(direction, Frozen())
+    case.measure()
+    assert case.benchmark.extra_info["fwbench"]["tolerance"] > 0
+
+
+@both_directions
+def test_a_cache_that_knows_no_inputs(direction: str) -> None:
+    """The function is given others, and returns what it had."""
+
+    class Cached(Frozen):
+        def called_with(self, function: Callable[..., Any]) -> Callable[..., Any]:
+            results: list[Any] = []
+
+            def call(*inputs: Any) -> Any:
+                if not results:
+                    results.append(function(*inputs))
+                return results[0]
+
+            return call
+
+    _fails(_square(direction, Cached()), FwbenchError, "^a call on changed inputs is wrong")
+
+
+@both_directions
+def test_arrays_that_are_closed_over(direction: str) -> None:
+    """A call that cannot be given others is refused, and the message says what to return."""
+
+    class Closed(Frozen):
+        def forward(self, *arguments: Any) -> Any:
+            return partial(operator.call, super().forward(*arguments))
+
+        def backward(self, *arguments: Any) -> Any:
+            return partial(operator.call, super().backward(*arguments))
+
+    said = "return functools.partial"
+    _fails(_square(direction, Closed()), DeclarationError, said)
+
+
+# Creations
+
+
+@pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
+def test_a_creation_that_is_kept(of: Any) -> None:
+    """The source changes, and the array that is made of it must be another one."""
+
+    class Keeps(FakeFramework):
+        def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+            create, made = super().creator(device, dtype), {}
+            return lambda source: made.setdefault(id(source), create(source))
+
+    _fails(case_of(cell(of), Keeps()), WrongResult, "^a call on changed inputs is wrong")
+
+
+def test_a_creation_that_copies_once() -> None:
+    """The last one is verified to be a copy as the first was."""
+
+    class Once(FakeFramework):
+        def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+            create, copies = super().creator(device, dtype), iter([True, True])
+            return lambda source: (create(source), np.asarray(source))[not next(copies, False)]
+
+    said = "^the result of the last timed call is wrong though the first was right: the created"
+    _fails(case_of(cell(from_numpy), Once()), NotACopy, said)
+
+
+# Waiting
+
+
+class NeverWaits(FakeFramework):
+    """Has a waiter that returns at once."""
+
+    def waiter(self, device: str) -> Callable[[], Any]:
+        return lambda: None
+
+
+class SaysItIsDone(FakeFramework):
+    """Is asynchronous, and says that there is nothing to wait for."""
+
+    def waiter(self, device: str) -> None:
+        return None
+
+
+class Lazy(FakeFramework):
+    """Computes a result when it is read."""
+
+    def waiter(self, device: str) -> None:
+        return None
+
+    def read_element(self, array: Any) -> Any:
+        self.clock.spend(0.0 if array.flags.owndata else self.work_s)
+        return array
+
+    def _cost(self) -> None:
+        self.clock.spend(self.dispatch_s)
+
+    def _rounded(self, result: Any) -> Any:
+        return np.asarray(result).view()
+
+
+@both_directions
+@pytest.mark.parametrize("framework", [NeverWaits, SaysItIsDone, Lazy])
+def test_work_that_remains_when_the_clock_stops(
+    framework: type[FakeFramework], direction: str
+) -> None:
+    """Reading the result back takes longer than reading alone: the case fails before its rounds."""
+    case = _square(direction, framework())
+    said = "^calls return before their work is done, and the framework's `waiter` does not wait: "
+    _fails(case, UnfinishedWork, said)
+    assert case.benchmark.stats is None
+
+
+def test_a_creation_that_is_not_waited_for() -> None:
+    """The same of arrays from host data."""
+    _fails(case_of(cell(from_numpy), NeverWaits()), UnfinishedWork, "does not wait")
+
+
+def test_a_slow_reading_is_not_work() -> None:
+    """What reading alone takes is no sign of work that remains."""
+
+    class Slow(FakeFramework):
+        def read_element(self, array: Any) -> Any:
+            self.clock.spend(8.0)
+            return self.to_numpy(array)
+
+    case = _square("forward", Slow())
+    case.measure()
+    assert case.benchmark.stats is not None
+
+
+def test_a_disturbance_is_not_work() -> None:
+    """Preempted while it reads, once or twice or thrice, the case is measured all the same."""
+
+    class Disturbed(FakeFramework):
+        disturbances = iter([1.0, 0.0, 0.0, 0.0] * 3)
+
+        def read_element(self, array: Any) -> Any:
+            self.clock.spend(next(self.disturbances, 0.0))
+            return self.to_numpy(array)
+
+    case = _square("forward", Disturbed())
+    case.measure()
+    assert case.benchmark.stats is not None
+
+
+# Results that cannot be verified
+
+
+def test_a_result_that_is_freed() -> None:
+    """An error while it is read fails the case, with the framework's own words."""
+
+    class Freed(FakeFramework):
+        def to_numpy(self, array: Any) -> Any:
+            if array.flags.writeable is False:
+                raise RuntimeError("array has been deleted\nat 0x1234")
+            return super().to_numpy(array)
+
+        def _rounded(self, result: Any) -> Any:
+            result.flags.writeable = False
+            return result
+
+    said = r"the result \(ndarray\) cannot be read back: fake raised RuntimeError: array has been"
+    _fails(_square("forward", Freed()), UnreadableResult, said)
+
+
+def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
+    """Whatever is raised while an element is read is said of the result."""
+
+    class Gone(FakeFramework):
+        def read_element(self, array: Any) -> Any:
+            return None.shape  # type: ignore[attr-defined]
+
+    said = "cannot be read back: fake raised AttributeError: 'NoneType' object has no attribute"
+    _fails(_square("forward", Gone()), UnreadableResult, said)
+
+
+@pytest.mark.parametrize(
+    ("value", "reference", "right"),
+    [
+        (lambda x: x + 1j * x, lambda x: x + 1j * x, True),
+        (lambda x: x, lambda x: x + 1j * x, False),
+        (lambda x: x + 1j * x, lambda x: x, False),
+        (np.argsort, np.argsort, True),
+        (lambda x: np.argsort(x) + (x == x.max()), np.argsort, False),
+        (lambda x: np.full(4, 2**60), lambda x: np.full(4, 2**60 + 1), False),
+        (lambda x: x > 0, lambda x: x > 0, True),
+        (lambda x: x > 0, lambda x: x <= 0, False),
+    ],
+    ids=["complex", "real", "not real", "integer", "another", "large", "boolean", "opposite"],
+)
+def test_numbers_of_every_kind_are_compared(
+    value: Callable[..., Any], reference: Callable[..., Any], right: bool
+) -> None:
+    """Complex ones in both parts; integers and booleans must be equal, however large."""
+    case = case_of(cell(operation(value, reference=reference)), FakeFramework())
+    if right:
+        case.measure()
+        assert case.benchmark.extra_info["fwbench"]["max_relative_error"] < 1e-6
+    else:
+        _fails(case, WrongResult, "the result is wrong")
+
+
+def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has the sizes; nothing is timed."""
+    memory = type("Memory", (), {"available": 100})
+    monkeypatch.setattr("fwbench.cases.reading.psutil.virtual_memory", lambda: memory)
+    said = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
+    _fails(_square("forward", FakeFramework()), TooLargeToVerify, said)
