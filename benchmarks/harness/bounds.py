@@ -149,6 +149,9 @@ def records(path: Path, *options: str, **variables: str) -> list[dict[str, Any]]
         options: of pytest.
         variables: of the environment.
     """
+    # Scripts that are test files, too, import this module there, and in workers.
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    variables = {"PYTHONPATH": paths, **variables}
     python("-m", "pytest", "-q", *options, f"--benchmark-json={path}", **variables)
     kept: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
     return kept

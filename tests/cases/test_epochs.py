@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fwbench.cases import epochs as module
 from fwbench.cases.epochs import Epoch, Epochs, steps_of, whole
-from fwbench.errors import Diverged
+from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
 from fwbench.measure.clock import Clock
@@ -24,6 +26,8 @@ from fwbench.workloads.training import Training, order
 from support.fake_learner import FakeLearner, Trainer, data_set, told
 
 STEP_S = 2.0**-4
+#: The loss of an answer that is undecided between ten classes.
+LN10 = math.log(10.0)
 #: Of four steps, where calls return at once.
 EPOCH_S = 4 * STEP_S
 
@@ -159,7 +163,7 @@ def test_where_nothing_is_timed_the_epoch_is_trained_all_the_same() -> None:
     found = trained(epochs=1, warmup_epochs=0, enabled=False)
     (epoch,) = found.epochs.epochs
     assert (epoch.seconds, epoch.cpu_utilization) == (0.0, 0.0)
-    assert (epoch.train_loss, epoch.test_accuracy) == (1.0, 0.5)
+    assert (epoch.train_loss, epoch.test_accuracy) == (pytest.approx(LN10), 0.5)
 
 
 def test_an_epoch_for_a_profile_is_not_kept() -> None:
@@ -282,6 +286,28 @@ def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) ->
     assert len(found.epochs.epochs) == len(found.told) == epoch - 1
 
 
+def test_the_curve_of_an_epoch_is_kept_by_tenths() -> None:
+    """The mean of each tenth of its steps; of fewer than ten steps, each."""
+    data = data_set(train=80)
+    found = trained(data=data, framework=Trainer(loss_of=lambda step: float(step % 20)))
+    assert found.all("train_losses") == [[2 * tenth + 0.5 for tenth in range(10)]] * 2
+    few = trained(framework=Trainer(loss_of=lambda step: float(step % 4)))
+    assert few.all("train_losses") == [[0.0, 1.0, 2.0, 3.0]] * 2
+
+
+def test_an_epoch_has_a_loss_for_each_of_its_batches() -> None:
+    """Fewer are those of other work, and the training ends."""
+
+    class Short(FakeLearner):
+        def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+            return super().losses(losses)[:-1]
+
+    found = Trained(Schedule(2))
+    found.learner.__class__ = Short
+    with pytest.raises(WrongTraining, match="4 batches were to be trained on, and the learner"):
+        found.train()
+
+
 # Evaluation
 
 LN3 = math.log(3.0)
@@ -329,6 +355,24 @@ def test_evaluation_looks_at_no_more_examples_than_an_epoch_trains_on() -> None:
     two = trained(framework=Trainer(answers=answers), data=data, steps=2)
     assert two.learner.of("logits") == [[4], [3]] * 2 + [[4], [4]]
     assert two.all("validation_accuracy") == [4 / 7] * 2
+
+
+def test_whole_epochs_are_evaluated_on_all_examples() -> None:
+    """Also on more than they train on: 12 of 15 examples in whole batches, and 13 to test on."""
+    answers = told(*[(LN3, 0.0)] * 16)
+    data = data_set(train=15, test=[0] * 12 + [1])
+    for steps in ({}, {"steps": 3}):
+        found = trained(framework=Trainer(answers=answers), data=data, **steps)
+        assert found.learner.of("logits") == [[4], [4], [4], [1]] * 2
+        assert found.all("test_accuracy") == [None, 12 / 13]
+        facts = found.epochs.facts()
+        assert (facts["tested_examples"], facts["validated_examples"]) == (13, 13)
+
+
+def test_the_record_says_of_how_many_examples_an_accuracy_is() -> None:
+    """Where epochs are cut short, of no more than they train on."""
+    facts = trained(data=data_set(test=[0] * 9, validation=[0] * 3), steps=1).epochs.facts()
+    assert (facts["tested_examples"], facts["validated_examples"]) == (4, 3)
 
 
 @pytest.mark.parametrize(
@@ -408,8 +452,9 @@ def test_every_epoch_is_among_the_facts() -> None:
         "epoch": 1,
         "warmup": True,
         "seconds": EPOCH_S,
-        "train_loss": 1.0,
-        "validation_loss": pytest.approx(math.log(2)),
+        "train_loss": pytest.approx(LN10),
+        "train_losses": [pytest.approx(LN10)] * 4,
+        "validation_loss": pytest.approx(LN10),
         "validation_accuracy": 0.5,
         "validation_s": 0.0,
         "cpu_utilization": first["cpu_utilization"],

@@ -20,7 +20,6 @@ from fwbench.errors import (
     FwbenchError,
     NotACopy,
     TooLargeToVerify,
-    UnfinishedWork,
     UnreadableResult,
     VerificationError,
     WrongGradient,
@@ -301,6 +300,16 @@ def test_arrays_that_are_closed_over(direction: str) -> None:
     _fails(_square(direction, Closed()), DeclarationError, said)
 
 
+def test_arrays_that_are_not_written() -> None:
+    """A framework that says so is told."""
+
+    class Lies(FakeFramework):
+        def write(self, array: Any, source: Any) -> bool:
+            return True
+
+    _fails(_square("forward", Lies()), DeclarationError, "fake's write returned True, and the")
+
+
 # Creations
 
 
@@ -326,85 +335,6 @@ def test_a_creation_that_copies_once() -> None:
 
     said = "^the result of the last timed call is wrong though the first was right: the created"
     _fails(case_of(cell(from_numpy), Once()), NotACopy, said)
-
-
-# Waiting
-
-
-class NeverWaits(FakeFramework):
-    """Has a waiter that returns at once."""
-
-    def waiter(self, device: str) -> Callable[[], Any]:
-        return lambda: None
-
-
-class SaysItIsDone(FakeFramework):
-    """Is asynchronous, and says that there is nothing to wait for."""
-
-    def waiter(self, device: str) -> None:
-        return None
-
-
-class Lazy(FakeFramework):
-    """Computes a result when it is read."""
-
-    def waiter(self, device: str) -> None:
-        return None
-
-    def read_element(self, array: Any) -> Any:
-        self.clock.spend(0.0 if array.flags.owndata else self.work_s)
-        return array
-
-    def _cost(self) -> None:
-        self.clock.spend(self.dispatch_s)
-
-    def _rounded(self, result: Any) -> Any:
-        return np.asarray(result).view()
-
-
-@both_directions
-@pytest.mark.parametrize("framework", [NeverWaits, SaysItIsDone, Lazy])
-def test_work_that_remains_when_the_clock_stops(
-    framework: type[FakeFramework], direction: str
-) -> None:
-    """Reading the result back takes longer than reading alone: the case fails before its rounds."""
-    case = _square(direction, framework())
-    said = "^calls return before their work is done, and the framework's `waiter` does not wait: "
-    _fails(case, UnfinishedWork, said)
-    assert case.benchmark.stats is None
-
-
-def test_a_creation_that_is_not_waited_for() -> None:
-    """The same of arrays from host data."""
-    _fails(case_of(cell(from_numpy), NeverWaits()), UnfinishedWork, "does not wait")
-
-
-def test_a_slow_reading_is_not_work() -> None:
-    """What reading alone takes is no sign of work that remains."""
-
-    class Slow(FakeFramework):
-        def read_element(self, array: Any) -> Any:
-            self.clock.spend(8.0)
-            return self.to_numpy(array)
-
-    case = _square("forward", Slow())
-    case.measure()
-    assert case.benchmark.stats is not None
-
-
-def test_a_disturbance_is_not_work() -> None:
-    """Preempted while it reads, once or twice or thrice, the case is measured all the same."""
-
-    class Disturbed(FakeFramework):
-        disturbances = iter([1.0, 0.0, 0.0, 0.0] * 3)
-
-        def read_element(self, array: Any) -> Any:
-            self.clock.spend(next(self.disturbances, 0.0))
-            return self.to_numpy(array)
-
-    case = _square("forward", Disturbed())
-    case.measure()
-    assert case.benchmark.stats is not None
 
 
 # Results that cannot be verified

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fwbench.cases import training
+from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
 from fwbench.errors import Diverged, WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.plugin import host
@@ -58,7 +59,7 @@ def test_a_synchronous_framework_has_one_time() -> None:
 def test_the_first_step_is_kept_apart() -> None:
     """What it costs beside the others is compilation, and in no epoch."""
     facts = measured(Trainer(first_s=8.0))
-    assert facts["first_call_s"] == 8.0 + DISPATCH_S + STEP_S
+    assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
     assert facts["compile_s"] == 8.0
     assert {epoch["seconds"] for epoch in facts["epochs"]} == {EPOCH_S}
 
@@ -199,7 +200,9 @@ def test_a_profile_is_of_an_epoch_that_is_not_in_the_record() -> None:
     one.measure()
     facts = one.benchmark.extra_info["fwbench"]
     (learner,) = framework.learners
-    assert len(learner.of("epoch")) == len(facts["epochs"]) + 1 == 4
+    after = learner.events.index(("reset", True), 1)
+    begun = [event for event in learner.events[:after] if event == ("epoch",)]
+    assert len(begun) == len(facts["epochs"]) + 1 + UPDATES_TIMED == 4 + UPDATES_TIMED
     assert one.benchmark.stats.stats.data == [EPOCH_S] * 2
     assert facts["dispatch_s"] == 2 * DISPATCH_S
     assert one.benchmark.stats.cprofile_stats is not None
@@ -231,6 +234,12 @@ def test_a_peak_that_is_older_than_the_case_is_none(monkeypatch: pytest.MonkeyPa
     assert measured()["peak_host_memory_bytes"] is None
 
 
+def test_the_size_of_the_data_set_is_in_the_record() -> None:
+    """As it is stored, and its training part as floats; what parts share counts once."""
+    pixels, labels = 16 + 3, 4 * (16 + 3)
+    assert measured()["data_memory_bytes"] == pixels + labels + 4 * 16
+
+
 # Divergence
 
 
@@ -256,11 +265,12 @@ def test_a_step_is_measured_like_an_operation() -> None:
     facts = one.benchmark.extra_info["fwbench"]
     assert {*one.benchmark.stats.stats.data} == {DISPATCH_S + STEP_S}
     assert (facts["completion_s"], facts["dispatch_s"]) == (DISPATCH_S + STEP_S, DISPATCH_S)
-    assert facts["first_call_s"] == 8.0 + DISPATCH_S + STEP_S
+    assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
     assert (facts["warmup_calls"], facts["steady"]) == (10, True)
     (learner,) = framework.learners
-    assert learner.of("reset") == [[False], [True], [False]]
-    assert learner.of("epoch") == learner.of("order") == learner.of("logits") == []
+    assert learner.of("reset") == [[False], [True], [False], [True], [False]]
+    assert learner.of("epoch") == learner.of("order") == []
+    assert learner.of("logits") == [[8]] * UPDATES_TIMED  # after the timing
 
 
 def test_a_step_reads_no_data(load: Mock) -> None:
@@ -276,10 +286,10 @@ def test_a_step_reads_no_data(load: Mock) -> None:
 
     facts = measured(Looking(), mlp.step)
     load.assert_not_called()
-    expected = mlp.check_batches(8)
-    for (examples, labels), (x, y) in zip(
-        seen, [expected[0], *expected[:CHECKED_STEPS]], strict=True
-    ):
+    own = mlp.check_batches(8)
+    before = [own[0], *own[:CHECKED_STEPS]]
+    after = [*own[1 : 1 + UPDATES_TIMED], *own[:LOSSES_TIMED]]
+    for (examples, labels), (x, y) in zip(seen, [*before, *after], strict=True):
         np.testing.assert_array_equal(examples, x)
         np.testing.assert_array_equal(labels, y)
     assert "data" not in facts

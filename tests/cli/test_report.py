@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from fwbench import cli
-from fwbench.report import sections, summary
+from fwbench.records.session_facts import NOT_REACHED
+from fwbench.report import escaping, sections, summary
 from fwbench.report.model import read
 from fwbench.report.writers import csv as csv_writer
 from fwbench.report.writers import markdown
@@ -31,6 +32,7 @@ from support.reports import (
 
 _FAILED = 3
 _SOME_UNREADABLE = 1
+_INCOMPLETE = 1
 
 
 # The command
@@ -100,7 +102,7 @@ def test_the_others_are_rendered(
     assert "bad.json" in section.text
     assert said in section.text
     assert shown_page.all("section", id="part-gemm-cpu-forward-float32")
-    assert said in (folder / "report.md").read_text(encoding="utf-8")
+    assert escaping.markdown(said) in (folder / "report.md").read_text(encoding="utf-8")
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
         assert [row["run"] for row in csv.DictReader(file)] == ["run.json"]
 
@@ -183,3 +185,59 @@ def test_plain_and_own_records_are_apart(tmp_path: Path) -> None:
     titles = [one.title for one in sections.details([run])]
     assert titles == ["gemm cpu forward float32", "other benchmarks"]
     assert [*column(part([run], "other benchmarks"), "median")] == ["test_c"]
+
+
+# Interrupted runs
+
+
+def _interrupted(path: Path, **session: Any) -> None:
+    """A run of which one case of two was measured."""
+    lost = {"nodeid": "test_it.py::test_it[dot]", "framework": "torch", "why": NOT_REACHED}
+    stopped = {"outcome": {"failed": 0, "interrupted": True}, "planned": 2, "missing": [lost]}
+    write(path, case(), **{**stopped, **session})
+
+
+def test_an_interrupted_run_is_said_to_be_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """First on the page, in Markdown and on stderr; the lost case is listed; status 1."""
+    _interrupted(folder / "run.json")
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", *arguments]) == _INCOMPLETE
+    said = "interrupted: 1 of 2 cases measured"
+    assert capsys.readouterr().err == f"fwbench: run.json: {said}\n"
+    page = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert page.of_class("note")[0].text == f"{said.capitalize()}."
+    written = (folder / "report.md").read_text(encoding="utf-8")
+    assert written.startswith(f"- {said.capitalize()}.\n")
+    assert f"| {escaping.markdown('test_it.py::test_it[dot]')} | torch |" in written
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        measured, lost = csv.DictReader(file)
+    assert (measured["outcome"], lost["outcome"]) == ("measured", NOT_REACHED)
+    assert (lost["case"], lost["framework"]) == ("test_it.py::test_it[dot]", "torch")
+    assert lost["median_s"] == ""
+
+
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        ({"outcome": {"failed": 1, "interrupted": False}}, "stopped early: 1 of 2 cases measured"),
+        ({"planned": None}, "interrupted: 1 case measured, others may be missing"),
+        ({"outcome": None, "missing": []}, "ended in an unknown way: 1 of 2 cases measured"),
+        ({"outcome": None, "planned": 1, "missing": []}, ""),
+        ({"outcome": {"failed": 1, "interrupted": False}, "missing": []}, ""),
+    ],
+    ids=["maxfail", "older", "recovered from a crash", "recovered whole", "failed"],
+)
+def test_how_a_session_ended(folder: Path, session: dict[str, Any], said: str) -> None:
+    """Whoever stopped it; a test that failed is no reason to call the run incomplete."""
+    _interrupted(folder / "run.json", **session)
+    assert read(folder / "run.json").incompleteness == said
+
+
+def test_a_choice_of_cases_does_not_make_a_run_incomplete(folder: Path) -> None:
+    """``-k`` shows less than was measured, and what was measured is still said."""
+    _interrupted(folder / "run.json")
+    arguments = ["report", "run.json", "-k", "gemm", "--markdown", "report.md"]
+    assert cli.main(arguments) == _INCOMPLETE
+    assert "1 of 2 cases measured" in Path("report.md").read_text(encoding="utf-8")

@@ -260,7 +260,7 @@ def _assert_sane(facts: dict[str, Any], framework: str, threads: int) -> None:
     assert facts["threads"] == threads
     assert isinstance(facts["toggles"], dict)
     assert 0 < facts["dispatch_s"] <= facts["completion_s"]
-    assert facts["first_call_s"] > 0
+    assert facts["first_call_in_process_s"] > 0
     assert facts["warmup_calls"] == facts["warmup_s"] == 0
     assert facts["steady"] is None
     if facts["workload"] == "swish":

@@ -176,24 +176,39 @@ SHORT_S, LONG_S = 2.0**-7, 2.0**-5
 
 
 @pytest.mark.parametrize(
-    ("call_s", "iterations", "switches", "share"),
+    ("call_s", "iterations", "threads", "switches", "share"),
     [
-        (SHORT_S, 1, [0, 0, 0, 0], 0.0),
-        (SHORT_S, 1, [1, 0, 2, 0], 0.5),
-        (LONG_S, 1, [3, 3, 3, 3], 0.0),
-        (LONG_S, 1, [3, 4, 5, 4], 0.75),
-        (SHORT_S, 4, [3, 3, 3, 3], 0.0),
-        (SHORT_S, 4, [4, 4, 4, 4], 1.0),
+        (SHORT_S, 1, 1.0, [0, 0, 0, 0], 0.0),
+        (SHORT_S, 1, 1.0, [1, 0, 2, 0], 0.5),
+        (LONG_S, 1, 1.0, [3, 3, 3, 3], 0.0),
+        (LONG_S, 1, 1.0, [3, 4, 5, 4], 0.75),
+        (LONG_S, 1, 2.0, [3, 4, 5, 4], 0.75),
+        (LONG_S, 1, 0.25, [0, 1, 3, 0], 0.5),
+        (SHORT_S, 4, 1.0, [3, 3, 3, 3], 0.0),
+        (SHORT_S, 4, 1.0, [4, 4, 4, 4], 1.0),
     ],
 )
 def test_rounds_in_which_the_process_was_preempted(
-    hand: HandClock, call_s: float, iterations: int, switches: list[int], share: float
+    hand: HandClock,
+    call_s: float,
+    iterations: int,
+    threads: float,
+    switches: list[int],
+    share: float,
 ) -> None:
-    """As often as once in 10 ms of a round, however many calls it has: less is no sharing."""
+    """As often as once in 10 ms of a round, however many calls it has: less is no sharing.
+
+    Of a round in which it got a quarter of a processor, once in 10 ms of that.
+    """
     kernel = Kernel(hand)
     left = [count if i == 0 else 0 for count in switches for i in range(iterations)]
     clock = Clock(hand, None, kernel)
-    rounds_s = rounds(clock, lambda: kernel.run(call_s, preempted=left.pop(0)), 4, iterations)
+    rounds_s = rounds(
+        clock,
+        lambda: kernel.run(call_s, cpu_s=threads * call_s, preempted=left.pop(0)),
+        4,
+        iterations,
+    )
     assert clock.facts(rounds_s, iterations)["preempted"] == share
 
 

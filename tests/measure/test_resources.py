@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from fwbench.measure import resources
@@ -144,6 +146,9 @@ def test_processor_time_is_that_of_all_threads() -> None:
     assert (cpu_use() - before).cpu_s >= 0.09  # the kernel's two accounts differ by a little
 
 
+_GONE = 2
+
+
 class Account:
     """What the kernel says of all processors and of this process, one reading after the other."""
 
@@ -160,6 +165,18 @@ class Account:
         """Of this process."""
         return self._reading["own"]
 
+    def getrusage(self, who: int) -> Any:
+        """Of processes that this one has started, and that have ended."""
+        assert who == resource.RUSAGE_CHILDREN
+        return SimpleNamespace(ru_utime=self._reading.get("ended", 0.0), ru_stime=0.0)
+
+    def child(self, pid: int) -> Any:
+        """A process that this one has started; the second has ended by now."""
+        if pid == _GONE:
+            raise psutil.NoSuchProcess(pid)
+        used = SimpleNamespace(user=self._reading.get("child", 0.0), system=0.0)
+        return SimpleNamespace(cpu_times=lambda: used)
+
     def cpu_times(self) -> Any:
         """Of all processors."""
         names = ("user", "system", "steal", "idle", "iowait", "guest")
@@ -173,6 +190,10 @@ _NEIGHBOURS: dict[str, tuple[dict[str, float], float | None]] = {
     "nobody is idle": ({"wall": 2.0, "own": 0.0, "idle": 3.0, "iowait": 1.0}, 0.0),
     "guests are counted once": ({"wall": 2.0, "own": 0.0, "user": 1.0, "guest": 1.0}, 0.5),
     "coarser counting": ({"wall": 2.0, "own": 2.0, "user": 1.75}, 0.0),
+    "those that load data": (
+        {"wall": 2.0, "own": 2.0, "child": 1.0, "ended": 0.5, "user": 4.5},
+        0.5,
+    ),
     "too short to be counted": ({"wall": 0.0625, "own": 0.0, "user": 1.0}, None),
 }
 
@@ -185,12 +206,25 @@ def test_what_other_processes_kept_busy(
     before = dict.fromkeys(used, 64.0)
     account = Account(before, {name: 64.0 + value for name, value in used.items()})
     monkeypatch.setattr(resources, "time", account)
-    monkeypatch.setattr(resources, "psutil", account)
+    system = SimpleNamespace(cpu_times=account.cpu_times, Process=account.child, Error=psutil.Error)
+    monkeypatch.setattr(resources, "_children", lambda: [1, _GONE])
+    monkeypatch.setattr(resources, "psutil", system)
+    usage = SimpleNamespace(getrusage=account.getrusage, RUSAGE_CHILDREN=resource.RUSAGE_CHILDREN)
+    monkeypatch.setattr(resources, "resource", usage)
     others = OtherProcesses()
     assert others.cpus is None
     with others:
         pass
     assert others.cpus == cpus
+
+
+def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
+    """As the kernel lists them; where it does not, there are none."""
+    for thread, children in (("10", "11 12 "), ("13", ""), ("14", "15 ")):
+        (tmp_path / "task" / thread).mkdir(parents=True)
+        (tmp_path / "task" / thread / "children").write_text(children, encoding="ascii")
+    assert sorted(resources._children(tmp_path)) == [11, 12, 15]
+    assert resources._children(tmp_path / "elsewhere") == []
 
 
 # GPU

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fwbench.records.session_facts import NOT_REACHED
 from support.projects import Project
 
 # What reaches the parent
@@ -131,6 +132,9 @@ def test_end_from_a_case(project: Project, end: str, said: str) -> None:
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert said in str(result.stdout) + str(result.stderr)
     assert [entry["params"]["size"] for entry in records.values()] == [4]
+    session = json.loads((project.path / "measured.json").read_text())["fwbench"]
+    assert session["planned"] == 3
+    assert [missing["why"] for missing in session["missing"]] == [NOT_REACHED] * 2
 
 
 def test_warnings_as_errors(project: Project) -> None:

@@ -99,6 +99,18 @@ def test_launches_are_processes_and_one_record(told: Project) -> None:
     )
 
 
+def test_first_calls_are_measured_in_fresh_processes(told: Project) -> None:
+    """In the first launch every case has one of its own; the others are shared as ever."""
+    _, records = told.measure("--fw-launches=2", "--fw-first-call=fresh")
+    assert sorted(map(len, _by_process(told))) == [1, 1, 1, 1, 4]
+    for entry in records.values():
+        facts = entry["extra_info"]["fwbench"]
+        first, second = facts["launches"]
+        assert facts["first_call_s"] == first["first_call_s"] == first["first_call_in_process_s"]
+        assert "first_call_s" not in second
+        assert second["first_call_in_process_s"] > 0
+
+
 def _session(project: Project) -> dict[str, Any]:
     """What the JSON says of its session."""
     stored = json.loads((project.path / "measured.json").read_text(encoding="utf-8"))

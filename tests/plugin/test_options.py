@@ -46,6 +46,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         record_host=False,
         launches=None,
         seed=None,
+        first_call="shared",
         gate=None,
         fail_on=("regressed", "missing"),
         allow_different=(),
@@ -72,6 +73,7 @@ GIVEN = [
     ("--fw-record-host", "fw_record_host = true", "record_host", True),
     ("--fw-launches=5", "fw_launches = 5", "launches", 5),
     ("--fw-seed=0", "fw_seed = 0", "seed", 0),
+    ("--fw-first-call=shared", "fw_first_call = shared", "first_call", "shared"),
     ("--fw-gate=5%", "fw_gate = 0.05", "gate", 0.05),
     ("--fw-fail-on=missing", "fw_fail_on = missing", "fail_on", ("missing",)),
     ("--fw-allow-different=cpu", "fw_allow_different = cpu", "allow_different", ("cpu",)),
@@ -94,6 +96,19 @@ def test_each_option_is_read_from_either_source(
         selection = found.asked
     where = selection if name in vars(selection) else found
     assert getattr(where, name) == value
+
+
+@pytest.mark.parametrize("argument", ["--fw-launches=2", None])
+def test_first_calls_are_fresh_in_launches_alone(
+    pytester: pytest.Pytester, argument: str | None
+) -> None:
+    """Without launches there is nothing that they could be measured in."""
+    given = ["--fw-first-call=fresh", *([argument] if argument else [])]
+    if argument:
+        assert of(pytester, *given).first_call == "fresh"
+    else:
+        with pytest.raises(UsageError, match="add --fw-launches 5, or leave it out"):
+            of(pytester, *given)
 
 
 def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:

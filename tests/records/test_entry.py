@@ -43,6 +43,13 @@ def test_a_record_has_what_surrounds_its_times() -> None:
     assert entry["extra_info"]["fwbench"]["workload"] == "double"
 
 
+def test_a_record_says_what_its_rounds_were_like() -> None:
+    """Of a case that was measured once, too: rounds that are all alike do not drift or spin."""
+    facts = measured()["entry"]["extra_info"]["fwbench"]
+    assert (facts["drift"], facts["spinning"]) == (0.0, False)
+    assert facts["condition"] in ("clean", "contended")  # as the machine is while this test runs
+
+
 def test_what_was_not_measured_has_no_record() -> None:
     """Neither a disabled nor a failed benchmark leaves a record."""
     disabled = case_of(cell(operation()), FakeFramework(), disabled=True)

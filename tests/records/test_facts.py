@@ -131,7 +131,10 @@ def test_a_fact_is_shown_in_its_unit() -> None:
 
 #: Changes of a record by hand, and what is said of them.
 _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
-    "text": ({"first_call_s": "soon"}, "first_call_s is 'soon', and must be a number above 0"),
+    "text": (
+        {"first_call_in_process_s": "soon"},
+        "first_call_in_process_s is 'soon', and must be a number above 0",
+    ),
     "boolean": ({"size": True}, "size is True, and must be a whole number above 0"),
     "infinite": ({"completion_s": float("inf")}, "completion_s is inf, and must be a number"),
     "not a number": ({"cpu_s": float("nan")}, "cpu_s is nan, and must be a number of at least 0"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
+from fwbench.records.stored import facts_of
 
 _STORED = Path(__file__).parent / "stored"
 
@@ -44,3 +45,18 @@ def test_the_report_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
         (folder / "report.csv").read_text(encoding="utf-8") for folder in (tmp_path, _STORED)
     )
     assert figures == expected
+
+
+def test_first_calls_of_earlier_versions_were_of_any_process() -> None:
+    """They have today's name, in the launches too; what has both names is of today."""
+    launches = [{"launch": 0, "value_s": 1.0, "first_call_s": 2.0}]
+    case = {**dict.fromkeys(_NAMES, "x"), "size": 1, "first_call_s": 3.0, "launches": launches}
+    facts = facts_of({"extra_info": {"fwbench": case}})
+    assert (facts.first_call_s, facts.first_call_in_process_s) == (None, 3.0)
+    (launch,) = facts.launches or ()
+    assert (launch.first_call_s, launch.first_call_in_process_s) == (None, 2.0)
+    today = facts_of({"extra_info": {"fwbench": {**case, "first_call_in_process_s": 4.0}}})
+    assert (today.first_call_s, today.first_call_in_process_s) == (3.0, 4.0)
+
+
+_NAMES = ("workload", "framework", "device", "execution", "direction", "dtype")

@@ -53,7 +53,7 @@ def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
         "framework": "fake",
         "dispatch_s": 1.0,
         "completion_s": 2.0,
-        "first_call_s": 3.0,
+        "first_call_in_process_s": 3.0,
         "warmup_s": 0.5,
         "warmup_calls": 4,
         "steady": True,
@@ -121,7 +121,7 @@ def test_a_merged_entry_is_otherwise_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted"]
+    "name", ["dispatch_s", "completion_s", "first_call_in_process_s", "compile_s", "preempted"]
 )
 def test_medians_stand_for_all_launches(name: str) -> None:
     """Of what each launch has its own of, the record has the median, and each launch its own."""
@@ -152,6 +152,29 @@ def test_steady_if_every_launch_was(found: list[bool | None], steady: bool | Non
     """One launch that was not is enough; launches that were not warmed up say nothing."""
     merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(found)))
     assert merged["steady"] is steady
+
+
+def test_the_middle_launch_gives_the_condition() -> None:
+    """One contended launch of three does not move the median; each keeps its own condition."""
+    found = ["clean", "contended", "clean"]
+    entries = [_entry(i, [1.0], condition=c, spinning=c != "clean") for i, c in enumerate(found)]
+    merged = _merged(*entries)
+    assert (merged["condition"], merged["spinning"]) == ("clean", False)
+    assert [one["condition"] for one in merged["launches"]] == found
+    merged = _merged(*entries[:2])
+    assert (merged["condition"], merged["spinning"]) == ("contended", True)
+
+
+def test_launches_of_older_versions_have_no_condition() -> None:
+    """Nothing is made up."""
+    assert "condition" not in _merged(_entry(0, [1.0]), _entry(1, [1.0]))
+
+
+def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
+    """In a tenth of a second the system does not tell what others did."""
+    entries = [_entry(i, [1.0], others_cpus=cpus) for i, cpus in enumerate([None, 1.0, 2.0])]
+    assert _merged(*entries)["others_cpus"] == 1.5
+    assert _merged(_entry(0, [1.0], others_cpus=None))["others_cpus"] is None
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def loop(
         "framework": framework,
         "device": "cpu",
         "execution": execution,
+        "direction": "train",
         "dtype": "float32",
         "size": 200,
         "toggles": {"workers": "0", "decay": "off"},
@@ -52,7 +53,10 @@ def loop(
         "images_per_s": 3200.0,
         "test_accuracy": [{"repetition": 1, "epoch": 2, "accuracy": 0.9712}],
         "cpu_utilization": 0.5,
-        "peak_host_memory_bytes": 2**30,
+        "tested_examples": 2000,
+        "data_memory_bytes": 188 * 2**20,
+        "host_memory_before_bytes": 2**30,
+        "peak_host_memory_bytes": 2**30 + 9 * 2**20,
         **changes,
     }
     asked = {name: changes[name] for name in facts["toggles"] if name in changes}
@@ -68,8 +72,8 @@ def test_a_loop_is_told_in_a_line() -> None:
         "statistics"
     )
     assert line == (
-        "  torch eager  1 s an epoch (first +152 %), 3,200 images/s, accuracy 97.12 %, "
-        "50 % of 2 CPUs, peak 1.00 GiB"
+        "  torch eager  1 s an epoch (first +152 %), 3,200 images/s, accuracy 97.12 % of 2,000, "
+        "50 % of 2 CPUs, peak memory 9 MiB above 1,024 MiB held before, data set 188 MiB"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases.epochs import judge
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.testing import FakeFramework
 from fwbench.workloads.data import DataSet, Found, Split
@@ -25,16 +26,19 @@ def right_losses(job: Job) -> Sequence[float]:
 
 
 def undecided(examples: NDArray[Any]) -> NDArray[Any]:
-    """The same logit for each of two classes."""
-    return np.zeros((len(examples), 2))
+    """The same logit for each of ten classes."""
+    return np.zeros((len(examples), 10))
 
 
 def told(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """The logits that are given here, by the first pixel of an example of :func:`data_set`."""
+    """The logits that are given here, by the first pixel of an example of :func:`data_set`.
+
+    Those of an example beyond them are the last.
+    """
     table = np.array(rows)
-    return lambda examples: table[
-        np.rint(examples.reshape(len(examples), -1)[:, 0] * 255).astype(int)
-    ]
+    return lambda examples: table.take(
+        np.rint(examples.reshape(len(examples), -1)[:, 0] * 255).astype(int), axis=0, mode="clip"
+    )
 
 
 @dataclass
@@ -47,7 +51,9 @@ class Trainer(FakeFramework):
         load_s: what the next batch of a loader costs.
         logits_s: what answering for a batch costs.
         check_losses: of the check.
-        loss_of: of training, by how many steps there were since the last reset.
+        loss_of: of training, by how many steps there were since the last reset; None for the loss
+            of the answers.
+        updates: whether a step changes the weights, by how many there were since the last reset.
         answers: the logits for examples.
         too_many: how many parameters there are beside those of the description.
         noted: how its training differs from others'.
@@ -60,7 +66,8 @@ class Trainer(FakeFramework):
     load_s: float = 0.0
     logits_s: float = 0.0
     check_losses: Callable[[Job], Sequence[float]] = right_losses
-    loss_of: Callable[[int], float] = lambda _: 1.0
+    loss_of: Callable[[int], float] | None = None
+    updates: Callable[[int], bool] = lambda _: True
     answers: Callable[[NDArray[Any]], NDArray[Any]] = undecided
     too_many: int = 0
     noted: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +109,7 @@ class FakeLearner(Learner):
         by: the framework.
         events: resets, learning rates, orders, epochs and evaluations, one after the other.
         steps: how many since the last reset.
+        updates: how many in all.
     """
 
     executions = ("eager", "graph", "fit")
@@ -111,6 +119,7 @@ class FakeLearner(Learner):
         self.by = by
         self.events: list[tuple[Any, ...]] = []
         self.steps = 0
+        self.updates = 0
         self._exact = False
         self._first = [by.first_s]
 
@@ -127,9 +136,12 @@ class FakeLearner(Learner):
         by.clock.enqueue(by.step_s(self.steps))
         if not by.asynchronous:
             by.clock.wait()
+        before = self.steps
         self.steps += 1
-        before = self.steps - 1
-        return by.check_losses(self.job)[before] if self._exact else by.loss_of(before)
+        self.updates += by.updates(before)
+        if self._exact:
+            return by.check_losses(self.job)[before]
+        return by.loss_of(before) if by.loss_of else judge(by.answers(examples), labels)[0]
 
     def reset(self, *, exact: bool) -> None:
         """Enqueue the initial weights."""
@@ -141,6 +153,11 @@ class FakeLearner(Learner):
     def set_learning_rate(self, learning_rate: float) -> None:
         """Keep it."""
         self.events.append(("rate", learning_rate))
+
+    def weights(self) -> list[NDArray[Any]]:
+        """One, which counts the updates; waits for them."""
+        self.by.clock.wait()
+        return [np.array(self.updates)]
 
     def parameters(self) -> int:
         """As many as there should be, but for what the framework says."""

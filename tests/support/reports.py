@@ -46,7 +46,7 @@ def case(
         framework,
         **{
             **dict.fromkeys(("dispatch_s", "completion_s"), values_s[0]),
-            "first_call_s": 10 * values_s[0],
+            "first_call_in_process_s": 10 * values_s[0],
             "execution": execution,
             "size": size,
             **what,
@@ -96,7 +96,8 @@ def training(
         "first_epoch_excess": 0.78,
         "images_per_s": 3200.0,
         "cpu_utilization": 0.5,
-        "peak_host_memory_bytes": 2**30,
+        "host_memory_before_bytes": 2**29,
+        "peak_host_memory_bytes": 2**29 + 2**30,
         "compile_s": 0.0,
         "data": {"name": "mnist", "source": "real", "origin": "its authors", "digest": "d"},
         **facts,

@@ -164,10 +164,19 @@ def test_a_batch_of_the_check_repeats_its_examples(training: Training, batch: in
     assert len(batches) == TRAJECTORY_STEPS >= CHECKED_STEPS
     for (x, y), (few, labels) in zip(batches, training.check_batches(rows), strict=True):
         assert (x.shape, y.shape) == ((batch, *training.shape), (batch,))
-        for k in range(0, batch, rows):
-            assert (x[k : k + rows] == few).all()
-            assert (y[k : k + rows] == labels).all()
-        assert len(np.unique(few, axis=0)) == rows
+        same = [(x == example).reshape(batch, -1).all(axis=1) for example in few]
+        repeated = [np.flatnonzero(rows_of_one) for rows_of_one in same]
+        assert [len(places) for places in repeated] == [batch // rows] * rows
+        for places, label in zip(repeated, labels, strict=True):
+            assert (y[places] == label).all()
+
+
+@pytest.mark.parametrize("part", [slice(100), slice(None, None, 2), slice(1, None, 2), slice(20)])
+def test_a_part_of_a_batch_of_the_check_has_another_mean(part: slice) -> None:
+    """So a learner that leaves out half of a batch, or nine tenths, has other losses."""
+    for x, _ in mlp.check_batches(200)[:CHECKED_STEPS]:
+        _, counts = np.unique(x[part].reshape(-1, 784), axis=0, return_counts=True)
+        assert len(counts) < 8 or np.ptp(counts) > 1
 
 
 @each_training

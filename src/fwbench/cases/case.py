@@ -112,7 +112,7 @@ class Case:
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             verified |= work.verify_again(last)
         warmed_up = CaseFacts(
-            first_call_s=first_call_s,
+            first_call_in_process_s=first_call_s,
             warmup_calls=warmup.calls,
             warmup_s=warmup.seconds,
             steady=warmup.steady,
@@ -147,9 +147,14 @@ class Case:
         benchmark = self._benchmark
         if benchmark.timed:
             case = entry.describe(self.cell, self.framework, self._manifest)
-            times = entry.times(benchmark.rounds_s, benchmark.iterations, self._clock)
-            around = CaseFacts(statistic=self.statistic, others_cpus=self._other_processes.cpus)
-            known = case | times | around | facts
+            times = entry.times(
+                benchmark.rounds_s,
+                benchmark.iterations,
+                self._clock,
+                self._other_processes.cpus,
+                case.threads,
+            )
+            known = case | CaseFacts(statistic=self.statistic) | times | facts
             with self._discarded_on_failure():
                 known |= rates.check(known, self._limits)
             benchmark.keep(dict(known))

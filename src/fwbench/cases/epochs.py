@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import Diverged
+from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import CpuClock, gpu_use
@@ -28,6 +28,9 @@ __tracebackhide__ = True
 
 #: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
 _MILESTONES = (5, 10, 15)
+
+#: In so many parts the curve of an epoch is kept.
+_CURVE_POINTS = 10
 
 _REMEDY = "lower the learning rate or use a wider dtype"
 
@@ -126,7 +129,7 @@ class Epochs:
         utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
         gpu = gpu_use(self._learner.job.device)
         repetition, epoch = self._position
-        step_losses = self._learner.losses(losses)
+        step_losses = as_many(self._learner.losses(losses), self.steps)
         self._refuse_divergence(step_losses, epoch)
         validation_s, (loss, accuracy) = self._clock.time(
             lambda: self._evaluate(self._data.validation)
@@ -147,6 +150,7 @@ class Epochs:
                 warmup=epoch < self._schedule.warmup_epochs,
                 seconds=seconds,
                 train_loss=float(step_losses.mean()),
+                train_losses=_thinned(step_losses),
                 validation_loss=loss,
                 validation_accuracy=accuracy,
                 validation_s=validation_s,
@@ -171,19 +175,33 @@ class Epochs:
         return self._evaluate(self._data.test)[1]
 
     def _evaluate(self, split: Split) -> tuple[float, float]:
-        """Mean cross-entropy and accuracy; over no more examples than an epoch trains on."""
-        examples, labels = whole(split)
+        """Mean cross-entropy and accuracy, the last, shorter batch included."""
+        evaluated = self._evaluated(split)
+        examples, labels = whole(Split(split.x[:evaluated], split.y[:evaluated]))
         batch = self._learner.job.batch
-        most = min(labels.size, self.steps * batch)
-        parts = [
-            self._learner.logits(examples[i : min(i + batch, most)]) for i in range(0, most, batch)
-        ]
-        return _judge(np.concatenate(parts), labels[:most])
+        parts = [self._learner.logits(examples[i : i + batch]) for i in range(0, evaluated, batch)]
+        return judge(np.concatenate(parts), labels)
+
+    def _evaluated(self, split: Split) -> int:
+        """All examples; where an epoch is cut short, no more than it trains on."""
+        batch = self._learner.job.batch
+        cut_short = self.steps < self._data.train.y.size // batch
+        return min(split.y.size, self.steps * batch) if cut_short else int(split.y.size)
 
     def facts(self) -> CaseFacts:
         """All epochs, and what they come to, for the record."""
-        every = CaseFacts(epochs=self.epochs, steps_per_epoch=self.steps)
+        every = CaseFacts(
+            epochs=self.epochs,
+            steps_per_epoch=self.steps,
+            validated_examples=self._evaluated(self._data.validation),
+            tested_examples=self._evaluated(self._data.test),
+        )
         return every | _summary(self.epochs, self._learner, self.steps)
+
+
+def _thinned(losses: NDArray[Any]) -> list[float]:
+    """The mean of each tenth of the losses: enough to compare curves, and small in a record."""
+    return [float(part.mean()) for part in np.array_split(losses, min(losses.size, _CURVE_POINTS))]
 
 
 def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> CaseFacts:
@@ -229,8 +247,34 @@ def whole(split: Split) -> Batch:
     return split.x, split.y
 
 
-def _judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
-    """Mean softmax cross-entropy, and the share of right answers."""
+def as_many(losses: NDArray[Any], steps: int) -> NDArray[Any]:
+    """The losses, if there is one for each step.
+
+    Args:
+        losses: as the learner gives them.
+        steps: how many batches it was given.
+
+    Raises:
+        WrongTraining: there are fewer, or more.
+    """
+    if losses.shape != (steps,):
+        raise WrongTraining(
+            f"{steps} batches were to be trained on, and the learner returned {losses.size} "
+            "losses: it trains on other batches, or its `losses` does not give one for each step"
+        )
+    return losses
+
+
+def judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
+    """What answers are worth.
+
+    Args:
+        logits: a row for each example.
+        labels: the right answers.
+
+    Returns:
+        Mean softmax cross-entropy, and the share of right answers.
+    """
     shifted = logits - logits.max(axis=1, keepdims=True)
     surprise = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(labels.size), labels]
     return float(surprise.mean()), float((logits.argmax(axis=1) == labels).mean())

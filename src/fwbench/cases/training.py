@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
 
-from fwbench.cases import verify
+from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.cases.epochs import Epochs, steps_of, whole
 from fwbench.cases.work import Work
@@ -20,61 +21,11 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
 from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Data, Epoch
-from fwbench.workloads.data import DataSet, load
-from fwbench.workloads.models import trajectories
-from fwbench.workloads.training import CHECKED_STEPS, Training, Trains, order
+from fwbench.workloads.data import DataSet, Split, load
+from fwbench.workloads.training import CHECKED_STEPS, Batch, Training, Trains, order
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
-
-
-#: How many where nothing is timed: an eager LSTM takes TensorFlow seconds a step.
-_CHECKED_UNTIMED = 3
-
-
-def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[float]]:
-    """Check that this is the same training everywhere: parameters, and the first losses.
-
-    Args:
-        learner: trained for a few steps, and then back at its initial weights.
-        clock: waits for the device.
-        steps: how many losses to compare.
-
-    Returns:
-        What was found, for the record, and the seconds that each step took.
-
-    Raises:
-        WrongTraining: the parameters or the losses differ from the reference's.
-    """
-    training, dtype = learner.job.training, learner.job.dtype
-    verify.parameters(learner.parameters(), training.parameters)
-    learner.reset(exact=True)
-    seconds, losses = [], []
-    for batch in training.check_batches(learner.job.batch)[:steps]:
-        placed = learner.place(batch)
-        step_s, loss = clock.time(partial(learner.step, *placed))
-        seconds.append(step_s)
-        losses.append(loss)
-    notes = learner.notes()
-    expected = trajectories.expected_losses(
-        training, learner.job.batch, lazy=notes.get("update") == "lazy"
-    )
-    actual = learner.losses(losses)
-    deviation = verify.losses(actual, expected[: len(actual)], dtype)
-    learner.reset(exact=False)
-    facts = CaseFacts(
-        parameters=training.parameters,
-        checked_steps=len(actual),
-        max_loss_deviation=deviation,
-        loss_tolerance=verify.LOSS_TOLERANCES[dtype],
-        optimizer={**_constants(training), **notes},
-    )
-    return facts, seconds
-
-
-def _constants(training: Training) -> dict[str, Any]:
-    optimizer = training.optimizer
-    return {"name": type(optimizer).__name__, **vars(optimizer)}
 
 
 def data_facts(data: DataSet) -> Data:
@@ -93,22 +44,38 @@ def data_facts(data: DataSet) -> Data:
 class _Step(Work):
     """One step on a batch that lies on the device."""
 
-    def __init__(self, learner: Learner, clock: Clock, steps: int) -> None:
+    def __init__(self, learner: Learner, clock: Clock, steps: int, *, timed: bool) -> None:
         self._learner = learner
         self._clock = clock
         self._steps = steps
+        self._timed = timed
         learner.reset(exact=False)
         batch = learner.job.training.check_batches(learner.job.batch)[0]
         self.run = partial(learner.step, *learner.place(batch))
 
     def verify(self, result: Any) -> CaseFacts:
-        """The first losses are the reference's.
+        """The first losses are the reference's, and every step changes the weights.
 
         Raises:
-            WrongTraining: they are not the reference's.
+            WrongTraining: they are not, or one does not.
         """
-        facts, _ = check(self._learner, self._clock, self._steps)
+        facts, _ = learning.check(self._learner, self._clock, self._steps)
         return facts
+
+    def verify_again(self, last: Any) -> CaseFacts:
+        """The same once more, after the steps that were timed.
+
+        Raises:
+            WrongTraining: it is not the training that was checked before.
+        """
+        if not self._timed:
+            return CaseFacts()
+        batches = self._learner.job.training.check_batches(self._learner.job.batch)
+        # Not the batch that was timed: it has been learned by heart, and any part of it alike.
+        return learning.check_timed(self._learner, batches[1:], self._train)
+
+    def _train(self, batches: Sequence[Batch]) -> list[Any]:
+        return [self._learner.step(*self._learner.place(batch)) for batch in batches]
 
 
 class _Pass(Work):
@@ -150,6 +117,28 @@ class _Pass(Work):
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
 
+class _Memory:
+    """The peak of memory from now on.
+
+    Args:
+        device_bytes: that of the device, when it is called.
+    """
+
+    def __init__(self, device_bytes: Callable[[], int | None]) -> None:
+        self._device_bytes = device_bytes
+        known = reset_peak_memory()
+        self._before_bytes = peak_memory_bytes() if known else None
+
+    def used(self) -> CaseFacts:
+        """What was in use before, and at most until now."""
+        known = self._before_bytes is not None
+        return CaseFacts(
+            host_memory_before_bytes=self._before_bytes,
+            peak_host_memory_bytes=peak_memory_bytes() if known else None,
+            peak_device_memory_bytes=self._device_bytes(),
+        )
+
+
 class TrainingCase(Case):
     """What cases of training have in common."""
 
@@ -167,7 +156,7 @@ class TrainingCase(Case):
     @property
     def checked_steps(self) -> int:
         """How many losses are compared with the reference's."""
-        return CHECKED_STEPS if self._benchmark.enabled else _CHECKED_UNTIMED
+        return CHECKED_STEPS if self._benchmark.enabled else learning.CHECKED_UNTIMED
 
     def learner(self) -> Learner:
         """The framework's learner, with its model built and its weights the initial ones."""
@@ -195,13 +184,15 @@ class StepCase(TrainingCase):
 
     def bind(self) -> Work:
         """A batch on the device, and a learner that has not seen it."""
-        return _Step(self.learner(), self._clock, self.checked_steps)
+        timed = self._benchmark.enabled
+        return _Step(self.learner(), self._clock, self.checked_steps, timed=timed)
 
     def _record(self, facts: CaseFacts) -> None:
         """With what the first call took beyond a typical one."""
-        if self._benchmark.timed and facts.first_call_s is not None:
+        first_s = facts.first_call_in_process_s
+        if self._benchmark.timed and first_s is not None:
             typical_s = statistics.median(self._benchmark.rounds_s)
-            facts |= CaseFacts(compile_s=max(0.0, facts.first_call_s - typical_s))
+            facts |= CaseFacts(compile_s=max(0.0, first_s - typical_s))
         super()._record(facts)
 
 
@@ -221,54 +212,67 @@ class LoopCase(TrainingCase):
     statistic = "median"
 
     def _measure(self) -> None:
-        benchmark, schedule, device = self._benchmark, self.schedule, self.cell.device
-        with self._unused_on_failure(), self.framework.scope(device, self.cell.dtype):
-            data = self.data()
-            memory_known = reset_peak_memory()
-            memory_before_bytes = peak_memory_bytes()
-            device_memory_bytes = self.framework.watch_memory(device)
+        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            stored = self.data()
+            data = replace(stored, train=Split(*whole(stored.train)))
+            memory = _Memory(self.framework.watch_memory(self.cell.device))
             learner = self.learner()
             # Of its own: only rounds may be seen by the one that gives dispatch times.
             clock = Clock(self._clock.read, self._clock.wait)
-            checked, check_s = check(learner, clock, self.checked_steps)
-            epochs = Epochs(
-                learner,
-                data,
-                schedule,
-                clock,
-                self.framework.threads() or 1,
-                decay=self.cell.toggle("decay") == "on",
-                timed_s=lambda: benchmark.rounds_s,
-                tell=self._tell_of,
-            )
-        with self.framework.scope(device, self.cell.dtype), self._other_processes:
-            benchmark.time_rounds(
-                epochs.round,
-                setup=epochs.prepare,
-                rounds=(schedule.epochs - schedule.warmup_epochs) * schedule.repetitions,
-            )
-            try:
-                epochs.finish()
-            except BaseException:
-                benchmark.discard()
-                raise
-        if not benchmark.timed:
+            checked, check_s = learning.check(learner, clock, self.checked_steps)
+            epochs = self._epochs(learner, data, clock)
+        self._train(epochs)
+        if not self._benchmark.timed:
             return
+        used = memory.used() | CaseFacts(data_memory_bytes=_size_bytes(stored, data))
+        checked |= self._check_timed(learner, data)
+        self._record(_first_step(check_s) | used | checked | self._trained(epochs, data))
+
+    def _epochs(self, learner: Learner, data: DataSet, clock: Clock) -> Epochs:
+        return Epochs(
+            learner,
+            data,
+            self.schedule,
+            clock,
+            self.framework.threads() or 1,
+            decay=self.cell.toggle("decay") == "on",
+            timed_s=lambda: self._benchmark.rounds_s,
+            tell=self._tell_of,
+        )
+
+    def _train(self, epochs: Epochs) -> None:
+        """All rounds, and what lies between them."""
+        schedule = self.schedule
+        rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
+        with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
+            self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
+            with self._discarded_on_failure():
+                epochs.finish()
+
+    def _check_timed(self, learner: Learner, data: DataSet) -> CaseFacts:
+        """Whole epochs were timed, so it is checked in whole epochs: of one batch, or a few."""
+        schedule, batch = self.schedule, self.cell.size
+        unseen = order(data.train.y.size, schedule.repetitions, schedule.epochs)
+        chosen = np.resize(unseen, learning.UPDATES_TIMED * batch)
+        examples, labels = whole(Split(data.train.x[chosen], data.train.y[chosen]))
+        batches = [
+            (examples[i : i + batch], labels[i : i + batch]) for i in range(0, chosen.size, batch)
+        ]
+        with self.framework.scope(self.cell.device, self.cell.dtype), self._discarded_on_failure():
+            return learning.check_timed(learner, batches, partial(_one_epoch, learner))
+
+    def _trained(self, epochs: Epochs, data: DataSet) -> CaseFacts:
+        schedule = self.schedule
         warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
         about = CaseFacts(
-            first_call_s=check_s[0],
-            compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),
             warmup_calls=len(warmup) * epochs.steps,
             warmup_s=sum(epoch.seconds for epoch in warmup),
             steady=None,
             warmup_epochs=schedule.warmup_epochs,
             repetitions=schedule.repetitions,
             data=data_facts(data),
-            host_memory_before_bytes=memory_before_bytes if memory_known else None,
-            peak_host_memory_bytes=peak_memory_bytes() if memory_known else None,
-            peak_device_memory_bytes=device_memory_bytes(),
         )
-        self._record(about | checked | epochs.facts())
+        return about | epochs.facts()
 
     def _tell_of(self, epoch: Epoch, steps: int) -> None:
         """Say what a live line shows."""
@@ -282,6 +286,29 @@ class LoopCase(TrainingCase):
                 "unit": self.training.unit,
             }
         )
+
+
+def _size_bytes(*sets: DataSet) -> int:
+    """What data sets take of the memory, parts that they share once."""
+    splits = (split for data in sets for split in (data.train, data.validation, data.test))
+    arrays = {id(array): array for split in splits for array in (split.x, split.y)}
+    return sum(array.nbytes for array in arrays.values())
+
+
+def _one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
+    """The losses of an epoch over these batches."""
+    examples, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    loader = learner.loader((examples, labels), len(batches))
+    loader.set_order(np.arange(labels.size))
+    return learner.epoch(loader)
+
+
+def _first_step(check_s: Sequence[float]) -> CaseFacts:
+    """What the steps of the check tell of the first call, and of compiling."""
+    return CaseFacts(
+        first_call_in_process_s=check_s[0],
+        compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),
+    )
 
 
 #: A process may train on two data sets by turns; more would only take memory.

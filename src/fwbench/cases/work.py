@@ -257,7 +257,7 @@ class Forward(_OperationWork):
         return self._placed.change(self.run, operands)
 
     def _check_inputs(self) -> None:
-        self._placed.values()
+        self._placed.check()
 
 
 class Backward(Forward):

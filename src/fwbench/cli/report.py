@@ -20,7 +20,7 @@ from fwbench.report.model import Run, read
 from fwbench.report.section import Section
 from fwbench.report.writers import csv, html, markdown
 
-_SOME_UNREADABLE = 1
+_INCOMPLETE = 1
 
 
 def add_to(commands: Any) -> None:
@@ -29,7 +29,8 @@ def add_to(commands: Any) -> None:
         "report",
         help="stored runs as one HTML file, as Markdown, as CSV, or as pictures",
         description="The HTML file holds all that it shows, and asks for nothing from anywhere. "
-        "Exit status 1 if a run could not be read; the others are in the report then.",
+        "Exit status 1 if a run could not be read or does not have all of its cases, since its "
+        "session was interrupted; all that there is is in the report then.",
     )
     report.add_argument(
         "runs",
@@ -92,13 +93,14 @@ def _report(arguments: argparse.Namespace) -> int:
         before += history.sections(lines)
         problems += unread
     notice = unknown_notice(runs)
-    _warn([*problems, *([notice] if notice else [])])
+    incomplete = [f"{run.name}: {run.incompleteness}" for run in runs if run.incompleteness]
+    _warn([*problems, *incomplete, *([notice] if notice else [])])
     _write(arguments.output, partial(html.render, runs, problems, before))
     _write(arguments.markdown, partial(markdown.render, runs, problems, before))
     _write(arguments.csv, partial(csv.render, runs))
     if arguments.png:
         _draw(arguments.png, [*before, *sections.details(runs)])
-    return _SOME_UNREADABLE if problems else 0
+    return _INCOMPLETE if problems or incomplete else 0
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
@@ -120,8 +122,19 @@ class Learner(ABC):
         """Set the learning rate of the steps to come."""
 
     @abstractmethod
+    def weights(self) -> Iterable[NDArray[Any]]:
+        """Every parameter that is trained, as it is now: on the host, in any order and layout."""
+
+    def checksum(self) -> int:
+        """A number that changes with the weights; updates are counted by it."""
+        checksum = 0
+        for array in self.weights():
+            checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
+        return checksum
+
     def parameters(self) -> int:
         """How many numbers the framework trains."""
+        return sum(array.size for array in self.weights())
 
     @abstractmethod
     def place(self, batch: Batch) -> Placed:

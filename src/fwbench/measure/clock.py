@@ -23,9 +23,10 @@ __tracebackhide__ = True
 
 Timer = Callable[[], float]
 
-#: A round is preempted if it was as often as once in so many seconds: a kernel gives a process that
-#: has to share its processor a few milliseconds at a time, and an epoch of seconds is preempted now
-#: and then on any machine.
+#: A round is preempted if it was as often as once in so many seconds of it, or of the processor
+#: time that it got: a kernel gives a process that has to share its processor a few milliseconds at
+#: a time, however long it then waits, and an epoch of seconds is preempted now and then on any
+#: machine.
 _SLICE_S = 10e-3
 
 #: What the process has had of its processors is asked for once in so long a stretch of rounds: to
@@ -131,10 +132,9 @@ class Clock:
         preempted = 0
         totals_s = iter(rounds_s)
         for stretch, use in zip(stretches, used, strict=True):
-            longest_s = max(next(totals_s) for _ in stretch)
-            preempted += min(
-                len(stretch), use.preempted // math.ceil(iterations * longest_s / _SLICE_S)
-            )
+            longest_s = iterations * max(next(totals_s) for _ in stretch)
+            slices = max(1, math.ceil(min(longest_s, use.cpu_s) / _SLICE_S))
+            preempted += min(len(stretch), use.preempted // slices)
         return {
             "dispatch_s": statistics.median(
                 total - waited / iterations

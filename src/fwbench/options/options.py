@@ -58,6 +58,7 @@ class Options:
         record_host: whether records have the machine's name and absolute paths.
         launches: fresh processes for every case; None for one, in which cases keep their order.
         seed: of the order of launches and cases; None for a new one each time.
+        first_call: ``shared``, or ``fresh`` for a process of its own in the first launch.
         gate: the smallest change to fail for, as a share; None for no gate.
         fail_on: the verdicts of the gate that fail the session.
         allow_different: the facts that may differ from the baseline's.
@@ -78,6 +79,7 @@ class Options:
     record_host: bool
     launches: int | None
     seed: int | None
+    first_call: str
     gate: float | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]

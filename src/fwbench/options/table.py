@@ -155,6 +155,14 @@ SETTINGS: Mapping[str, Option] = {
         "N",
         "of the order of cases within launches (default: a new one, which is printed)",
     ),
+    "first_call": Option(
+        "--fw-first-call",
+        values.first_call,
+        "KIND",
+        "fresh: in the first launch every case has a process of its own, where its first call is "
+        "the first of all; that takes a start of the framework for each case (default: shared)",
+        lambda: "shared",
+    ),
     "gate": Option(
         "--fw-gate",
         lambda text: values.share(text, "threshold"),

@@ -13,6 +13,9 @@ from fwbench.presets import PRESETS
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
 
+#: Where first calls are measured.
+FIRST_CALLS = ("shared", "fresh")
+
 #: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -171,6 +174,15 @@ def switch(text: str) -> bool:
     if given not in (*_ON, *_OFF):
         raise UsageError(f"{text!r} is neither true nor false")
     return given in _ON
+
+
+def first_call(text: str) -> str:
+    """Where first calls are measured.
+
+    Raises:
+        UsageError: an unknown word.
+    """
+    return _known("kind of first call", text, FIRST_CALLS)
 
 
 def _known(kind: str, name: str, known: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary
+from fwbench.plugin.tables import Tables
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
@@ -56,7 +57,7 @@ def _parent_plugins(config: pytest.Config, session: Session) -> Iterator[object]
         return
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
-    yield from (unmeasured, store, Summary(session), Progress(config))
+    yield from (unmeasured, store, Summary(session), Tables(), Progress(config))
     if session.options.gate is not None:
         yield Gate(config, session, store)
     if session.isolated:

@@ -38,13 +38,26 @@ class MultiLaunchRunner(IsolatedRunner):
         hook = self.config.hook
         hook.pytest_fwbench_launch(launch=launch, launches=self.plan.launches, cases=len(cases))
         self.follow(cases)
+        fresh = launch == 0 and self.session.options.first_call == "fresh"
         for item in cases:
-            entry = self.launched[item.nodeid].add(launch, list(self.run(item)))
+            reports = self._alone(item) if fresh else list(self.run(item))
+            entry = self.launched[item.nodeid].add(launch, reports)
             hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
             if self._enough_failed():
                 break
         if self.workers is not None:
             self.workers.stop()
+
+    def _alone(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Run a case in a process that has measured nothing, and measures nothing else."""
+        self.follow([item])
+        reports = list(self.run(item))
+        if self.workers is not None:
+            self.workers.stop()
+        for measured in (getattr(report, "fwbench", None) for report in reports):
+            if measured is not None:
+                replication.mark_fresh(measured["entry"])
+        return reports
 
     def _enough_failed(self) -> bool:
         at_most = self.config.option.maxfail

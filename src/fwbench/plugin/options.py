@@ -88,6 +88,11 @@ def from_config(config: pytest.Config) -> Options:
             "--fw-launches measures in fresh processes, and --fw-isolation=none in this one: "
             "leave out one of them"
         )
+    if options.first_call == "fresh" and options.launches is None:
+        raise UsageError(
+            "--fw-first-call=fresh measures first calls in the first launch, and there are no "
+            "launches: add --fw-launches 5, or leave it out"
+        )
     return options
 
 

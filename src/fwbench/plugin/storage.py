@@ -20,7 +20,7 @@ from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
-from fwbench.records import files
+from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
 from fwbench.records.privacy import Places, without_host, without_secrets
@@ -146,8 +146,11 @@ class Store:
         """Add what was measured, on what, and what could not be."""
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
+        equality.annotate(output_json["benchmarks"], known)
+        measured = {entry["fullname"] for entry in output_json["benchmarks"]}
         ended = SessionFacts(
             outcome=self._outcome(),
+            missing=self.unmeasured.facts(measured),
             gate=self.gate,
             loss_curves=loops.loss_curves(output_json["benchmarks"], known),
             break_even=loops.break_even(output_json["benchmarks"], known),
@@ -184,6 +187,7 @@ class Store:
                 for name, manifest in self.session.manifests.items()
             },
             absent={name: str(why) for name, why in self.session.absent.items()},
+            planned=len(self.unmeasured.planned),
             missing=self.unmeasured.facts(),
         )
 

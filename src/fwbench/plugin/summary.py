@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -69,7 +70,7 @@ class Summary:
         try:
             yield
         finally:
-            lines = section(self.records, self.skips, self.session.known_toggles)
+            lines = section(self.records, self.skips, self.session.known_toggles, os.cpu_count())
             if lines:
                 terminalreporter.section("fwbench", sep="-", yellow=True)
             for line in lines:

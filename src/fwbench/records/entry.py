@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
+from fwbench.measure import condition
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.privacy import is_secret
@@ -62,13 +63,27 @@ def _variables(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def times(rounds_s: Sequence[float], iterations: int, clock: Clock) -> CaseFacts:
-    """The times of the rounds just measured, and how busy the machine was.
+def times(
+    rounds_s: Sequence[float],
+    iterations: int,
+    clock: Clock,
+    others_cpus: float | None,
+    threads: int | None,
+) -> CaseFacts:
+    """The times of the rounds just measured, how busy the machine was, and what that means.
 
     Args:
         rounds_s: completion time per call of each round.
         iterations: calls per round.
         clock: timed them.
+        others_cpus: processors that other processes kept busy; None where it is not known.
+        threads: of the framework; None where it is not known.
     """
     load, _, _ = os.getloadavg()
-    return CaseFacts(**clock.facts(rounds_s, iterations), load=load)
+    facts = CaseFacts(**clock.facts(rounds_s, iterations), load=load, others_cpus=others_cpus)
+    cpu_s = (facts.cpu_s or 0.0) / (iterations * len(rounds_s))
+    return facts | CaseFacts(
+        drift=condition.drift(rounds_s),
+        condition=condition.of_rounds(rounds_s, facts.preempted, others_cpus),
+        spinning=condition.is_spinning(rounds_s, cpu_s, threads),
+    )

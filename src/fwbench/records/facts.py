@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from fwbench.measure.condition import CONDITIONS
 from fwbench.records.table import FINITE, NOT_NEGATIVE, POSITIVE, Table, fact, one_of
 from fwbench.records.units import (
     BYTES,
@@ -46,6 +47,7 @@ class Epoch(Table):
     seconds: float = fact("time until its last update was done", SECONDS, NOT_NEGATIVE)
     # Not finite in runs that another program wrote: reports show it as it is.
     train_loss: float = fact("mean loss over its steps", NATS)
+    train_losses: list[float] | None = fact("mean loss over each tenth of its steps", NATS)
     validation_loss: float | None = fact("validation loss afterwards, without dropout", NATS)
     validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, NOT_NEGATIVE)
     validation_s: float | None = fact("time of that validation", SECONDS, NOT_NEGATIVE)
@@ -62,6 +64,15 @@ class Tested(Table):
     repetition: int = fact("which training, from 1", COUNT, POSITIVE)
     epoch: int | None = fact("after which epoch of it, from 1", COUNT, POSITIVE)
     accuracy: float = fact("share of right answers on the test set", SHARE, NOT_NEGATIVE)
+
+
+class Unequal(Table):
+    """Where a training differs most from another one of the same work."""
+
+    to: str = fact("the other one: framework and execution")
+    nats: float = fact("difference of their mean losses", NATS, NOT_NEGATIVE)
+    allowed: float = fact("difference that is allowed there", NATS, NOT_NEGATIVE)
+    epoch: int = fact("epoch in which it is, from 1", COUNT, POSITIVE)
 
 
 class Data(Table):
@@ -93,9 +104,22 @@ class Measured(Table):
     others_cpus: float | None = fact(
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
+    drift: float | None = fact(
+        "median of the last fifth of the rounds over that of the first, minus 1", SHARE, FINITE,
+        null="where there was one round",
+    )  # fmt: skip
+    condition: str | None = fact(
+        "`clean`, `drifting` or `contended`: docs/measuring.md", check=one_of(*CONDITIONS)
+    )
+    spinning: bool | None = fact("whether its threads spent processor time on waiting")
 
     # Before the rounds.
-    first_call_s: float | None = fact("time of the very first call", SECONDS, POSITIVE)
+    first_call_s: float | None = fact(
+        "time of the first call in a process that has done nothing else", SECONDS, POSITIVE
+    )
+    first_call_in_process_s: float | None = fact(
+        "time of the first call, whatever its process has done before", SECONDS, POSITIVE
+    )
     compile_s: float | None = fact(
         "what the first step took beyond a typical one", SECONDS, NOT_NEGATIVE
     )
@@ -167,12 +191,25 @@ class CaseFacts(Measured):
     )
     parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
     checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
+    checked_steps_timed: int | None = fact(
+        "losses compared with it once more, after the timing", COUNT, NOT_NEGATIVE
+    )
+    checked_updates: int | None = fact(
+        "steps that were seen to change the weights", COUNT, NOT_NEGATIVE
+    )
+    checked_updates_timed: int | None = fact(
+        "steps that were seen to do so after the timing", COUNT, NOT_NEGATIVE
+    )
     max_loss_deviation: float | None = fact("largest deviation of these losses", NATS, NOT_NEGATIVE)
     loss_tolerance: float | None = fact("deviation that is allowed", NATS, NOT_NEGATIVE)
+    unequal: Unequal | None = fact("how its losses differ from those of most others, if they do")
     optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
 
     # Training.
     data: Data | None = fact("data set that it learns from")
+    data_memory_bytes: int | None = fact(
+        "size of it in memory, before the model was built", BYTES, NOT_NEGATIVE
+    )
     steps_per_epoch: int | None = fact("steps of an epoch", COUNT, POSITIVE)
     warmup_epochs: int | None = fact("epochs kept out of the statistics", COUNT, NOT_NEGATIVE)
     repetitions: int | None = fact("trainings from the initial weights", COUNT, POSITIVE)
@@ -186,6 +223,8 @@ class CaseFacts(Measured):
     images_per_s: float | None = fact("images learned from in a second", PER_SECOND, POSITIVE)
     tokens_per_s: float | None = fact("tokens learned from in a second", PER_SECOND, POSITIVE)
     test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
+    tested_examples: int | None = fact("examples that each of them is of", COUNT, POSITIVE)
+    validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)
     cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
     host_memory_before_bytes: int | None = fact(
         "peak memory of the process before the model was built", BYTES, NOT_NEGATIVE, null=_NO_PROC
@@ -207,6 +246,12 @@ class CaseFacts(Measured):
     launch: int | None = fact("which launch, while launches are not merged", COUNT, NOT_NEGATIVE)
     launches: list[Launch] | None = fact("every launch")
     contended: bool | None = fact("whether a launch had to share its processors")
+
+    @property
+    def memory_above_bytes(self) -> int | None:
+        """Peak memory of the process above what it held before the model was built."""
+        before, peak = self.host_memory_before_bytes, self.peak_host_memory_bytes
+        return None if before is None or peak is None else max(0, peak - before)
 
     def is_known(self, name: str) -> bool:
         """Whether a key is declared, or a toggle that was asked for."""

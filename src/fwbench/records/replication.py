@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fwbench.measure import condition
 from fwbench.records.facts import CaseFacts, Launch
 
 Entry = Mapping[str, Any]
@@ -25,14 +26,11 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "median": statistics.median,
 }
 
-#: A launch had to share its processors if it was preempted in a larger share of its rounds, and
-#: others kept more processors busy than that. Either alone says less: on two processors JAX's own
-#: three threads preempt each other in half of the rounds.
-_PREEMPTED_AT_MOST = 0.25
-_OTHERS_AT_MOST_CPUS = 0.25
-
 #: The facts whose median stands for all launches.
-MEDIANS = ("dispatch_s", "completion_s", "first_call_s", "compile_s", "preempted")
+MEDIANS = (
+    *("dispatch_s", "completion_s", "first_call_s", "first_call_in_process_s", "compile_s"),
+    *("preempted", "others_cpus", "drift"),
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,16 @@ def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
     return entry
 
 
+def mark_fresh(entry: dict[str, Any]) -> None:
+    """Note in an entry that its case was the first of its process, and so was its first call.
+
+    Args:
+        entry: of a case; changed in place.
+    """
+    facts = entry["extra_info"]["fwbench"]
+    facts["first_call_s"] = facts["first_call_in_process_s"]
+
+
 def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     """One entry for all launches of a case.
 
@@ -82,17 +90,13 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     """
     own = [CaseFacts.unchecked(entry["extra_info"]["fwbench"]) for entry in entries]
     launches = [_launch(e["stats"], facts) for e, facts in zip(entries, own, strict=True)]
-    first = own[0]
-    medians = {
-        n: statistics.median(launch[n] for launch in launches) for n in MEDIANS if n in first
-    }
-    merged = CaseFacts(
-        **medians,
+    merged = _condition(launches) | CaseFacts(
+        **_medians(launches),
         steady=_all_steady(launch.steady for launch in launches),
         contended=any(is_contended(launch) for launch in launches),
         launches=launches,
     )
-    facts = {**first, **merged}
+    facts = {**own[0], **merged}
     del facts["launch"]
     return {
         **entries[0],
@@ -102,6 +106,25 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
             "iterations": entries[0]["stats"]["iterations"],
         },
     }
+
+
+def _medians(launches: Sequence[Launch]) -> dict[str, Any]:
+    """The medians of the facts that launches have; those that none knows are left out."""
+    known = {
+        name: [v for each in launches if (v := each.get(name)) is not None] for name in MEDIANS
+    }
+    return {name: statistics.median(values) for name, values in known.items() if values}
+
+
+def _condition(launches: Sequence[Launch]) -> CaseFacts:
+    """What the middle launch was like; nothing where launches of older versions do not say."""
+    known = [launch for launch in launches if launch.condition and launch.spinning is not None]
+    if not known:
+        return CaseFacts()
+    return CaseFacts(
+        condition=condition.of_launches([launch.condition or "" for launch in known]),
+        spinning=statistics.median_high(bool(launch.spinning) for launch in known),
+    )
 
 
 def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
@@ -117,9 +140,8 @@ def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
 
 def is_contended(launch: Launch) -> bool:
     """Whether a launch had to share its processors with other processes."""
-    others_cpus = launch.others_cpus
-    known_alone = others_cpus is not None and others_cpus <= _OTHERS_AT_MOST_CPUS
-    return (launch.preempted or 0.0) > _PREEMPTED_AT_MOST and not known_alone
+    slowed = condition.slowdown(launch.rounds_s) if launch.rounds_s else None
+    return condition.is_contended(launch.preempted, launch.others_cpus, slowed)
 
 
 def _all_steady(values: Iterable[bool | None]) -> bool | None:

@@ -7,6 +7,9 @@ from typing import Any
 from fwbench.records.table import NOT_NEGATIVE, POSITIVE, Table, fact
 from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, Unit
 
+#: Why a case is missing that was still to be measured when its session ended.
+NOT_REACHED = "not reached before the session ended"
+
 _A_SECOND = Unit("1/s")
 
 
@@ -60,7 +63,7 @@ class NotMeasured(Table):
 
     nodeid: str = fact("node id of its test")
     framework: str = fact("framework of the case; empty for a benchmark that is not fwbench's")
-    why: str = fact("reason: deselected, skipped, failed")
+    why: str = fact("reason: deselected, skipped, failed, not reached")
 
 
 class Outcome(Table):
@@ -110,6 +113,7 @@ class SessionFacts(Table):
     launches: StoredPlan | None = fact("plan of launches", null="where cases were measured once")
     frameworks: dict[str, StoredManifest] | None = fact("frameworks that were used, by name")
     absent: dict[str, str] | None = fact("why other frameworks could not be used, by name")
+    planned: int | None = fact("benchmarks that were to be measured", COUNT, NOT_NEGATIVE)
     missing: list[NotMeasured] | None = fact("benchmarks that were not measured")
     outcome: Outcome | None = fact("how it ended", null="where it is not known")
     gate: StoredGate | None = fact("what its gate said", null="without one")

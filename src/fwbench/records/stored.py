@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from fwbench.errors import UnreadableRun
+from fwbench.records import equality
 from fwbench.records.facts import SCHEMA, CaseFacts, Statistics
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.table import DamagedFact
@@ -184,7 +185,7 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         session = _session(values.get("fwbench", {}), place)
         return StoredRun(
             name,
-            tuple(_record(entry, number) for number, entry in enumerate(entries)),
+            _marked([_record(entry, number) for number, entry in enumerate(entries)]),
             session,
             str(values.get("datetime") or ""),
             _object(values, "machine_info"),
@@ -192,6 +193,17 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         )
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
+
+
+def _marked(records: Sequence[StoredRecord]) -> tuple[StoredRecord, ...]:
+    """The records, and of trainings that are unequal why, whether or not that is stored."""
+    unequal = equality.unequal({n: record.facts for n, record in enumerate(records)})
+    return tuple(
+        replace(record, facts=record.facts | CaseFacts(unequal=unequal[n]))
+        if n in unequal
+        else record
+        for n, record in enumerate(records)
+    )
 
 
 def damaged(place: str, error: Exception | str) -> str:
@@ -243,7 +255,27 @@ def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
     facts = extra_info.get("fwbench", {})
     if not isinstance(facts, dict):
         raise DamagedFact(f"extra_info.fwbench is {facts!r}, and must be an object")
-    return CaseFacts.checked(facts) if facts else CaseFacts()
+    return CaseFacts.checked(_named_today(facts)) if facts else CaseFacts()
+
+
+def _named_today(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts by today's names: once, ``first_call_s`` was that of any process."""
+    if not _RENAMED.keys() & facts.keys() or {*_RENAMED.values()} & facts.keys():
+        return facts
+    launches = facts.get("launches")
+    if isinstance(launches, list):
+        facts = {**facts, "launches": [_renamed(launch) for launch in launches]}
+    return _renamed(facts)
+
+
+def _renamed(values: Any) -> Any:
+    """An object with today's names; anything else as it is."""
+    if not isinstance(values, dict):
+        return values
+    return {_RENAMED.get(name, name): value for name, value in values.items()}
+
+
+_RENAMED = {"first_call_s": "first_call_in_process_s"}
 
 
 def _statistics(values: Any) -> Statistics:

@@ -45,6 +45,11 @@ def gibibytes(size_bytes: float) -> str:
     return f"{size_bytes / 2**30:.2f} GiB"
 
 
+def mebibytes(size_bytes: float) -> str:
+    """Memory in whole MiB: ``1,536 MiB``."""
+    return f"{size_bytes / 2**20:,.0f} MiB"
+
+
 def percent(share: float) -> str:
     """A share as a percentage with two digits behind the point: ``98.25%``."""
     return f"{share:.2%}"

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Data
 from fwbench.records.session_facts import BreakEven, LossCurves
-from fwbench.records.units import count, time
+from fwbench.records.units import count, mebibytes, time
 from fwbench.report.deviation import largest_deviation
+from fwbench.report.ranking.condition import marks
 from fwbench.toggles import TOGGLES, Toggle
 
 Entry = Mapping[str, Any]
@@ -50,7 +52,7 @@ class _Loop:
         return cls(
             facts,
             " ".join(_named(facts, asked)),
-            _work(facts, [values.get(name) for name in work]),
+            equality.work(facts, known),
             {name: values[name] for name in (*neutral, *asked) if name in values},
         )
 
@@ -58,16 +60,6 @@ class _Loop:
 def _named(facts: CaseFacts, asked: Mapping[str, str]) -> Iterator[str]:
     yield from (facts.framework, facts.execution)
     yield from (f"{name}={value}" for name, value in asked.items())
-
-
-def _work(facts: CaseFacts, toggles: Sequence[Any]) -> tuple[Any, ...]:
-    return (
-        *(facts.workload, facts.device, facts.dtype, facts.size),
-        facts.data.digest if facts.data else None,
-        facts.steps_per_epoch,
-        len(_curve(facts)),
-        *toggles,
-    )
 
 
 def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
@@ -83,12 +75,13 @@ def section(records: Sequence[Entry], known: Known = TOGGLES) -> list[str]:
         data = first.data or Data()
         lines.append(
             f"{title}: {data.name} ({data.source}), "
-            f"{len(_curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
+            f"{len(equality.curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
             f"the first {first.warmup_epochs} outside the statistics"
         )
         width = max(len(loop.name) for loop in loops)
         lines += [f"  {loop.name:<{width}}  {_figures(loop.facts)}" for loop in loops]
-        lines += [f"  {line}" for line in (*_deviation(loops), *_break_even(loops))]
+        said = (*_deviation(loops), *_unequal(loops), *_break_even(loops))
+        lines += [f"  {line}" for line in said]
     return lines
 
 
@@ -139,7 +132,11 @@ def _groups(records: Sequence[Entry], known: Known) -> list[tuple[str, list[_Loo
         if "epochs" in entry["extra_info"].get("fwbench", {}):
             loop = _Loop.of_entry(entry, known)
             groups[loop.work].append(loop)
-    return [(" ".join(map(str, work[:4])), loops) for work, loops in groups.items()]
+    return [(_title(loops[0].facts), loops) for loops in groups.values()]
+
+
+def _title(facts: CaseFacts) -> str:
+    return " ".join(map(str, (facts.workload, facts.device, facts.dtype, facts.size)))
 
 
 def _figures(facts: CaseFacts) -> str:
@@ -151,21 +148,29 @@ def _figures(facts: CaseFacts) -> str:
     parts = [
         f"{time(facts.epoch_s or 0.0)} an epoch (first {first:+.0f} %)",
         f"{rate or 0:,.0f} {unit}/s",
-        *(f"accuracy {100 * test.accuracy:.2f} %" for test in tested),
+        *(f"accuracy {100 * test.accuracy:.2f} %{_of(facts)}" for test in tested),
         f"{100 * (facts.cpu_utilization or 0):.0f} % of {count(facts.threads or 1, 'CPU')}",
     ]
-    if facts.peak_host_memory_bytes:
-        parts.append(f"peak {facts.text('peak_host_memory_bytes')}")
-    return ", ".join(parts)
+    above = facts.memory_above_bytes
+    if above is not None:
+        parts.append(f"peak memory {mebibytes(above)} above {memory_before(facts)}")
+    return ", ".join([*parts, *filter(None, [marks(facts)])])
 
 
-def _curve(facts: CaseFacts) -> list[float]:
-    """The training loss after each epoch of the first repetition."""
-    return [epoch.train_loss for epoch in facts.epochs or () if epoch.repetition == 1]
+def _of(facts: CaseFacts) -> str:
+    """Of how many examples the test accuracy is, where that is recorded."""
+    return f" of {facts.tested_examples:,}" if facts.tested_examples else ""
+
+
+def memory_before(facts: CaseFacts) -> str:
+    """What the process held before the model was built, and how much of it is the data set."""
+    data = facts.data_memory_bytes
+    share = f", data set {mebibytes(data)}" if data is not None else ""
+    return f"{mebibytes(facts.host_memory_before_bytes or 0)} held before{share}"
 
 
 def _largest_deviation(loops: Sequence[_Loop]) -> tuple[float, int, tuple[str, str]] | None:
-    return largest_deviation({loop.name: _curve(loop.facts) for loop in loops})
+    return largest_deviation({loop.name: equality.curve(loop.facts) for loop in loops})
 
 
 def _deviation(loops: Sequence[_Loop]) -> list[str]:
@@ -175,6 +180,24 @@ def _deviation(loops: Sequence[_Loop]) -> list[str]:
     deviation, epoch, (name, other) = largest
     where = f"{name} and {other}, epoch {epoch}"
     return [f"loss curves lie at most {deviation:.2g} nats apart ({where})"]
+
+
+def _unequal(loops: Sequence[_Loop]) -> list[str]:
+    """The loops that trained otherwise than most, and so are not ranked."""
+    return [
+        f"unequal: {loop.name}: {unequal_text(loop.facts)}" for loop in loops if loop.facts.unequal
+    ]
+
+
+def unequal_text(facts: CaseFacts) -> str:
+    """Why a training is not ranked; empty if it is equal to the others of its work."""
+    why = facts.unequal
+    if why is None:
+        return ""
+    return (
+        f"its loss curve lies {why.nats:.2g} nats from that of {why.to} (epoch {why.epoch}), and "
+        f"{why.allowed:.2g} are allowed: it is not the same training, and left out of rankings"
+    )
 
 
 def _break_even(loops: Sequence[_Loop]) -> list[str]:

@@ -14,7 +14,7 @@ from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.facts import CaseFacts, Epoch, Statistics
-from fwbench.records.session_facts import SessionFacts
+from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,
     StoredRun,
@@ -22,6 +22,7 @@ from fwbench.records.stored import (
     from_json,
     parse,
 )
+from fwbench.records.units import count
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class Run:
         ceilings: of the machine's devices, by device name, where these are known.
         cpu: model of the CPU; None where that is not recorded.
         unknown: the keys that mean nothing to this version of fwbench; kept and shown as they are.
+        incompleteness: how many of its cases were measured, if its session did not get to all.
     """
 
     number: int
@@ -142,11 +144,17 @@ class Run:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: str | None = None
     unknown: Sequence[str] = ()
+    incompleteness: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
         return not self.records and not (self.comparison and self.comparison.judgements)
+
+    @property
+    def lost(self) -> list[NotMeasured]:
+        """The cases that were still to be measured when the session ended."""
+        return [missing for missing in self.session.missing or () if missing.why == NOT_REACHED]
 
 
 def read(path: Path, number: int = 0) -> Run:
@@ -182,7 +190,25 @@ def _run(stored: StoredRun, number: int) -> Run:
         ceilings.of_session(stored.session),
         stored.cpu,
         stored.unknown,
+        _incompleteness(stored.session, len(stored.records)),
     )
+
+
+def _incompleteness(session: SessionFacts, measured: int) -> str:
+    """How many cases were measured, if the session did not get to all; empty if it did."""
+    outcome, planned = session.outcome, session.planned
+    if outcome is None:
+        ended = "ended in an unknown way" if planned is not None and measured < planned else ""
+    elif outcome.interrupted:
+        ended = "interrupted"
+    else:
+        stopped = any(missing.why == NOT_REACHED for missing in session.missing or ())
+        ended = "stopped early" if stopped else ""
+    if not ended:
+        return ""
+    if planned is None:
+        return f"{ended}: {count(measured, 'case')} measured, others may be missing"
+    return f"{ended}: {measured} of {count(planned, 'case')} measured"
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

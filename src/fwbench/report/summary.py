@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from fwbench.records.units import count
-from fwbench.report.model import Record, Run, labels
+from fwbench.report.model import Run, labels
+from fwbench.report.ranking import condition, means
+from fwbench.report.ranking.condition import marked
+from fwbench.report.ranking.contests import Contest, Timed, contests
+from fwbench.report.ranking.means import Ranking
 from fwbench.report.section import Row, Section, TableCell, seconds
 
 #: How many of the largest differences are named.
@@ -18,6 +20,9 @@ _SHOWN = 10
 def notes(runs: Sequence[Run]) -> list[str]:
     """What must be known before anything is read."""
     texts = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        said = [*filter(None, [run.incompleteness]), *_conditions(run)]
+        texts += [_sentence(note, f"{name}: " if len(runs) > 1 else "") for note in said]
     machines = {run.cpu for run in runs if run.records}
     if len(machines) > 1:
         texts.append("The runs are from different machines: they are shown side by side, and no "
@@ -26,9 +31,17 @@ def notes(runs: Sequence[Run]) -> list[str]:
         texts.append(
             "Some trainings were on generated data (synthetic): their accuracy says nothing."
         )
-    if any(record.facts.contended for run in runs for record in run.records):
-        texts.append("Some cases shared their processors with other processes (contended).")
     return [*texts, *(note for run in runs for note in _unknown(run))]
+
+
+def _sentence(note: str, before: str) -> str:
+    return f"{before}{note}." if before else f"{note[0].upper()}{note[1:]}."
+
+
+def _conditions(run: Run) -> list[str]:
+    machine = run.session.machine
+    facts = [record.facts for record in run.records if record.facts]
+    return condition.notes(facts, None if machine is None else machine.cpus)
 
 
 def _unknown(run: Run) -> list[str]:
@@ -49,70 +62,82 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     shown = []
     for run, name in zip(runs, labels(runs), strict=True):
         suffix = f" ({name})" if several else ""
-        groups = _groups(run)
+        held = contests(
+            Timed(record.series, record.median_s, record.facts)
+            for record in run.records
+            if record.facts
+        )
+        ranked = means.rankings(held)
         shown += [
-            _means(f"Geometric mean of time against the fastest{suffix}", groups),
-            _differences(f"Largest differences{suffix}", groups),
+            *(_means(ranking, suffix) for ranking in ranked if ranking.means),
+            _unranked(f"Not ranked{suffix}", ranked),
+            _differences(f"Largest differences{suffix}", held),
             _missing(f"Not measured{suffix}", run),
+            _lost(f"Not reached{suffix}", run),
         ]
     return [section for section in shown if section.rows]
 
 
-def _groups(run: Run) -> list[list[Record]]:
-    """Records that are compared side by side; `noop` is left out, since it does no work."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in run.records:
-        if record.facts and record.facts.workload != "noop":
-            groups.setdefault(record.facts.work, []).append(record)
-    # Alone, a case would be its own fastest.
-    return [records for records in groups.values() if len(records) > 1]
-
-
-def _work_text(record: Record) -> str:
-    """The work, in words."""
-    return " ".join(str(part) for part in record.facts.work[:-1])
-
-
-def _means(title: str, groups: Sequence[Sequence[Record]]) -> Section:
-    ratios: dict[str, list[float]] = {}
-    for records in groups:
-        fastest = min(record.median_s for record in records)
-        for record in records:
-            name = f"{record.facts.framework} {record.facts.execution}"
-            ratios.setdefault(name, []).append(record.median_s / fastest)
-    means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
-    rows = [
-        [TableCell(name), TableCell(f"{mean:.2f}x", mean), TableCell(str(len(ratios[name])))]
-        for name, mean in sorted(means.items(), key=lambda pair: pair[1])
+def _means(ranking: Ranking, suffix: str) -> Section:
+    columns = (
+        "framework and execution",
+        f"all sizes ({count(ranking.cases, 'case')})",
+        f"largest size ({count(ranking.largest, 'case')})",
+    )
+    ranked = [
+        [TableCell(mean.name), _ratio(mean.all_sizes), _ratio(mean.largest)]
+        for mean in ranking.means
     ]
-    columns = ("framework and execution", "times as long", "cases")
-    return Section(title, columns, [Row(cells) for cells in rows])
+    unranked = [
+        [TableCell(each.name), TableCell(each.text), TableCell("")] for each in ranking.unranked
+    ]
+    title = f"Geometric mean of time against the fastest: {ranking.title}{suffix}"
+    return Section(title, columns, [Row(cells) for cells in (*ranked, *unranked)])
 
 
-def _differences(title: str, groups: Sequence[Sequence[Record]]) -> Section:
+def _unranked(title: str, rankings: Sequence[Ranking]) -> Section:
+    rows = [
+        Row([TableCell(ranking.title), TableCell(ranking.why_empty)])
+        for ranking in rankings
+        if not ranking.means
+    ]
+    return Section(title, ("what", "why"), rows)
+
+
+def _ratio(ratio: float | None) -> TableCell:
+    return TableCell("" if ratio is None else f"{ratio:.2f}x", ratio)
+
+
+def _differences(title: str, held: Sequence[Contest]) -> Section:
     pairs = []
-    for records in groups:
-        fast, *_, slow = sorted(records, key=lambda record: record.median_s)
-        pairs.append((slow.median_s / fast.median_s, fast, slow))
+    for contest in held:
+        if len(contest.ranked) > 1:
+            fast, *_, slow = sorted(contest.ranked, key=lambda timed: timed.time_s)
+            pairs.append((slow.time_s / fast.time_s, contest.title, fast, slow))
     pairs.sort(key=lambda pair: -pair[0])
     return Section(
         title,
         ("what", "fastest", "its time", "slowest", "the slowest's time", "ratio"),
-        [_difference(ratio, fast, slow) for ratio, fast, slow in pairs[:_SHOWN]],
+        [_difference(*pair) for pair in pairs[:_SHOWN]],
     )
 
 
-def _difference(ratio: float, fast: Record, slow: Record) -> Row:
+def _difference(ratio: float, title: str, fast: Timed, slow: Timed) -> Row:
     return Row(
         [
-            TableCell(_work_text(fast)),
-            TableCell(fast.series),
-            seconds(fast.median_s),
-            TableCell(slow.series),
-            seconds(slow.median_s),
+            TableCell(title),
+            TableCell(marked(fast.name, fast.facts)),
+            seconds(fast.time_s),
+            TableCell(marked(slow.name, slow.facts)),
+            seconds(slow.time_s),
             TableCell(f"{ratio:.1f}x", ratio),
         ]
     )
+
+
+def _lost(title: str, run: Run) -> Section:
+    rows = [Row([TableCell(case.nodeid), TableCell(case.framework)]) for case in run.lost]
+    return Section(title, ("case", "framework"), rows)
 
 
 def _missing(title: str, run: Run) -> Section:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, time
 from fwbench.report import loops
+from fwbench.report.ranking import condition, means
+from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.means import Ranking
 from fwbench.toggles import TOGGLES, Toggle
 
 #: From this ratio on, completion and dispatch are said to differ.
@@ -23,7 +26,10 @@ Entry = Mapping[str, Any]
 
 
 def section(
-    records: Sequence[Entry], skips: Sequence[str], toggles: Mapping[str, Toggle] = TOGGLES
+    records: Sequence[Entry],
+    skips: Sequence[str],
+    toggles: Mapping[str, Toggle] = TOGGLES,
+    cpus: int | None = None,
 ) -> list[str]:
     """What is compared, what was misread for years, what is not known.
 
@@ -31,8 +37,11 @@ def section(
         records: pytest-benchmark's entries.
         skips: the reason of each case that was skipped.
         toggles: those of the session, by name.
+        cpus: of the machine; None where it is not known.
     """
+    equality.annotate(records, toggles)
     return [
+        *condition.notes([_facts(entry) for entry in records], cpus),
         *_means(records),
         *loops.section(records, toggles),
         *_overhead(records),
@@ -47,28 +56,38 @@ def _facts(entry: Entry) -> CaseFacts:
 
 
 def _means(records: Sequence[Entry]) -> list[str]:
-    """Geometric means of time against the fastest of each group; ``noop`` is left out."""
-    groups: dict[tuple[Any, ...], list[CaseFacts]] = defaultdict(list)
-    for facts in map(_facts, records):
-        if facts.workload != "noop":
-            groups[facts.work].append(facts)
-    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for group in groups.values():
-        if len(group) > 1:  # alone, it would be its own fastest
-            fastest_s = min(map(_completion_s, group))
-            for facts in group:
-                ratios[facts.framework, facts.execution].append(_completion_s(facts) / fastest_s)
-    if not ratios:
-        return []
-    width = max(len(f"{framework} {execution}") for framework, execution in ratios)
-    means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
+    """Geometric means of time against the fastest, over the cases that all share."""
+    held = contests(
+        Timed(_name(entry), _completion_s(_facts(entry)), _facts(entry)) for entry in records
+    )
+    return [line for ranking in means.rankings(held) for line in _ranking(ranking)]
+
+
+def _name(entry: Entry) -> str:
+    """Framework and execution, and the toggles that were asked for."""
+    facts, params = _facts(entry), entry.get("params") or {}
+    asked = [f"{name}={params[name]}" for name in facts.toggles or {} if name in params]
+    return " ".join([facts.framework, facts.execution, *asked])
+
+
+def _ranking(ranking: Ranking) -> list[str]:
+    if not ranking.means:
+        return [f"{ranking.title}: not ranked: {ranking.why_empty}"]
+    names = [mean.name for mean in ranking.means] + [each.name for each in ranking.unranked]
+    width = max(map(len, names))
+    over = f"over {count(ranking.cases, 'case')}, and over the {ranking.largest} of largest size"
     return [
-        "geometric mean of the median times against the fastest of each group:",
+        f"{ranking.title}: geometric mean of the median times against the fastest, {over}:",
         *(
-            f"  {' '.join(name):<{width}}  {mean:8.2f}x  ({count(len(ratios[name]), 'case')})"
-            for name, mean in sorted(means.items(), key=lambda pair: pair[1])
+            f"  {mean.name:<{width}}  {mean.all_sizes:8.2f}x{_ratio(mean.largest)}"
+            for mean in ranking.means
         ),
+        *(f"  {each.name:<{width}}  {each.text}" for each in ranking.unranked),
     ]
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f" {ratio:8.2f}x"
 
 
 def _overhead(records: Sequence[Entry]) -> list[str]:

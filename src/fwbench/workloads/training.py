@@ -209,7 +209,8 @@ class Training(Trains):
 
         A batch repeats its examples, so mean loss and gradient do not depend on its size: one
         stored trajectory serves every batch size that has as many different examples, and the
-        code that is checked is the code that is timed, shapes included.
+        code that is checked is the code that is timed, shapes included. They are repeated in a
+        random order: no part of a batch has each as often, so a part has another loss.
 
         Args:
             batch: the batch size.
@@ -228,8 +229,9 @@ class Training(Trains):
             else:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
             y = rng.integers(0, self.classes, rows, dtype=np.int32)
-            batches.append((np.concatenate([x] * (batch // rows)), np.tile(y, batch // rows)))
-        return batches
+            batches.append((x, y))
+        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
+        return [(x[repeated], y[repeated]) for x, y in batches]
 
 
 @dataclass(frozen=True, eq=False)

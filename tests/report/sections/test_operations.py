@@ -122,3 +122,12 @@ def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
     assert chart.text.endswith(
         "numpy compile (first.json) 2x to 2x; numpy compile (second.json) 3x to 3x"
     )
+
+
+def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
+    """Beside that of whatever process, where it was asked for."""
+    known = case(first_call_in_process_s=0.018, first_call_s=0.814)
+    made = stored(tmp_path, "run.json", known, case(framework="torch"))
+    found = column(part([made], "gemm"), "first call in process")
+    assert found["numpy eager"].text == "18 ms, fresh 814 ms"
+    assert "fresh" not in found["torch eager"].text

@@ -80,12 +80,12 @@ def test_memory_is_drawn(tmp_path: Path) -> None:
         tmp_path,
         "run.json",
         training(device="gpu:0", peak_device_memory_bytes=3 * 2**30),
-        training("mxnet", device="gpu:0", peak_host_memory_bytes=2**29),
+        training("mxnet", device="gpu:0", host_memory_before_bytes=2**30),
     )
     chart = chart_of(part([made], "training lenet"), "peak memory")
     assert chart.text.endswith(
-        "torch eager, of the process: 1.00 GiB; torch eager, of the device: 3.00 GiB; "
-        "mxnet eager, of the process: 0.50 GiB"
+        "torch eager, of the process: 1,024 MiB; torch eager, of the device: 3,072 MiB; "
+        "mxnet eager, of the process: 512 MiB"
     )
     assert legends(chart) == ["of the process", "of the device"]
 
@@ -102,6 +102,37 @@ def test_memory_that_is_not_known_is_not_drawn(tmp_path: Path) -> None:
     found = part([made], "training lenet")
     assert [chart.title for chart in found.charts if "memory" in chart.title] == []
     assert column(found, "peak memory")["torch eager"].text == ""
+
+
+def test_memory_of_the_data_set_stands_apart(tmp_path: Path) -> None:
+    """With what the process held before the model was built, where that is recorded."""
+    known = training(data_memory_bytes=188 * 2**20)
+    found = part([stored(tmp_path, "run.json", known, training("mxnet"))], "training lenet")
+    assert column(found, "peak memory")["torch eager"].text == "1,024 MiB"
+    held = column(found, "held before")
+    assert held["torch eager"].text == "512 MiB, data set 188 MiB"
+    assert held["mxnet eager"].text == "512 MiB"
+
+
+def test_the_accuracy_says_of_how_many_examples_it_is(tmp_path: Path) -> None:
+    """Where that is recorded."""
+    made = stored(tmp_path, "run.json", training(tested_examples=2000), training("mxnet"))
+    accuracies = column(part([made], "training lenet"), "accuracy")
+    assert accuracies["torch eager"].text == f"{accuracies['mxnet eager'].text} of 2,000"
+
+
+def test_unequal_trainings_are_marked(tmp_path: Path) -> None:
+    """The one that differs from most; it says from which, by how much, and what is allowed."""
+    curve = ((2.0, 1.0, 0.5), (2.0, 1.0, 0.5))
+    runs = runs_of(
+        tmp_path,
+        first=[training(losses=curve), training("mxnet", losses=curve)],
+        second=[training("jax", losses=((2.5, 1.0, 0.5), (2.0, 1.0, 0.5)))],
+    )
+    names = list(column(part(runs, "training lenet"), "case"))
+    assert [name for name in names if "unequal" in name] == [
+        "jax eager (second.json) (unequal: 0.5 nats from torch eager, 0.24 allowed)"
+    ]
 
 
 def _losses(runs: Sequence[Run]) -> str:

@@ -25,7 +25,7 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
     assert first["case"] == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (first["workload"], first["framework"], first["size"]) == ("gemm", "numpy", "100")
     assert (float(first["median_s"]), float(first["low_s"])) == (2 / 3, 1 / 3)
-    assert (float(first["high_s"]), float(first["first_call_s"])) == (1.0, 10 * (1 / 3))
+    assert (float(first["high_s"]), float(first["first_call_in_process_s"])) == (1.0, 10 * (1 / 3))
     assert (first["values"], first["of"]) == ("3", "launches")
     assert (second["workload"], second["of"], second["values"]) == ("lenet", "epochs", "4")
     assert third["case"] == 'a, "quoted"\nname'

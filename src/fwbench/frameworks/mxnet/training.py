@@ -166,10 +166,10 @@ class MXNetLearner(Learner):
         """Set the learning rate of the trainer."""
         self._trainer.set_learning_rate(learning_rate)
 
-    def parameters(self) -> int:
+    def weights(self) -> Iterator[NDArray[Any]]:
         """Those that have a gradient."""
         trained = (p for p in self._net.collect_params().values() if p.grad_req != "null")
-        return sum(int(np.prod(parameter.shape)) for parameter in trained)
+        return (parameter.data().asnumpy() for parameter in trained)
 
     def place(self, batch: Batch) -> Placed:
         """The batch by ``mx.nd.array``, channels first."""

@@ -168,9 +168,9 @@ class TensorFlowLearner(Learner):
         """A variable of the optimiser."""
         self.optimizer.learning_rate = learning_rate
 
-    def parameters(self) -> int:
-        """The number of elements of all trainable variables."""
-        return sum(int(np.prod(variable.shape)) for variable in self.model.trainable_variables)
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """The values of all trainable variables."""
+        return (variable.numpy() for variable in self.model.trainable_variables)
 
     def place(self, batch: Batch) -> Placed:
         """``tf.constant``; the device is the scope's."""

@@ -176,9 +176,10 @@ class TorchLearner(Learner):
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate
 
-    def parameters(self) -> int:
+    def weights(self) -> Iterator[NDArray[Any]]:
         """Those that have a gradient."""
-        return sum(p.numel() for p in self._model.parameters() if p.requires_grad)
+        trained = (p for p in self._model.parameters() if p.requires_grad)
+        return (parameter.detach().cpu().numpy() for parameter in trained)
 
     def _tensors(self, batch: Batch) -> Placed:
         x, y = batch

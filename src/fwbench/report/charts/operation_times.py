@@ -5,6 +5,7 @@ from __future__ import annotations
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.group import Group
+from fwbench.report.ranking.condition import marked
 
 SECTION = "operations"
 ORDER = 10
@@ -14,6 +15,7 @@ def draw(group: Group) -> Chart:
     """A line of median times for each framework and execution."""
     series: dict[str, list[Point]] = {}
     for name, record in group.records:
-        point = Point(record.facts.size, record.median_s, *record.quartiles_s, record.measured)
+        label = marked(record.measured, record.facts)
+        point = Point(record.facts.size, record.median_s, *record.quartiles_s, label)
         series.setdefault(name, []).append(point)
     return lines.draw(f"{group.title}: time against size", series, "size")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fwbench.records.units import gibibytes
+from collections.abc import Callable, Mapping
+
+from fwbench.records.facts import CaseFacts
+from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
@@ -10,17 +13,21 @@ from fwbench.report.group import Group
 SECTION = "training"
 ORDER = 60
 
-_FACTS = {
-    "of the process": "peak_host_memory_bytes",
-    "of the device": "peak_device_memory_bytes",
+_PEAKS: Mapping[str, Callable[[CaseFacts], int | None]] = {
+    "of the process": lambda facts: facts.memory_above_bytes,
+    "of the device": lambda facts: facts.peak_device_memory_bytes,
 }
 
 
 def draw(group: Group) -> Chart | None:
     """Up to two bars for each training; None where no memory is known."""
     series = {
-        what: {name: value for name, record in group.records if (value := record.facts.get(fact))}
-        for what, fact in _FACTS.items()
+        what: {name: value for name, record in group.records if (value := peak_bytes(record.facts))}
+        for what, peak_bytes in _PEAKS.items()
     }
     known = {what: values for what, values in series.items() if values}
-    return bars.draw(f"{group.title}: peak memory", known, gibibytes) if known else None
+    return (
+        bars.draw(f"{group.title}: peak memory above what was held before", known, mebibytes)
+        if known
+        else None
+    )

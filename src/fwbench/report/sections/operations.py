@@ -9,6 +9,8 @@ from fwbench.report import charts
 from fwbench.report.drawing.chart import Point
 from fwbench.report.group import Group
 from fwbench.report.model import Record, Run, operations
+from fwbench.report.ranking.condition import condition_of, marks
+from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
     Row,
     Section,
@@ -24,13 +26,13 @@ from fwbench.report.section import (
 ORDER = 20
 
 _COLUMNS = (
-    *("case", "size", "median", "middle half", "dispatch", "first call", "against eager"),
-    *("GFLOP/s", "GB/s", "of attainable", "measured"),
+    *("case", "size", "median", "condition", "middle half", "dispatch", "first call in process"),
+    *("against eager", "GFLOP/s", "GB/s", "of attainable", "measured"),
 )
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each operation, device, direction and dtype.
+    """A section for each operation, device, direction and dtype; views are apart from copies.
 
     Args:
         runs: in the order to show them.
@@ -38,7 +40,11 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """
     records = operations(record for run in runs for record in run.records)
     groups = grouped(records, "workload", "device", "direction", "dtype")
-    return [_section(title, group, names) for title, group in groups.items()]
+    return [
+        _section(f"{title}{label}", part, names)
+        for title, group in groups.items()
+        for label, part in split(group, lambda record: record.facts).items()
+    ]
 
 
 def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
@@ -54,9 +60,10 @@ def _row(name: str, record: Record, gain: Point | None) -> Row:
             TableCell(name),
             TableCell(f"{record.facts.size:,}", record.facts.size),
             seconds(record.median_s),
+            TableCell(marks(record.facts) or condition_of(record.facts)),
             TableCell(f"{time(low)} to {time(high)}", low),
             seconds(record.facts.dispatch_s),
-            seconds(record.facts.first_call_s),
+            _first_call(record),
             _gain(gain),
             billions(record.facts.flops, record.median_s),
             billions(record.facts.bytes, record.median_s),
@@ -65,6 +72,14 @@ def _row(name: str, record: Record, gain: Point | None) -> Row:
         ],
         row_keys(record),
     )
+
+
+def _first_call(record: Record) -> TableCell:
+    """After whatever its process did before; and in a fresh process, where that is known."""
+    in_process_s, fresh_s = record.facts.first_call_in_process_s, record.facts.first_call_s
+    if in_process_s is None or fresh_s is None:
+        return seconds(in_process_s)
+    return TableCell(f"{time(in_process_s)}, fresh {time(fresh_s)}", in_process_s)
 
 
 def _gain(gain: Point | None) -> TableCell:

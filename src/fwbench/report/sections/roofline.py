@@ -8,6 +8,7 @@ from fwbench.records.units import four_digits
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Record, Run
+from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
     Section,
@@ -85,7 +86,7 @@ def _row(name: str, record: Record) -> Row:
     intensity = _intensity(record) if record.facts.bytes else None
     return Row(
         [
-            TableCell(name),
+            TableCell(marked(name, record.facts)),
             TableCell(f"{record.facts.workload} {record.facts.direction}"),
             TableCell(f"{record.facts.size:,}", record.facts.size),
             TableCell("" if intensity is None else f"{intensity:.3g}", intensity),

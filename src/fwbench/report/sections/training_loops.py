@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fwbench.records.units import gibibytes, time
+from fwbench.records import equality
+from fwbench.records.facts import Unequal
+from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
 from fwbench.report.drawing import lines, scatter
 from fwbench.report.drawing.chart import Point
 from fwbench.report.group import Group
 from fwbench.report.model import Record, Run, trainings
+from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
     Section,
@@ -28,7 +31,7 @@ ORDER = 40
 
 _COLUMNS = (
     *("case", "an epoch", "first epoch", "all epochs", "a second", "accuracy", "last loss"),
-    *("compiling", "CPUs busy", "peak memory", "measured"),
+    *("compiling", "CPUs busy", "peak memory", "held before", "measured"),
 )
 
 _OFF = "eager"
@@ -68,38 +71,66 @@ def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Sect
         name = line_name(record, runs)
         again = sum(other.partition(" #")[0] == name for other in named)
         named[f"{name} #{again + 1}" if again else name] = record
+    unequal = equality.unequal({name: record.facts for name, record in named.items()})
     return Section(
         f"training {title}",
         _COLUMNS,
-        [_row(name, record) for name, record in named.items()],
+        [
+            _row(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
+            for name, record in named.items()
+        ],
         charts.draw_all("training", Group(title, [*named.items()], runs)),
     )
+
+
+def _why(unequal: Unequal) -> str:
+    return f"{unequal.nats:.2g} nats from {unequal.to}, {unequal.allowed:.2g} allowed"
 
 
 def _row(name: str, record: Record) -> Row:
     epochs = epochs_s(record)
     rate = record.facts.images_per_s or record.facts.tokens_per_s
-    memory = record.facts.peak_host_memory_bytes
     busy = record.facts.cpu_utilization
     last = losses(record)[-1]
     return Row(
         [
-            TableCell(name),
+            TableCell(marked(name, record.facts)),
             seconds(record.median_s),
             TableCell(
                 f"{time(epochs[0])} ({record.facts.first_epoch_excess or 0:+.0%})", epochs[0]
             ),
             seconds(sum(epochs)),
             TableCell(f"{rate:,.0f}" if rate else "", rate),
-            _accuracy(accuracy(record)),
+            _tested(record),
             TableCell(f"{last:.4f}", last if math.isfinite(last) else None),
             seconds(record.facts.compile_s),
             TableCell(f"{busy:.0%} of {record.facts.threads}" if busy else "", busy),
-            TableCell(gibibytes(memory) if memory else "", memory),
+            _bytes(record.facts.memory_above_bytes),
+            _held_before(record),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),
     )
+
+
+def _bytes(size: int | None) -> TableCell:
+    return TableCell("" if size is None else mebibytes(size), size)
+
+
+def _held_before(record: Record) -> TableCell:
+    """What the process held before the model was built, and how much of it is the data set."""
+    held, data = record.facts.host_memory_before_bytes, record.facts.data_memory_bytes
+    if held is None or data is None:
+        return _bytes(held)
+    return TableCell(f"{mebibytes(held)}, data set {mebibytes(data)}", held)
+
+
+def _tested(record: Record) -> TableCell:
+    """The test accuracy, and of how many examples where that is recorded."""
+    reached, examples = accuracy(record), record.facts.tested_examples
+    if reached is None or examples is None:
+        return _accuracy(reached)
+    return TableCell(f"{percent(reached)} of {examples:,}", reached)
 
 
 def _accuracy(reached: float | None) -> TableCell:

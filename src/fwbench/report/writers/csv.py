@@ -6,32 +6,57 @@ import csv
 import io
 from collections.abc import Sequence
 
+from fwbench.records.session_facts import NotMeasured
 from fwbench.report.model import Record, Run
+from fwbench.report.ranking.condition import condition_of
 
 _CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
 
-_TIMES = ("dispatch_s", "first_call_s")
+_TIMES = ("dispatch_s", "first_call_s", "first_call_in_process_s")
 
 #: The columns that are facts, as they are recorded.
 FACTS = (*_CASE, *_TIMES)
 
-_COLUMNS = ("run", "case", *_CASE, "median_s", "low_s", "high_s", *_TIMES, "values", "of")
+_COLUMNS = (
+    *("run", "case", *_CASE, "median_s", "low_s", "high_s", *_TIMES, "values", "of"),
+    *("condition", "outcome"),
+)
 
 
 def render(runs: Sequence[Run]) -> str:
-    """A line for each case, as CSV (RFC 4180); times in seconds for one call."""
+    """A line for each case, as CSV (RFC 4180); times in seconds for one call.
+
+    Cases that an interrupted session did not reach have a line without times.
+    """
     written = io.StringIO()
-    writer = csv.writer(written)
-    writer.writerow(_COLUMNS)
-    writer.writerows(_line(run, record) for run in runs for record in run.records)
+    writer = csv.DictWriter(written, _COLUMNS)
+    writer.writeheader()
+    for run in runs:
+        writer.writerows(_line(run, record) for record in run.records)
+        writer.writerows(_lost(run, missing) for missing in run.lost)
     return written.getvalue()
 
 
-def _line(run: Run, record: Record) -> list[object]:
-    return [
-        *(run.name, record.name),
-        *(record.facts.get(name, "") for name in _CASE),
-        *(record.median_s, *record.quartiles_s),
-        *(record.facts.get(name, "") for name in _TIMES),
-        *(record.number, record.measured.partition(" ")[2]),
-    ]
+def _line(run: Run, record: Record) -> dict[str, object]:
+    low_s, high_s = record.quartiles_s
+    return {
+        "run": run.name,
+        "case": record.name,
+        **{name: record.facts[name] for name in FACTS if name in record.facts},
+        "median_s": record.median_s,
+        "low_s": low_s,
+        "high_s": high_s,
+        "values": record.number,
+        "of": record.measured.partition(" ")[2],
+        "condition": condition_of(record.facts),
+        "outcome": "measured",
+    }
+
+
+def _lost(run: Run, missing: NotMeasured) -> dict[str, object]:
+    return {
+        "run": run.name,
+        "case": missing.nodeid,
+        "framework": missing.framework,
+        "outcome": missing.why,
+    }

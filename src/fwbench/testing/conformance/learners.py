@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from fwbench.cases.training import check
+from fwbench.cases.learning import check
 from fwbench.errors import ConformanceError
 from fwbench.frameworks.learner import Job
 from fwbench.grid import Cell

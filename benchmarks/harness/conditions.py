@@ -1,0 +1,95 @@
+"""What the rules of `fwbench.measure.condition` say of noise, of trends, and of stored runs.
+
+First made-up rounds: noise without a trend must rarely be called drifting, and a trend of 25 %
+should be. Then, of each stored run that is named (several runs of one suite, on a machine that
+others use more or less), how many cases moved, and what the rules make of them; and how far the
+medians of contended and of other cases lie above the best median of the same case in any run.
+
+    python benchmarks/harness/conditions.py [RUN ...]
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bounds import Finding, conclude
+
+from fwbench.measure import condition
+from fwbench.records.stored import StoredRecord, load
+
+_TRIALS = 500
+_TREND = 0.25
+_MOVED = 0.1
+
+#: Noise that is called drifting, at most.
+_FALSE_AT_MOST = 0.02
+
+
+def _rounds(number: int, noise: float, trend: float) -> list[float]:
+    return [
+        (1.0 + trend * place / (number - 1)) * max(0.1, random.gauss(1.0, noise))
+        for place in range(number)
+    ]
+
+
+def _made_up(number: int, noise: float) -> Finding:
+    unchanged = [_rounds(number, noise, 0.0) for _ in range(_TRIALS)]
+    moved = sum(_has_moved(rounds_s) for rounds_s in unchanged) / _TRIALS
+    false = sum(map(condition.is_drifting, unchanged)) / _TRIALS
+    right = sum(condition.is_drifting(_rounds(number, noise, _TREND)) for _ in unchanged) / _TRIALS
+    return Finding(
+        f"{number} rounds, noise of {noise:.0%}",
+        f"{moved:.0%} moved, {false:.1%} drifting; {right:.0%} of those with a trend",
+        f"at most {_FALSE_AT_MOST:.0%} drifting",
+        false <= _FALSE_AT_MOST,
+    )
+
+
+def _has_moved(rounds_s: Sequence[float]) -> bool:
+    return abs(condition.drift(rounds_s) or 0.0) > _MOVED
+
+
+def _stored(name: str, records: Sequence[StoredRecord], best_s: dict[str, float]) -> list[Finding]:
+    states: dict[str, list[float]] = {state: [] for state in condition.CONDITIONS}
+    for record in records:
+        facts, rounds_s = record.facts, record.stats.data or record.values_s
+        state = condition.of_rounds(rounds_s, facts.preempted, facts.others_cpus)
+        states[state].append(statistics.median(rounds_s) / best_s[record.nodeid])
+    moved = sum(_has_moved(record.stats.data or ()) for record in records if record.stats.data)
+    counts = ", ".join(f"{len(ratios)} {state}" for state, ratios in states.items())
+    above = [
+        Finding(f"  {state}: medians against the best", f"middle {_deciles(ratios)}")
+        for state, ratios in states.items()
+        if len(ratios) > 1
+    ]
+    return [Finding(name, f"{len(records)} cases, {moved} moved by > 10 %: {counts}"), *above]
+
+
+def _deciles(ratios: Sequence[float]) -> str:
+    deciles = statistics.quantiles(ratios, n=10, method="inclusive")
+    return f"{deciles[4]:.2f}x, nine in ten at most {deciles[8]:.2f}x"
+
+
+def main() -> int:
+    """Draw the rounds, read the runs, and print the table."""
+    random.seed(1)
+    runs = {path: load(Path(path)).records for path in sys.argv[1:]}
+    best_s: dict[str, float] = {}
+    for record in (record for records in runs.values() for record in records if record.facts):
+        median_s = statistics.median(record.stats.data or record.values_s)
+        best_s[record.nodeid] = min(median_s, best_s.get(record.nodeid, median_s))
+    made_up = [_made_up(number, noise) for noise in (0.02, 0.1, 0.3) for number in (10, 30, 200)]
+    stored = [
+        finding
+        for path, records in runs.items()
+        for finding in _stored(path, [r for r in records if r.facts], best_s)
+    ]
+    return conclude([*made_up, *stored])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

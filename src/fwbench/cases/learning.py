@@ -1,0 +1,152 @@
+"""Does a learner train as it must? Its first losses and its updates, before timing and after it.
+
+Losses and updates are looked at before anything is timed, and both again in what was timed: code
+that does less once it is repeated has passed the first check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fwbench.cases import verify
+from fwbench.cases.epochs import as_many, judge
+from fwbench.errors import WrongTraining
+from fwbench.frameworks.learner import Learner
+from fwbench.measure.clock import Clock
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads.models import trajectories
+from fwbench.workloads.models.layers import Dropout
+from fwbench.workloads.training import Batch, Training
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: How many losses are compared where nothing is timed: an eager LSTM takes TensorFlow seconds a
+#: step.
+CHECKED_UNTIMED = 3
+
+#: How many updates are watched after the timing, and how many losses are compared once more: as few
+#: as show that every third update is left out, or that less is trained on from the third step on.
+UPDATES_TIMED = 3
+LOSSES_TIMED = 3
+
+#: Trains on batches, one after the other, the way that was timed; returns the losses of the steps.
+Train = Callable[[Sequence[Batch]], Sequence[Any]]
+
+
+def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[float]]:
+    """Check that this is the same training everywhere: parameters, first losses, and updates.
+
+    Args:
+        learner: trained for a few steps, and then back at its initial weights.
+        clock: waits for the device.
+        steps: how many losses to compare.
+
+    Returns:
+        What was found, for the record, and the seconds that each step took.
+
+    Raises:
+        WrongTraining: the parameters or the losses differ from the reference's, or a step leaves
+            the weights as they were.
+    """
+    training = learner.job.training
+    verify.parameters(learner.parameters(), training.parameters)
+    learner.reset(exact=True)
+    seconds: list[float] = []
+    losses: list[Any] = []
+    for batch in training.check_batches(learner.job.batch)[:steps]:
+        placed = learner.place(batch)
+        before = learner.checksum()
+        step_s, loss = clock.time(partial(learner.step, *placed))
+        _changed(learner, before, len(losses) + 1)
+        seconds.append(step_s)
+        losses.append(loss)
+    facts = CaseFacts(
+        parameters=training.parameters,
+        checked_steps=steps,
+        checked_updates=steps,
+        max_loss_deviation=_first_losses(learner, losses, steps),
+        loss_tolerance=verify.LOSS_TOLERANCES[learner.job.dtype],
+        optimizer={**_constants(training), **learner.notes()},
+    )
+    learner.reset(exact=False)
+    return facts, seconds
+
+
+def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> CaseFacts:
+    """Check that what was timed is still the training that was checked before.
+
+    First as the timing left the learner: every step changes the weights, and returns the loss of
+    its whole batch, which the model's answers have too unless there is dropout. Then from the
+    initial weights on: the first losses are the reference's.
+
+    Args:
+        learner: has just been timed.
+        batches: at least as many as :data:`UPDATES_TIMED`, which it has not just learned.
+        train: trains on batches the way that was timed.
+
+    Returns:
+        What was found, for the record.
+
+    Raises:
+        WrongTraining: it trains otherwise, less often, or on other examples.
+    """
+    try:
+        for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
+            _update(learner, step, batch, train)
+        learner.reset(exact=True)
+        own = learner.job.training.check_batches(learner.job.batch)[:LOSSES_TIMED]
+        _first_losses(learner, train(own), len(own))
+        learner.reset(exact=False)
+    except WrongTraining as error:
+        raise WrongTraining(f"after the timing, {error}") from None
+    return CaseFacts(checked_updates_timed=UPDATES_TIMED, checked_steps_timed=LOSSES_TIMED)
+
+
+def _update(learner: Learner, step: int, batch: Batch, train: Train) -> None:
+    """Train on one batch, and check what became of weights and loss."""
+    examples, labels = batch
+    logits = None if _drops(learner.job.training) else learner.logits(examples)
+    before = learner.checksum()
+    losses = as_many(learner.losses(train([batch])), 1)
+    _changed(learner, before, step)
+    if logits is None:
+        return
+    expected, _ = judge(logits, labels)
+    allowed = verify.LOSS_TOLERANCES[learner.job.dtype] * max(1.0, float(np.abs(logits).max()))
+    if not abs(losses[0] - expected) <= allowed:
+        raise WrongTraining(
+            f"a step does not train on its whole batch: the loss of step {step} is "
+            f"{losses[0]:.9g}, and that of the model's answers to the same examples "
+            f"{expected:.9g}; {allowed:.3g} is allowed"
+        )
+
+
+def _changed(learner: Learner, before: int, step: int) -> None:
+    if learner.checksum() == before:
+        raise WrongTraining(
+            f"an update is missing: step {step} left all weights as they were; the learner "
+            "trains less often than it is timed"
+        )
+
+
+def _drops(training: Training) -> bool:
+    return any(isinstance(layer, Dropout) for layer in training.layers)
+
+
+def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> float:
+    """How far the first losses are off the reference's, at most."""
+    job = learner.job
+    lazy = learner.notes().get("update") == "lazy"
+    expected = trajectories.expected_losses(job.training, job.batch, lazy=lazy)
+    actual = as_many(learner.losses(losses), steps)
+    return verify.losses(actual, expected[:steps], job.dtype)
+
+
+def _constants(training: Training) -> dict[str, Any]:
+    optimizer = training.optimizer
+    return {"name": type(optimizer).__name__, **vars(optimizer)}

@@ -1,0 +1,154 @@
+"""What the rounds of a case were like: clean, drifting or contended, and whether threads spun.
+
+Every threshold is here; docs/measuring.md says which measurements they come from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+CLEAN, DRIFTING, CONTENDED = "clean", "drifting", "contended"
+
+#: From the best to the worst.
+CONDITIONS = (CLEAN, DRIFTING, CONTENDED)
+
+_FIFTHS = 5
+
+#: A drift counts from this size on, as a share.
+_DRIFT_AT_LEAST = 0.1
+
+#: Blocks of rounds that the trend test compares, each by its median: one in each fifth and more.
+_BLOCKS = 25
+
+#: Standard deviations of Kendall's S that chance exceeds in 1 % of cases, in either direction.
+_TREND_AT_LEAST = 2.576
+
+#: Other processes that keep fewer CPUs busy do not make a case contended.
+_OTHERS_AT_MOST_CPUS = 0.25
+
+#: Otherwise either of these shows that they took part of the time: preemptions in a larger share of
+#: the rounds, or a median round that is so many times the fastest.
+_PREEMPTED_AT_MOST = 0.25
+_SLOWED_FROM = 1.3
+
+#: Threads spin where the median round is this many times the fastest, ...
+_SPINNING_SLOWED_FROM = 3.0
+#: ... and a call takes this many times the processor time that the fastest round can have had.
+_SPINNING_CPU_FROM = 2.0
+
+
+def of_rounds(rounds_s: Sequence[float], preempted: float | None, others_cpus: float | None) -> str:
+    """The condition of a case that was measured in one process.
+
+    Args:
+        rounds_s: seconds of a call in each round, in the order of time.
+        preempted: share of the rounds in which the process lost a processor.
+        others_cpus: processors that other processes kept busy; None where it is not known.
+    """
+    if is_contended(preempted, others_cpus, slowdown(rounds_s)):
+        return CONTENDED
+    return DRIFTING if is_drifting(rounds_s) else CLEAN
+
+
+def of_launches(conditions: Sequence[str]) -> str:
+    """The condition of a case that was measured in several processes: that of the middle launch.
+
+    So a case is contended if half of its launches were: fewer do not move the median launch.
+    """
+    return sorted(conditions, key=CONDITIONS.index)[len(conditions) // 2]
+
+
+def drift(rounds_s: Sequence[float]) -> float | None:
+    """How much longer the last fifth of the rounds took than the first, as a share.
+
+    Args:
+        rounds_s: seconds of a call in each round, in the order of time.
+
+    Returns:
+        The median of the last fifth over that of the first, minus 1; None for a single round.
+    """
+    number = len(rounds_s)
+    if number < 2:  # noqa: PLR2004 (nothing to compare)
+        return None
+    fifth = max(1, number // _FIFTHS)
+    return statistics.median(rounds_s[-fifth:]) / statistics.median(rounds_s[:fifth]) - 1
+
+
+def is_drifting(rounds_s: Sequence[float]) -> bool:
+    """Whether the rounds became slower or faster by more than noise explains.
+
+    The drift must be large, and the medians of up to 25 consecutive blocks must have a trend by the
+    Mann-Kendall test (Mann, Econometrica 13, 1945; Kendall, Rank Correlation Methods, 1975) at 1 %,
+    which fewer than six rounds cannot reach.
+
+    Args:
+        rounds_s: seconds of a call in each round, in the order of time.
+    """
+    share = drift(rounds_s)
+    large = share is not None and max(share, 1 / (1 + share) - 1) >= _DRIFT_AT_LEAST
+    return large and _trend(_block_medians(rounds_s)) >= _TREND_AT_LEAST
+
+
+def _block_medians(rounds_s: Sequence[float]) -> list[float]:
+    blocks = min(_BLOCKS, len(rounds_s))
+    bounds = [len(rounds_s) * block // blocks for block in range(blocks + 1)]
+    return [statistics.median(rounds_s[begin:end]) for begin, end in itertools.pairwise(bounds)]
+
+
+def _trend(values: Sequence[float]) -> float:
+    """Kendall's S in units of its standard deviation without a trend, corrected for continuity."""
+    number = len(values)
+    signs = sum(
+        (later > earlier) - (later < earlier)
+        for place, earlier in enumerate(values)
+        for later in values[place + 1 :]
+    )
+    deviation = math.sqrt(number * (number - 1) * (2 * number + 5) / 18)
+    return max(0.0, (abs(signs) - 1) / deviation)
+
+
+def is_contended(
+    preempted: float | None, others_cpus: float | None, slowed: float | None = None
+) -> bool:
+    """Whether other processes took processors that the rounds needed.
+
+    It takes both others that are busy and rounds that show it. Others alone may have run on idle
+    processors; and on two processors JAX's own three threads preempt each other in half of the
+    rounds.
+
+    Args:
+        preempted: share of the rounds in which the process lost a processor.
+        others_cpus: processors that other processes kept busy; None where it is not known.
+        slowed: the median round over the fastest; None where it is not known.
+    """
+    preempts = (preempted or 0.0) > _PREEMPTED_AT_MOST
+    if others_cpus is None:
+        return preempts  # rounds of a tenth of a second scatter without others, too
+    slows = (slowed or 1.0) >= _SLOWED_FROM
+    return others_cpus > _OTHERS_AT_MOST_CPUS and (preempts or slows)
+
+
+def slowdown(rounds_s: Sequence[float]) -> float:
+    """How many times as long as the fastest round the median round took."""
+    return statistics.median(rounds_s) / min(rounds_s)
+
+
+def is_spinning(rounds_s: Sequence[float], cpu_s: float, threads: int | None) -> bool:
+    """Whether threads spent processor time on waiting for each other.
+
+    A call needs at most the time of the fastest round on every thread. Losing a processor makes it
+    longer but adds no processor time; a thread that waits actively (OpenMP's default) does.
+
+    Args:
+        rounds_s: seconds of a call in each round.
+        cpu_s: processor time of a call, on average.
+        threads: of the framework; None where it is not known.
+    """
+    if threads is None or threads == 1:
+        return False
+    if slowdown(rounds_s) < _SPINNING_SLOWED_FROM:
+        return False
+    return cpu_s >= _SPINNING_CPU_FROM * threads * min(rounds_s)

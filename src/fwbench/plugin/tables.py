@@ -1,0 +1,48 @@
+"""Makes pytest-benchmark's tables compare what may be compared, and mark what is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+
+from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking.condition import marked
+from fwbench.report.ranking.contests import split
+
+#: A name, and rows as pytest-benchmark shows them.
+Group = tuple[str | None, list[dict[str, Any]]]
+
+
+class Tables:
+    """The hook that groups the rows of pytest-benchmark's tables."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_benchmark_group_stats(
+        self, benchmarks: Sequence[dict[str, Any]]
+    ) -> Generator[None, list[Group], list[Group]]:
+        """Split groups that mix views with copies, and mark rows whose numbers are in doubt."""
+        groups = yield
+        # What is saved has been written already: these are copies, to be shown.
+        for row in benchmarks:
+            _mark(row)
+        return [part for group in groups for part in _split(*group)]
+
+
+def _facts(row: dict[str, Any]) -> CaseFacts:
+    return CaseFacts.unchecked(row["extra_info"].get("fwbench", {}))
+
+
+def _mark(row: dict[str, Any]) -> None:
+    facts = _facts(row)
+    if facts and row["path"] is None:  # not of a run to compare with, whose facts are elsewhere
+        for name in ("name", "fullname"):
+            row[name] = marked(row[name], facts)
+
+
+def _split(name: str | None, rows: Sequence[dict[str, Any]]) -> list[Group]:
+    """The group itself, or its parts where cases of the same work are not to be compared."""
+    if not all(map(_facts, rows)):
+        return [(name, [*rows])]
+    return [(f"{name or ''}{label}" or None, part) for label, part in split(rows, _facts).items()]

@@ -1,0 +1,177 @@
+"""Did trainings of the same work train alike? How far their loss curves lie apart, and may.
+
+Every framework begins at the same weights and visits the same examples in the same order, so mean
+losses of an epoch differ by little: by rounding, which training amplifies, by the place of the
+optimiser's epsilon, and with dropout by chance. What they may differ by was measured; see
+``docs/training.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fwbench.records.facts import CaseFacts, Unequal
+from fwbench.toggles import TOGGLES, Toggle
+
+Name = TypeVar("Name", bound=Hashable)
+Known = Mapping[str, Toggle]
+
+#: What mean losses of the first epoch may differ by: so many nats, so much of the loss, and what
+#: the mean of few steps leaves to chance. Seen was at most a third of it, on MNIST 3 %. In a whole
+#: epoch of MNIST a learner that skips every second update is off by 2.8 to 4.1 times as much,
+#: one that trains on half of each batch by 1.1 to 1.3 times.
+_NATS = 0.02
+_OF_LOSS = 0.05
+_OF_ONE_STEP = 0.1
+
+#: So many times as much in later epochs: the loss of an LSTM was seen to jump from 0.48 to 0.82 in
+#: one step of one framework, honest like the others, where it did not jump.
+_LATER = 3.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far two loss curves lie apart where they do most, for what they may.
+
+    Attributes:
+        nats: the difference of the mean losses of that epoch.
+        allowed: what they may differ by there, in nats.
+        epoch: which one, from 1.
+    """
+
+    nats: float
+    allowed: float
+    epoch: int
+
+    @property
+    def excess(self) -> float:
+        """The difference over what is allowed."""
+        return self.nats / self.allowed
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether it is the same training."""
+        return self.nats <= self.allowed
+
+
+def allowed_nats(loss: float, steps: int, epoch: int) -> float:
+    """What mean losses of an epoch may differ by.
+
+    Args:
+        loss: the larger of them.
+        steps: of the epoch.
+        epoch: which one, from 1.
+    """
+    allowed = _NATS + _OF_LOSS * loss + _OF_ONE_STEP / math.sqrt(max(1, steps))
+    return allowed if epoch == 1 else _LATER * allowed
+
+
+def curve(facts: CaseFacts) -> list[float]:
+    """The mean loss of each epoch of the first repetition."""
+    epochs = facts.epochs or []
+    return [epoch.train_loss for epoch in epochs if epoch.repetition == epochs[0].repetition]
+
+
+def gap(facts: CaseFacts, other: CaseFacts) -> Gap | None:
+    """How far the loss curves of two trainings of the same work lie apart.
+
+    Args:
+        facts: of one.
+        other: of the other.
+
+    Returns:
+        Where they do most, for what they may; None if they do not have an epoch in common.
+    """
+    steps = facts.steps_per_epoch or 1
+    gaps = [
+        Gap(abs(losses[0] - losses[1]), allowed_nats(max(losses), steps, epoch), epoch)
+        for epoch, losses in enumerate(zip(curve(facts), curve(other), strict=False), 1)
+        if all(map(math.isfinite, losses))  # they may not be, in runs that another program wrote
+    ]
+    return max(gaps, key=lambda found: found.excess, default=None)
+
+
+def difference(facts: CaseFacts, other: CaseFacts) -> str:
+    """Why two measurements of a training are not of the same one; empty if they are.
+
+    Args:
+        facts: of one, such as a base.
+        other: of the other, such as a contender.
+    """
+    found = gap(facts, other)
+    if found is None or found.is_equal:
+        return ""
+    return (
+        f"their loss curves lie {found.nats:.2g} nats apart (epoch {found.epoch}), and "
+        f"{found.allowed:.2g} are allowed"
+    )
+
+
+def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
+    """What trainings must have in common for their losses to be comparable.
+
+    Args:
+        facts: of a training.
+        known: the toggles of its session, by name.
+    """
+    values = facts.toggles or {}
+    toggles = [values.get(toggle.name) for toggle in known.values() if toggle.changes_work]
+    return (*facts.work, facts.steps_per_epoch, len(curve(facts)), *toggles)
+
+
+def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Name, Unequal]:
+    """The trainings that are not the same as most others of their work.
+
+    One that is equal to more than half of its work's, itself included, is not among them: a
+    framework that trains otherwise than three others is unequal, and they are not. Of two that
+    differ, both are.
+
+    Args:
+        loops: the facts of all trainings, by names of any kind.
+        known: the toggles of the session, by name.
+
+    Returns:
+        Where each of them differs most, by its name.
+    """
+    groups: dict[tuple[Any, ...], dict[Name, CaseFacts]] = defaultdict(dict)
+    for name, facts in loops.items():
+        if facts.epochs:
+            groups[work(facts, known)][name] = facts
+    return {name: found for group in groups.values() for name, found in _outvoted(group)}
+
+
+def _outvoted(group: Mapping[Name, CaseFacts]) -> Iterator[tuple[Name, Unequal]]:
+    for name, facts in group.items():
+        differing = [
+            (found, other)
+            for other_name, other in group.items()
+            if other_name != name and (found := gap(facts, other)) and not found.is_equal
+        ]
+        if 2 * len(differing) >= len(group):
+            found, other = max(differing, key=lambda pair: pair[0].excess)
+            yield (
+                name,
+                Unequal(
+                    to=f"{other.framework} {other.execution}",
+                    nats=found.nats,
+                    allowed=found.allowed,
+                    epoch=found.epoch,
+                ),
+            )
+
+
+def annotate(entries: Sequence[Mapping[str, Any]], known: Known = TOGGLES) -> None:
+    """Note in each entry of a training whether it is unequal to others of the same work.
+
+    Args:
+        entries: pytest-benchmark's, changed in place.
+        known: the toggles of the session, by name.
+    """
+    found = [entry.get("extra_info", {}).get("fwbench") for entry in entries]
+    loops = {n: CaseFacts.unchecked(facts) for n, facts in enumerate(found) if facts}
+    for n, why in unequal(loops, known).items():
+        entries[n]["extra_info"]["fwbench"]["unequal"] = dict(why)

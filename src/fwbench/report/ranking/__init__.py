@@ -1,0 +1,1 @@
+"""Who may be ranked against whom, and what must be said about the numbers."""

@@ -1,0 +1,139 @@
+"""What must be said of numbers: contended, drifting, threads that spun, fewer bits than asked."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from fwbench.measure import condition
+from fwbench.measure.condition import CONTENDED, DRIFTING
+from fwbench.records.facts import CaseFacts
+from fwbench.records.units import count
+from fwbench.report.ranking.precision import full_bits, reduced_bits
+
+Cases = Sequence[CaseFacts]
+
+#: Where OpenMP's threads wait asleep; see the OpenMP specification 5.2, section 21.7.
+_PASSIVE = "OMP_WAIT_POLICY=PASSIVE"
+
+
+def condition_of(facts: CaseFacts) -> str:
+    """Clean, drifting or contended; empty where that is not known.
+
+    Versions that did not record it said of launches whether they were contended.
+    """
+    if facts.condition:
+        return facts.condition
+    contended = facts.contended or condition.is_contended(facts.preempted, facts.others_cpus)
+    return CONTENDED if contended else ""
+
+
+def is_contended(facts: CaseFacts) -> bool:
+    """Whether a case had to share its processors, so that its time is an upper bound."""
+    return condition_of(facts) == CONTENDED
+
+
+def marks(facts: CaseFacts) -> str:
+    """What stands beside the number of a case: ``contended``, ``drifting +34 %``; often empty."""
+    state, bits = condition_of(facts), reduced_bits(facts)
+    said = []
+    if state == DRIFTING:
+        said.append(f"drifting {_percent(facts)}")
+    elif state == CONTENDED:
+        said.append(CONTENDED)
+    if facts.spinning:
+        said.append("spinning")
+    if bits is not None:
+        said.append(f"{bits} of {full_bits(facts)} bits")
+    return ", ".join(said)
+
+
+def marked(name: str, facts: CaseFacts) -> str:
+    """A name with the marks of its case in brackets.
+
+    Args:
+        name: to show.
+        facts: of the case.
+    """
+    said = marks(facts)
+    return f"{name} ({said})" if said else name
+
+
+def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
+    """What must be known before any of the numbers is read: a line for each doubt; often none.
+
+    Args:
+        cases: all that were measured.
+        cpus: of the machine; None where it is not known.
+    """
+    doubts = (
+        _contended(cases, [facts for facts in cases if is_contended(facts)], cpus),
+        _drifting(cases, [facts for facts in cases if condition_of(facts) == DRIFTING]),
+        _spinning(cases, [facts for facts in cases if facts.spinning]),
+        _reduced(cases, [facts for facts in cases if reduced_bits(facts) is not None]),
+    )
+    return [doubt for doubt in doubts if doubt]
+
+
+def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
+    if not contended:
+        return ""
+    others = [facts.others_cpus for facts in contended if facts.others_cpus is not None]
+    used = f"{statistics.median(others):.1f}" if others else "some"
+    of_all = f"of {count(cpus, 'CPU')}" if cpus else "CPUs"
+    return (
+        f"other processes used {used} {of_all} during {_some(contended, cases)} (contended): their "
+        "numbers are upper bounds and left out of rankings; measure again on an idle machine"
+    )
+
+
+def _drifting(cases: Cases, drifting: Cases) -> str:
+    if not drifting:
+        return ""
+    most = max(drifting, key=lambda facts: abs(math.log1p(facts.drift or 0.0)))
+    return (
+        f"{_some(drifting, cases)} became slower or faster while being measured (drifting), most "
+        f"of all {_name(most)}: its last rounds took {_change(most)} time than its first"
+    )
+
+
+def _spinning(cases: Cases, spinning: Cases) -> str:
+    if not spinning:
+        return ""
+    return (
+        f"{_some(spinning, cases)} ({_frameworks(spinning)}) spent processor time on threads that "
+        f"wait for each other (spinning); if these are OpenMP's, set {_PASSIVE} or measure on an "
+        "idle machine"
+    )
+
+
+def _reduced(cases: Cases, reduced: Cases) -> str:
+    if not reduced:
+        return ""
+    return (
+        f"{_some(reduced, cases)} ({_frameworks(reduced)}) were computed in fewer bits than their "
+        "dtype has: they are ranked apart"
+    )
+
+
+def _some(part: Cases, cases: Cases) -> str:
+    return f"{len(part)} of {count(len(cases), 'case')}"
+
+
+def _frameworks(cases: Cases) -> str:
+    return ", ".join(dict.fromkeys(facts.framework for facts in cases))
+
+
+def _name(facts: CaseFacts) -> str:
+    work = (facts.workload, facts.framework, facts.execution, facts.direction, facts.size)
+    return " ".join(map(str, work))
+
+
+def _change(facts: CaseFacts) -> str:
+    drift = facts.drift or 0.0
+    return f"{100 * abs(drift):.0f} % {'more' if drift > 0 else 'less'}"
+
+
+def _percent(facts: CaseFacts) -> str:
+    return f"{100 * (facts.drift or 0.0):+.0f} %"

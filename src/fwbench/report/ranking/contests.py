@@ -1,0 +1,147 @@
+"""Cases that did the same work in the same way, and so may be ranked.
+
+A view costs nothing and a copy moves its data; products in TF32 are not products in float32. Where
+cases of the same work differ in this, each kind is a contest of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking.condition import is_contended
+from fwbench.report.ranking.precision import full_bits, reduced_bits
+from fwbench.toggles import TOGGLES
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A measured case, as rankings need it.
+
+    Attributes:
+        name: of the contestant: framework and execution, and toggles that were asked for.
+        time_s: seconds of a call.
+        facts: what fwbench recorded of it.
+    """
+
+    name: str
+    time_s: float
+    facts: CaseFacts
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Cases that did the same work in the same way.
+
+    Attributes:
+        entrants: all of them.
+        label: what sets them apart from others that did the same work: `` (view)``, or empty.
+    """
+
+    entrants: Sequence[Timed]
+    label: str
+
+    @property
+    def title(self) -> str:
+        """The work, in words."""
+        return " ".join(str(part) for part in self._first.work[:-1]) + self.label
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What its means may be taken with: the kind of workload with the label, and the device."""
+        return f"{kind(self._first)}{self.label}", self._first.device
+
+    @property
+    def family(self) -> tuple[Any, ...]:
+        """What it has in common with the same work of another size."""
+        facts = self._first
+        return facts.workload, facts.device, facts.direction, facts.dtype, self.label
+
+    @property
+    def size(self) -> int:
+        """The size of the inputs."""
+        return self._first.size
+
+    @property
+    def ranked(self) -> list[Timed]:
+        """The cases whose times say what the work takes.
+
+        Contended cases are left out, and trainings that are unequal to others of the same work.
+        """
+        return [
+            timed
+            for timed in self.entrants
+            if not is_contended(timed.facts) and timed.facts.unequal is None
+        ]
+
+    @property
+    def _first(self) -> CaseFacts:
+        return self.entrants[0].facts
+
+
+def contests(cases: Iterable[Timed]) -> list[Contest]:
+    """Contests of at least two cases; ``noop`` is left out, since it does no work."""
+    groups: dict[tuple[Any, ...], list[Timed]] = {}
+    for timed in cases:
+        if timed.facts.workload != "noop":
+            groups.setdefault(_work(timed.facts), []).append(timed)
+    held = [
+        Contest(entrants, label)
+        for group in groups.values()
+        for label, entrants in split(group, lambda timed: timed.facts).items()
+    ]
+    return [contest for contest in held if len(contest.entrants) > 1]
+
+
+def _work(facts: CaseFacts) -> tuple[Any, ...]:
+    """What is the same work, the toggles that make it another work among it."""
+    toggles = facts.toggles or {}
+    changing = (toggles.get(toggle.name) for toggle in TOGGLES.values() if toggle.changes_work)
+    return (*facts.work, facts.steps_per_epoch, *changing)
+
+
+def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, list[T]]:
+    """Items by what sets them apart from others that did the same work: `` (view)``, `` (copy)``.
+
+    Args:
+        items: measured cases, in any form.
+        facts_of: the facts of one.
+
+    Returns:
+        All items under an empty label where cases of the same work do not differ.
+    """
+    cases = [(item, facts_of(item)) for item in items]
+    by_work: dict[tuple[Any, ...], list[CaseFacts]] = {}
+    for _, facts in cases:
+        by_work.setdefault(_work(facts), []).append(facts)
+    telling = [
+        tell
+        for tell in (_result, _precision)
+        if any(len({*map(tell, same)}) > 1 for same in by_work.values())
+    ]
+    parts: dict[str, list[T]] = {}
+    for item, facts in cases:
+        label = f" ({', '.join(tell(facts) for tell in telling)})" if telling else ""
+        parts.setdefault(label, []).append(item)
+    return parts
+
+
+def _result(facts: CaseFacts) -> str:
+    return {True: "view", False: "copy", None: "view or copy"}[facts.result_is_view]
+
+
+def _precision(facts: CaseFacts) -> str:
+    return f"{reduced_bits(facts) or full_bits(facts)} bits"
+
+
+def kind(facts: CaseFacts) -> str:
+    """What kind of workload a case is of; means are taken over one kind only."""
+    if facts.epochs:
+        return "training loops"
+    if facts.direction != "train":
+        return f"operations, {facts.direction}"
+    return "loaders" if facts.checked_steps is None else "training steps"

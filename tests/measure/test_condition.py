@@ -1,0 +1,149 @@
+"""Cases are clean, drifting or contended by rules that noise alone does not meet."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from fwbench.measure import condition
+from fwbench.measure.condition import CLEAN, CONTENDED, DRIFTING
+
+
+def rounds(number: int, slope: float = 0.0, noise: float = 0.0, seed: int = 0) -> list[float]:
+    """Rounds that become longer by a share from the first to the last, with normal noise."""
+    draw = random.Random(seed)  # noqa: S311 (no secret)
+    return [
+        (1.0 + slope * place / max(1, number - 1)) * max(0.1, draw.gauss(1.0, noise))
+        for place in range(number)
+    ]
+
+
+# Drift
+
+
+@pytest.mark.parametrize(
+    ("rounds_s", "share"),
+    [
+        ([1.0] * 5 + [9.0] * 10 + [1.5] * 5, 0.5 / 1.0),
+        ([2.0, 2.0, 50.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 9.0, 1.0, 1.0], -0.5),
+        ([4.0, 3.0], -0.25),
+        ([4.0], None),
+    ],
+)
+def test_drift_is_the_last_fifth_over_the_first(
+    rounds_s: Sequence[float], share: float | None
+) -> None:
+    """Medians, so that an outlier in a fifth does not count; a single round has none."""
+    found = condition.drift(rounds_s)
+    assert found == (None if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize("slope", [0.3, -0.3])
+@pytest.mark.parametrize("number", [6, 30, 1000])
+def test_a_lasting_trend_is_a_drift(number: int, slope: float) -> None:
+    """Upwards and downwards, from six rounds on, also under noise."""
+    assert condition.is_drifting(rounds(number, slope, noise=0.01))
+
+
+def test_a_change_of_level_is_a_drift() -> None:
+    """A processor that changes its speed half-way."""
+    assert condition.is_drifting(rounds(500, noise=0.05) + [1.3 * x for x in rounds(500, seed=1)])
+
+
+def test_a_small_trend_is_not_a_drift() -> None:
+    """However certain it is."""
+    assert not condition.is_drifting(rounds(1000, 0.09))
+
+
+@pytest.mark.parametrize("rounds_s", [[1.0, 1.5, 2.0, 2.5, 3.0], [1.0, 3.0], [1.0]])
+def test_a_few_rounds_do_not_show_a_drift(rounds_s: list[float]) -> None:
+    """Five rounds in order are chance once in sixty times."""
+    assert not condition.is_drifting(rounds_s)
+
+
+def test_noise_is_rarely_a_drift() -> None:
+    """Few rounds with noise of 30 % differ by 10 % from end to end all the same."""
+    noisy = [rounds(30, noise=0.3, seed=seed) for seed in range(300)]
+    large = [each for each in noisy if abs(condition.drift(each) or 0.0) > 0.1]
+    assert len(large) > 100
+    assert sum(map(condition.is_drifting, noisy)) <= 6
+
+
+# Contention
+
+
+@pytest.mark.parametrize(
+    ("preempted", "others_cpus", "slowed", "contended"),
+    [
+        (0.26, 0.26, None, True),
+        (0.26, None, 1.0, True),
+        (0.26, 0.25, 9.0, False),
+        (0.25, 2.0, 1.29, False),
+        (None, 2.0, None, False),
+        (0.0, 0.26, 1.3, True),
+        (0.0, None, 9.0, False),
+    ],
+)
+def test_contended_if_others_are_busy_and_it_shows(
+    preempted: float | None, others_cpus: float | None, slowed: float | None, contended: bool
+) -> None:
+    """Preempted in many rounds, or slow in half of them, while others kept processors busy."""
+    assert condition.is_contended(preempted, others_cpus, slowed) is contended
+
+
+def test_a_slowdown_is_of_the_median_round() -> None:
+    """Against the fastest, whatever the slowest took."""
+    assert condition.slowdown([9.0, 2.0, 3.0, 99.0, 2.0]) == 1.5
+
+
+def test_contention_is_said_before_drift() -> None:
+    """Rounds drift because they are contended: the cause is the condition."""
+    drifting = rounds(100, 0.25)
+    assert condition.of_rounds(drifting, 1.0, 1.0) == CONTENDED
+    assert condition.of_rounds(drifting, 0.0, 1.0) == DRIFTING
+    assert condition.of_rounds(rounds(100), 0.0, 1.0) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("launches", "case"),
+    [
+        ([CLEAN, CLEAN, CONTENDED], CLEAN),
+        ([CONTENDED, CLEAN], CONTENDED),
+        ([CLEAN, DRIFTING, CONTENDED], DRIFTING),
+        ([DRIFTING, CLEAN, CLEAN, CLEAN], CLEAN),
+    ],
+)
+def test_a_case_has_the_condition_of_its_middle_launch(launches: list[str], case: str) -> None:
+    """Half of the launches must have been as bad, since the median launch stands for the case."""
+    assert condition.of_launches(launches) == case
+
+
+# Spinning
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "cpu_s", "threads", "spins"),
+    [
+        (0.424, 0.8, 2, True),
+        (0.424, 0.05, 2, False),
+        (0.038, 0.09, 2, False),
+        (0.424, 0.8, 1, False),
+        (0.424, 0.8, None, False),
+    ],
+    ids=["spinning", "waiting asleep", "somewhat slower", "one thread", "unknown threads"],
+)
+def test_spinning_takes_processor_time(
+    slow_s: float, cpu_s: float, threads: int | None, spins: bool
+) -> None:
+    """Slow rounds of threads that wait actively cost more processor time than the fastest round.
+
+    The fastest of these rounds took 13 ms: at most 26 ms of processor time on two threads.
+    """
+    assert condition.is_spinning([0.013, *[slow_s] * 9], cpu_s, threads) is spins
+
+
+def test_a_few_slow_rounds_are_not_spinning() -> None:
+    """The median stands for the case, and it is as fast as the fastest."""
+    assert not condition.is_spinning([0.013] * 9 + [4.0], 0.8, 2)

@@ -1,0 +1,83 @@
+"""pytest-benchmark's tables compare what may be compared, and mark what is in doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.plugin.tables import Group, Tables
+
+_CASE = {
+    "workload": "flatten",
+    "device": "cpu",
+    "execution": "eager",
+    "direction": "forward",
+    "dtype": "float32",
+    "size": 8,
+}
+
+
+def row(framework: str, **facts: Any) -> dict[str, Any]:
+    """A row of a case, as pytest-benchmark shows it."""
+    own = {**_CASE, "framework": framework, **facts}
+    name = f"test_it[{framework}]"
+    return {
+        "name": name,
+        "fullname": f"test_it.py::{name}",
+        "path": None,
+        "extra_info": {"fwbench": own},
+    }
+
+
+def grouped(*groups: Group) -> list[Group]:
+    """What the hook makes of these groups."""
+    hook: Any = Tables().pytest_benchmark_group_stats([row for _, rows in groups for row in rows])
+    next(hook)
+    with pytest.raises(StopIteration) as stop:
+        hook.send([*groups])
+    result: list[Group] = stop.value.value
+    return result
+
+
+def named(groups: list[Group]) -> dict[str | None, list[str]]:
+    """The names in each group."""
+    return {name: [each["name"] for each in rows] for name, rows in groups}
+
+
+def test_views_and_copies_have_tables_of_their_own() -> None:
+    """Under the name of the group with what they are."""
+    rows = [row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
+    assert named(grouped(("flatten", rows))) == {
+        "flatten (view)": ["test_it[torch]"],
+        "flatten (copy)": ["test_it[mxnet]"],
+    }
+
+
+@pytest.mark.parametrize("name", ["flatten", None])
+def test_a_group_that_does_not_mix_is_left_alone(name: str | None) -> None:
+    """Whatever it is called."""
+    rows = [row("torch", result_is_view=False), row("mxnet", result_is_view=False)]
+    assert grouped((name, rows)) == [(name, rows)]
+
+
+def test_rows_in_doubt_are_marked() -> None:
+    """In every format of names; clean ones are as they were."""
+    rows = [row("torch", condition="contended"), row("numpy", condition="clean")]
+    ((_, (contended, clean)),) = grouped(("gemm", rows))
+    assert contended["name"] == "test_it[torch] (contended)"
+    assert contended["fullname"] == "test_it.py::test_it[torch] (contended)"
+    assert clean["name"] == "test_it[numpy]"
+
+
+def test_rows_of_an_earlier_run_are_not_marked() -> None:
+    """pytest-benchmark gives them the facts of this run's case."""
+    earlier = {**row("torch", condition="contended"), "path": "0001_run.json"}
+    assert named(grouped(("gemm", [earlier]))) == {"gemm": ["test_it[torch]"]}
+
+
+def test_other_benchmarks_are_left_alone() -> None:
+    """fwbench knows nothing of them; cases that share a group with them stay there."""
+    plain = {"name": "test_plain", "fullname": "test_plain", "path": None, "extra_info": {}}
+    rows = [plain, row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
+    assert grouped(("mine", rows)) == [("mine", rows)]

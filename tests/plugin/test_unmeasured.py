@@ -1,0 +1,78 @@
+"""What was not measured is remembered with the reason, what was not reached among it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench.plugin.session import CELL
+from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.records.session_facts import NOT_REACHED
+
+
+def item(nodeid: str, framework: str = "torch", *, skipped: bool = False) -> Any:
+    """A case, as far as it is looked at."""
+    return SimpleNamespace(
+        nodeid=nodeid,
+        stash={CELL: SimpleNamespace(framework=framework)},
+        get_closest_marker=lambda _: skipped or None,
+    )
+
+
+def report(nodeid: str, when: str, outcome: str = "passed") -> Any:
+    """A report of a test that was not skipped."""
+    is_passed, is_failed = outcome == "passed", outcome == "failed"
+    return SimpleNamespace(
+        nodeid=nodeid, when=when, passed=is_passed, failed=is_failed, skipped=False, longrepr=""
+    )
+
+
+@pytest.fixture
+def session() -> Unmeasured:
+    """Two cases are gaps; of the others one was measured, one failed, and one is to come."""
+    unmeasured = Unmeasured()
+    unmeasured.pytest_collection_modifyitems(
+        [
+            *(item("skipped", skipped=True), item("measured"), item("failing")),
+            *(item("last", "numpy"), item("a gap after that", skipped=True)),
+        ]
+    )
+    skip = report("skipped", "setup", "skipped")
+    skip.skipped, skip.longrepr = True, ("file", 1, "Skipped: a gap")
+    for each in (
+        *(skip, report("skipped", "teardown")),
+        *(report("measured", "call"), report("measured", "teardown")),
+        *(report("failing", "call", "failed"), report("failing", "teardown")),
+    ):
+        unmeasured.pytest_runtest_logreport(each)
+    return unmeasured
+
+
+def reasons(unmeasured: Unmeasured, *measured: str) -> dict[str, str]:
+    """Why each case is missing once the session has ended."""
+    return {missing.nodeid: missing.why for missing in unmeasured.facts(measured)}
+
+
+def test_skipped_cases_are_not_planned(session: Unmeasured) -> None:
+    """Nobody waits for them; a case that will fail is planned."""
+    assert session.planned == ["measured", "failing", "last"]
+
+
+def test_what_was_not_reached_is_missing(session: Unmeasured) -> None:
+    """Once the session has ended; with its framework, beside those that have another reason."""
+    known = {"skipped": "skipped: a gap", "failing": "call failed"}
+    assert {missing.nodeid: missing.why for missing in session.facts()} == known
+    assert reasons(session, "measured") == {**known, "last": NOT_REACHED}
+    assert [missing.framework for missing in session.facts(["measured"])][-1] == "numpy"
+
+
+def test_what_was_measured_without_a_report_is_not_missing(session: Unmeasured) -> None:
+    """As launches that were over when the session was interrupted."""
+    assert "last" not in reasons(session, "measured", "last")
+
+
+def test_what_has_run_to_its_end_is_not_missing(session: Unmeasured) -> None:
+    """A test may time nothing."""
+    assert "measured" not in reasons(session)

@@ -1,0 +1,106 @@
+"""Numbers in doubt are marked, and counted in one line before all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking import condition
+from fwbench.report.ranking.precision import reduced_bits
+
+
+def facts(**values: Any) -> CaseFacts:
+    """What is recorded of a case."""
+    case = {
+        "workload": "gemm",
+        "framework": "torch",
+        "device": "cpu",
+        "execution": "eager",
+        "direction": "forward",
+        "dtype": "float32",
+        "size": 64,
+    }
+    return CaseFacts.checked({**case, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "mark"),
+    [
+        ({}, ""),
+        ({"condition": "clean", "drift": 0.3}, ""),
+        ({"condition": "drifting", "drift": 0.336}, "drifting +34 %"),
+        ({"condition": "drifting", "drift": -0.25}, "drifting -25 %"),
+        ({"condition": "contended", "drift": 0.5}, "contended"),
+        ({"condition": "contended", "spinning": True}, "contended, spinning"),
+        ({"precision_bits": 10}, "10 of 23 bits"),
+        ({"precision_bits": 23}, ""),
+        # Of versions that did not record a condition.
+        ({"contended": True}, "contended"),
+        ({"preempted": 1.0, "others_cpus": 1.0}, "contended"),
+        ({"preempted": 1.0, "others_cpus": 0.0}, ""),
+    ],
+)
+def test_marks(values: dict[str, Any], mark: str) -> None:
+    """A word for each doubt, and none for a clean case."""
+    assert condition.marks(facts(**values)) == mark
+    assert condition.marked("torch", facts(**values)) == ("torch" + (f" ({mark})" if mark else ""))
+
+
+def test_contention_is_one_line() -> None:
+    """With what others used, of how many CPUs, and during how many of the cases."""
+    busy = [facts(condition="contended", others_cpus=cpus) for cpus in (1.7, 1.8, 1.9)]
+    (line,) = condition.notes([*busy, facts(condition="clean")], 2)
+    assert line.startswith("other processes used 1.8 of 2 CPUs during 3 of 4 cases (contended)")
+    assert "upper bounds" in line
+
+
+def test_contention_is_said_where_little_is_known_of_others() -> None:
+    """Where the system does not tell what others did, or how many CPUs there are."""
+    (line,) = condition.notes([facts(condition="contended")], None)
+    assert "used some CPUs during 1 of 1 case" in line
+
+
+def test_the_largest_drift_is_named() -> None:
+    """A third less is more than a third more."""
+    drifts = (0.3, -0.3, 0.1)
+    drifting = [
+        facts(condition="drifting", drift=drift, size=size) for size, drift in enumerate(drifts, 1)
+    ]
+    (line,) = condition.notes([*drifting, facts()], 2)
+    assert line.startswith("3 of 4 cases")
+    assert "gemm torch eager forward 2" in line
+    assert "took 30 % less time than" in line
+
+
+def test_spinning_names_the_remedy() -> None:
+    """And the frameworks whose threads spin, each once."""
+    spinning = [facts(spinning=True), facts(spinning=True), facts(spinning=True, framework="mxnet")]
+    (line,) = condition.notes([*spinning, facts(spinning=False)], 2)
+    assert line.startswith("3 of 4 cases (torch, mxnet) spent")
+    assert "OMP_WAIT_POLICY=PASSIVE" in line
+
+
+def test_without_a_doubt_nothing_is_said() -> None:
+    """Clean cases, and those of which nothing is known."""
+    assert condition.notes([facts(condition="clean", spinning=False), facts()], 2) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "measured", "reduced"),
+    [
+        ("float32", None, None),
+        ("float32", 23, None),
+        ("float32", 10, 10),
+        ("float64", 23, 23),
+        ("float16", 10, None),
+        ("bfloat16", 7, None),
+        ("of another program", 7, None),
+    ],
+)
+def test_precision_is_reduced_below_that_of_the_dtype(
+    dtype: str, measured: int | None, reduced: int | None
+) -> None:
+    """Nothing is said where the record does not tell, or of a dtype that is not known."""
+    assert reduced_bits(facts(dtype=dtype, precision_bits=measured)) == reduced

@@ -1,0 +1,141 @@
+"""Only cases that did the same work in the same way meet in a contest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking.contests import Contest, Timed, contests, kind, split
+
+_CASE = {
+    "workload": "flatten",
+    "framework": "numpy",
+    "device": "cpu",
+    "execution": "eager",
+    "direction": "forward",
+    "dtype": "float32",
+    "size": 8,
+}
+
+
+def timed(framework: str, time_s: float = 1.0, **facts: Any) -> Timed:
+    """A case of a framework."""
+    made = CaseFacts.checked({**_CASE, "framework": framework, **facts})
+    return Timed(f"{framework} eager", time_s, made)
+
+
+def titles(*cases: Timed) -> dict[str, list[str]]:
+    """The contestants of each contest by its title."""
+    return {
+        contest.title: [entrant.facts.framework for entrant in contest.entrants]
+        for contest in contests(cases)
+    }
+
+
+def test_views_and_copies_are_apart() -> None:
+    """Each kind is a contest of its own, and its title says which."""
+    views = [timed(name, result_is_view=True) for name in ("torch", "numpy")]
+    copies = [timed(name, result_is_view=False) for name in ("mxnet", "tensorflow")]
+    assert titles(*views, *copies) == {
+        "flatten cpu forward float32 8 (view)": ["torch", "numpy"],
+        "flatten cpu forward float32 8 (copy)": ["mxnet", "tensorflow"],
+    }
+
+
+def test_a_lone_view_is_not_ranked() -> None:
+    """Against the copies that it would beat a hundred times."""
+    copies = [timed(name, result_is_view=False) for name in ("mxnet", "tensorflow")]
+    assert [*titles(timed("torch", 1e-6, result_is_view=True), *copies)] == [
+        "flatten cpu forward float32 8 (copy)"
+    ]
+
+
+def test_what_may_be_a_view_is_neither() -> None:
+    """Where a framework does not tell, its case is not taken for a copy."""
+    cases = [
+        timed("torch", result_is_view=True),
+        timed("a", result_is_view=None),
+        timed("b", result_is_view=None),
+    ]
+    assert [*titles(*cases)] == ["flatten cpu forward float32 8 (view or copy)"]
+
+
+@pytest.mark.parametrize("view", [True, False, None])
+def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
+    """Whatever all of them return."""
+    cases = [timed(name, result_is_view=view) for name in ("a", "b")]
+    assert [*titles(*cases)] == ["flatten cpu forward float32 8"]
+
+
+def test_precisions_are_apart() -> None:
+    """Products in TF32 against each other, and not against those in float32."""
+    full = [timed(name, precision_bits=bits) for name, bits in (("a", 23), ("b", 23))]
+    exact = timed("c", precision_bits=None)
+    tf32 = [timed(name, precision_bits=bits) for name, bits in (("d", 10), ("e", 10))]
+    assert titles(*full, exact, *tf32) == {
+        "flatten cpu forward float32 8 (23 bits)": ["a", "b", "c"],
+        "flatten cpu forward float32 8 (10 bits)": ["d", "e"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"size": 8}, {"size": 16}),
+        ({"direction": "forward"}, {"direction": "backward"}),
+        ({"steps_per_epoch": 10}, {"steps_per_epoch": 30}),
+        ({"toggles": {"sparse": "on"}}, {"toggles": {"sparse": "off"}}),
+        ({"data": {"digest": "a"}}, {"data": {"digest": "b"}}),
+    ],
+)
+def test_other_work_is_another_contest(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """Alone in it, a case wins nothing."""
+    assert contests([timed("a", **first), timed("b", **second)]) == []
+    assert len(contests([timed("a", **first), timed("b", **first)])) == 1
+
+
+def test_contended_cases_are_not_ranked() -> None:
+    """They stay entrants, so that it can be said that they are there."""
+    (contest,) = contests([timed("a"), timed("b", condition="contended")])
+    assert [entrant.name for entrant in contest.entrants] == ["a eager", "b eager"]
+    assert [entrant.name for entrant in contest.ranked] == ["a eager"]
+
+
+def test_unequal_trainings_are_not_ranked() -> None:
+    """Whoever learns less in an epoch is faster."""
+    lazy = timed("b", 0.5)
+    lazy = Timed(
+        lazy.name, lazy.time_s, CaseFacts.unchecked({**lazy.facts, "unequal": {"to": "a"}})
+    )
+    (contest,) = contests([timed("a"), lazy, timed("c")])
+    assert [entrant.name for entrant in contest.ranked] == ["a eager", "c eager"]
+
+
+def test_a_split_looks_at_the_same_work_only() -> None:
+    """A view in one size and copies in another do not mix anything."""
+    cases = [timed("a", size=8, result_is_view=True), timed("a", size=16, result_is_view=False)]
+    assert [*split(cases, lambda case: case.facts)] == [""]
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({}, "operations, forward"),
+        ({"direction": "backward"}, "operations, backward"),
+        ({"direction": "train", "checked_steps": 10}, "training steps"),
+        ({"direction": "train"}, "loaders"),
+        (
+            {
+                "direction": "train",
+                "epochs": [{"repetition": 1, "seconds": 1.0, "train_loss": 1.0}],
+            },
+            "training loops",
+        ),
+    ],
+)
+def test_kinds_of_workloads(facts: dict[str, Any], name: str) -> None:
+    """Operations are apart from training, and whole loops from steps."""
+    assert kind(timed("a", **facts).facts) == name
+    assert Contest([timed("a", **facts)], "").kind == (name, "cpu")
