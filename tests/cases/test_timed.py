@@ -200,6 +200,21 @@ def test_less_work_once_it_was_verified(change: Callable[[Any], Any], direction:
 
 
 @both_directions
+def test_float32_in_place_of_float64(direction: str) -> None:
+    """From the third call on: too little for the difference that gradients are compared with."""
+
+    def narrow(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return result[0], [np.float32(gradient).astype(float) for gradient in result[1]]
+        return np.float32(result).astype(float)
+
+    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
+    case = case_of(cell(of, direction=direction, dtype="float64"), _by(_from_the_third(narrow)))
+    error = WrongResult if direction == "forward" else WrongGradient
+    _fails(case, error, "^the result of the last timed call is wrong though the first was right")
+
+
+@both_directions
 def test_nothing_at_all_once_it_was_verified(direction: str) -> None:
     """None is no result; that is said of what was timed, not in the words of NumPy."""
     _fails(_square(direction, _by(_from_the_third(lambda _: None))), VerificationError, "None")

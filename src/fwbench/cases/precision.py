@@ -9,7 +9,10 @@ The formats that hardware computes in are many bits apart, so the error tells wh
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.records.facts import CaseFacts
 
@@ -31,6 +34,10 @@ _IN_BLOCKS = ("float64", "float32")
 _BLOCKS = 16.0
 
 
+#: So many numbers are not representable in float32 by chance.
+_MANY = 4
+
+
 def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
     """The format in which work was computed, as bits of mantissa: at most those of its dtype.
 
@@ -46,6 +53,14 @@ def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
         if wide <= DTYPES[dtype] and error <= largest * growth:
             return wide
     return _NARROWEST
+
+
+def is_float32(values: NDArray[Any]) -> bool:
+    """Whether numbers have no more digits than float32 has; few of them may by chance."""
+    known = values[np.isfinite(values) & (values != 0)]
+    with np.errstate(over="ignore"):
+        narrow = known.astype(np.float32)
+    return known.size >= _MANY and np.array_equal(narrow, known)
 
 
 def is_reduced(facts: CaseFacts) -> bool:

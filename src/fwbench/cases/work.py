@@ -309,7 +309,23 @@ class Backward(Forward):
         error = verify.gradient(
             gradients, reference, values, self.variables, cotangent, self.allowed
         )
+        self._check_digits(gradients)
         return self._facts(found, error)
+
+    def _check_digits(self, gradients: Sequence[NDArray[Any]]) -> None:
+        """A difference is off by more than float32 is; digits tell what it cannot.
+
+        Raises:
+            WrongGradient: a gradient of float64 has those of float32.
+        """
+        if self.cell.dtype != "float64":
+            return
+        for position, gradient in zip(self.variables, gradients, strict=True):
+            if precision.is_float32(gradient):
+                raise WrongGradient(
+                    f"the gradient of input {position} has no more digits than float32 has, and "
+                    "the case is in float64: it was computed in float32"
+                )
 
 
 def _worse(found: CaseFacts, more: CaseFacts) -> CaseFacts:

@@ -189,8 +189,7 @@ def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceilin
     """Write into records what was attainable, and which share of that was reached.
 
     ``attainable_s`` are the least seconds of a call; ``attainable_share`` is that over its median
-    time. More than 1 is possible where a cache holds the data, or where a compiler leaves out
-    work that is declared (the forward product of a gradient whose result is not used).
+    time. More than 1 is possible where a cache holds the data.
 
     Args:
         entries: pytest-benchmark's, changed in place.
