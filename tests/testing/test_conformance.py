@@ -76,6 +76,7 @@ _CHANGES = {
 }
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(("change", "failed", "said"), _CHANGES.values(), ids=_CHANGES)
 def test_a_broken_adapter_fails(change: str, failed: str, said: str, project: Project) -> None:
     """In real time, and among others, the test of the broken promise says what to do."""

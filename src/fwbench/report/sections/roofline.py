@@ -30,8 +30,7 @@ Best = dict[tuple[str, str, str], Record]
 _NOTE = (
     "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
     "of data moved by copies (fwbench doctor --peaks). Each operation is shown where it came "
-    "nearest to it. More than 100 % is right where a cache holds the data, or where a compiler "
-    "leaves out work that is declared."
+    "nearest to it. More than 100 % is right where a cache holds the data."
 )
 
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 
 from fwbench.records.session_facts import NotMeasured
+from fwbench.report import escaping
 from fwbench.report.model import Record, Run
 from fwbench.report.ranking.condition import condition_of
 
@@ -40,9 +41,9 @@ def render(runs: Sequence[Run]) -> str:
 def _line(run: Run, record: Record) -> dict[str, object]:
     low_s, high_s = record.quartiles_s
     return {
-        "run": run.name,
-        "case": record.name,
-        **{name: record.facts[name] for name in FACTS if name in record.facts},
+        "run": escaping.spreadsheet(run.name),
+        "case": escaping.spreadsheet(record.name),
+        **{name: _cell(record.facts[name]) for name in FACTS if name in record.facts},
         "median_s": record.median_s,
         "low_s": low_s,
         "high_s": high_s,
@@ -55,8 +56,12 @@ def _line(run: Run, record: Record) -> dict[str, object]:
 
 def _lost(run: Run, missing: NotMeasured) -> dict[str, object]:
     return {
-        "run": run.name,
-        "case": missing.nodeid,
-        "framework": missing.framework,
-        "outcome": missing.why,
+        "run": escaping.spreadsheet(run.name),
+        "case": escaping.spreadsheet(missing.nodeid),
+        "framework": escaping.spreadsheet(missing.framework),
+        "outcome": escaping.spreadsheet(missing.why),
     }
+
+
+def _cell(value: object) -> object:
+    return escaping.spreadsheet(value) if isinstance(value, str) else value
