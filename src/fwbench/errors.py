@@ -17,6 +17,7 @@
      │   ├─ NotACopy             ... its result still shares memory with its source
      │   ├─ UnreadableResult     ... its result cannot be read back
      │   ├─ UnfinishedWork       ... its calls return earlier, and nothing waits for it
+     │   ├─ SkippedWork          ... its calls take far longer once their inputs have changed
      │   ├─ ImpossibleRate       ... it is faster than the machine can be
      │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
@@ -110,6 +111,10 @@ class UnreadableResult(VerificationError):
 
 class UnfinishedWork(VerificationError):
     """A call was over, for the clock, before its result was computed."""
+
+
+class SkippedWork(VerificationError):
+    """Calls that were timed took a small part of what calls on changed inputs take."""
 
 
 class ImpossibleRate(VerificationError):

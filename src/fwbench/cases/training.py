@@ -14,7 +14,7 @@ import numpy as np
 from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.cases.epochs import Epochs, steps_of, whole
-from fwbench.cases.work import Work
+from fwbench.cases.work import Call, Work, called
 from fwbench.errors import WrongResult
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
@@ -62,7 +62,7 @@ class _Step(Work):
         facts, _ = learning.check(self._learner, self._clock, self._steps)
         return facts
 
-    def verify_again(self, last: Any) -> CaseFacts:
+    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """The same once more, after the steps that were timed.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -35,6 +35,14 @@ _RESTORED = (
     "a call on the first inputs, after one on others, is wrong though the first call was right, so "
     "results are kept from earlier calls or work is skipped"
 )
+
+#: Makes a call of bound work and returns its result.
+Call = Callable[[BoundCall], Any]
+
+
+def called(run: BoundCall) -> Any:
+    """The result of one call of bound work."""
+    return run()
 
 
 def bind(cell: Cell, framework: Framework) -> Work:
@@ -71,11 +79,12 @@ class Work(ABC):
             VerificationError: the result is wrong.
         """
 
-    def verify_again(self, last: Any) -> CaseFacts:
+    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """Verify what was timed, and what the same call does with changed inputs.
 
         Args:
             last: the result of the last call that was timed.
+            call: makes a call whose inputs have changed, and returns its result.
 
         Returns:
             What was found in all verifications; nothing beyond the first one's by default.
@@ -117,17 +126,17 @@ class _OperationWork(Work):
         self._right = [digest(array) for array in on_host]
         return self._found
 
-    def verify_again(self, last: Any) -> CaseFacts:
+    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """The last result is right, and so are a call on changed inputs and one on the first."""
         facts, right = self._found, self._right
         with verify.within(_LAST):
             facts = _worse(facts, self._verify_same(last, right))
         with verify.within(_CHANGED):
             run = self._change(self._operands(changed=True))
-            facts = _worse(facts, self.verify(run()))
+            facts = _worse(facts, self.verify(call(run)))
         with verify.within(_RESTORED):
             run = self._change(self._operands(changed=False))
-            return _worse(facts, self._verify_same(run(), right))
+            return _worse(facts, self._verify_same(call(run), right))
 
     def _verify_same(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
         """As :meth:`verify`, for less: what has the values of a right result is right."""

@@ -53,8 +53,9 @@ class NumPy(Framework):
         """The address of the array's data."""
         return int(np.asarray(array).ctypes.data)
 
-    def waiter(self, device: str) -> None:
+    def waiter(self, device: str) -> Callable[[], Any] | None:
         """Nothing to wait for: NumPy returns when it is done."""
+        return None
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str

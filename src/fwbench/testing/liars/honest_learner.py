@@ -1,0 +1,113 @@
+"""The honest learner: the reference's own layers and optimisers, one batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.layers import Arrays
+from fwbench.workloads.models.reference import Descent, PullBack
+from fwbench.workloads.training import Batch
+
+
+class HonestLoader(Loader):
+    """Batches by index.
+
+    Args:
+        learner: places them.
+        batch: the whole data set.
+    """
+
+    def __init__(self, learner: HonestLearner, batch: Batch) -> None:
+        self.learner = learner
+        self.examples, self.labels = batch
+        self.order: NDArray[Any] = np.arange(0)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        """Visit the examples in this order."""
+        self.order = order
+
+    def __iter__(self) -> Iterator[Placed]:
+        """One pass."""
+        for chosen in np.split(self.order, len(self.order) // self.learner.job.batch):
+            yield self.learner.place((self.examples[chosen], self.labels[chosen]))
+
+
+class HonestLearner(Learner):
+    """A model in NumPy, in float64 throughout.
+
+    Attributes:
+        loads: the class of its loaders.
+    """
+
+    loads: type[HonestLoader] = HonestLoader
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.reset(exact=False)
+
+    @property
+    def arrays(self) -> Arrays:
+        """The parameters, layer by layer."""
+        return [array for arrays in self._layers for array in arrays]
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """Forward pass, backward pass and update."""
+        logits, pull_backs = self._forward(examples)
+        loss, gradient = reference.cross_entropy(logits, labels)
+        gradients: Arrays = []
+        for backward in reversed(pull_backs):
+            gradient, of_layer = backward(gradient)
+            gradients = [*of_layer, *gradients]
+        self.update(gradients)
+        return loss
+
+    def update(self, gradients: Arrays) -> None:
+        """One step of the optimiser, with a gradient for each of :attr:`arrays`."""
+        for gradient, descent in zip(gradients, self._descents, strict=True):
+            descent.step(gradient)
+
+    def reset(self, *, exact: bool) -> None:
+        """Initial weights, and an optimiser that has not seen a gradient."""
+        self._layers = self.initial()
+        self._descents = [Descent(self.job.training.optimizer, array) for array in self.arrays]
+
+    def initial(self) -> list[Arrays]:
+        """The parameters of each layer before the first step."""
+        return self.job.training.initial()
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Never asked for: the framework declares a gap."""
+
+    def weights(self) -> list[NDArray[Any]]:
+        """The parameters, in float64."""
+        return self.arrays
+
+    def place(self, batch: Batch) -> Placed:
+        """The batch in float64."""
+        examples, labels = batch
+        return examples.astype(np.float64), labels
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """A loader of :attr:`loads`."""
+        return self.loads(self, batch)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The losses as they are."""
+        return np.asarray(losses, dtype=np.float64)
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """The model's answers."""
+        return self._forward(examples)[0]
+
+    def _forward(self, x: NDArray[Any]) -> tuple[NDArray[Any], list[PullBack]]:
+        pull_backs = []
+        for layer, arrays in zip(self.job.training.layers, self._layers, strict=True):
+            x, backward = reference.forward(layer, arrays, x)
+            pull_backs.append(backward)
+        return x, pull_backs
