@@ -1,113 +1,203 @@
-"""fwbench ab does not cry wolf, sees what is there, and costs little more than its first stage.
+"""fwbench ab does not cry wolf, sees what is there, and costs little where nothing has changed.
 
 The suite of the self-test (twenty NumPy operations, two of them in slowed forms as well) is
-launched many times. The launches are cut into stretches, each as long as one comparison may need;
-from every stretch comparisons are drawn, which give each launch to one side or the other, and are
-decided by fwbench's own code. Comparisons from one stretch share its launches, so the intervals
-(95 %) come from resampling whole stretches.
+launched many times; ``--pool FILE`` keeps the launches, or takes those of an earlier run. They are
+then compared with each other by fwbench's own code, as they are and under each of the noise models
+of `noise.py`: either nothing is changed, or one case is slowed by 5, 10 or 20 %.
 
-Then whole comparisons of the suite with itself are run as a user would run them, and timed: what
-they take against what their first stage took. A launch lasts a few seconds here, which is short for
-a suite, so starting processes weighs more than it would elsewhere. ``--rounds`` says how many.
+A case that says a change would have shown must show it: of slowed cases whose detectable change is
+at most what they were slowed by, four of five are found.
+
+Then one comparison is run as a user would run it: ten NumPy operations of two revisions, of which
+the second does 5 % more work in six. ``--rounds`` says how many such comparisons.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import bounds
-import numpy as np
+import noise
 
 from fwbench.environments.named import Environments
 from fwbench.gate import self_test
-from fwbench.gate.ab import StagedComparison, Stages
+from fwbench.gate.ab import PairedComparison, Plan
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
+from fwbench.processes import session
 
-_RULES = Rules(margin=0.01)
-_STAGES = Stages()
-_DRAWN = 50  # from each stretch
-_RESAMPLES = 10_000
+_RULES = Rules(margin=0.01, level=0.02)
+_PLAN = Plan()
 _FALSE_AT_MOST = 0.02
-_FOUND_AT_LEAST = {5: 0.75, 10: 0.90}
+_KEPT_AT_LEAST = 0.8
 _COST_AT_MOST = 1.3
 
+#: The share of slowed cases to be found, by noise model and per cent.
+_FOUND_AT_LEAST = {
+    "quiet": {5: 0.75, 10: 0.90},
+    "drift": {5: 0.75, 10: 0.90},
+    "noise of 6 %": {20: 0.75},
+}
 
-def _rates(pool: self_test.Pool) -> list[bounds.Finding]:
-    needed = 2 * (_STAGES.launches + _STAGES.fresh)
-    stretches = [pool.part(i, needed) for i in range(0, pool.launches - needed + 1, needed)]
-    by_kind: dict[str, list[self_test.Outcome]] = {}
-    for number, stretch in enumerate(stretches):
-        for outcome in self_test.outcomes(stretch, _STAGES, _RULES, _DRAWN, number):
-            by_kind.setdefault(outcome.what, []).append(outcome)
-    findings = []
-    least = iter([None, *(_FOUND_AT_LEAST[percent] for percent in pool.percents)])
-    for what, outcomes in by_kind.items():
-        rates = [outcome.detected / outcome.comparisons for outcome in outcomes]
-        rate, bound = float(np.mean(rates)), next(least)
-        low, high = _interval(rates)
-        figure = f"{rate:.1%} regressed ({low:.1%} to {high:.1%}), {len(stretches)} stretches"
-        kept = rate <= _FALSE_AT_MOST if bound is None else rate >= bound
-        limit = f"at most {_FALSE_AT_MOST:.0%}" if bound is None else f"at least {bound:.0%}"
-        findings.append(bounds.Finding(what, figure, limit, kept))
-        extra = float(np.mean([outcome.extra for outcome in outcomes]))
-        findings.append(bounds.Finding("  launches of cases in its second stage", f"+{extra:.1%}"))
+
+def _simulated(pool: self_test.Pool, comparisons: int) -> list[bounds.Finding]:
+    findings: list[bounds.Finding] = []
+    shown = 0
+    for name, model in noise.MODELS.items():
+        wrong = done = claimed = kept = 0
+        for outcome in self_test.outcomes(model(pool), _PLAN, _RULES, comparisons, len(findings)):
+            wrong, done = wrong + outcome.false_alarms, done + outcome.comparisons
+            claimed, kept = claimed + outcome.claimed, kept + outcome.kept
+            findings += _outcome(name, outcome)
+        findings.append(
+            bounds.Finding(
+                f"{name}: jobs with a false alarm",
+                f"{wrong} of {done}",
+                f"at most {_FALSE_AT_MOST:.0%}",
+                wrong / done <= _FALSE_AT_MOST,
+            )
+        )
+        if claimed:
+            what = f"{name}: found of {claimed} that a case said it would show"
+            findings.append(_at_least(what, kept / claimed, _KEPT_AT_LEAST))
+        for finding in findings[shown:]:
+            print(f"{finding.what}: {finding.figure} {finding.bound}", flush=True)
+        shown = len(findings)
     return findings
 
 
-def _interval(rates: Sequence[float]) -> tuple[float, float]:
-    random = np.random.default_rng(0)
-    means = random.choice(np.asarray(rates), (_RESAMPLES, len(rates))).mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
+def _outcome(name: str, outcome: self_test.Outcome) -> list[bounds.Finding]:
+    percent = outcome.percent
+    if not percent:
+        what = f"{name}: launches of a job in which nothing changed, against five a side"
+        if name == "quiet":
+            return [bounds.at_most(what, outcome.cost, _COST_AT_MOST, "x")]
+        return [bounds.Finding(what, f"{outcome.cost:.2f}x")]
+    number = outcome.comparisons
+    found, overlooked = outcome.found / number, outcome.overlooked / number
+    what = f"{name}: +{percent} % found"
+    least = _FOUND_AT_LEAST.get(name, {}).get(percent)
+    told = f"{found:.0%}; {overlooked:.0%} unchanged"
+    if least is None:
+        return [bounds.Finding(what, told)]
+    return [bounds.Finding(what, told, f"at least {least:.0%}", found >= least)]
 
 
-def _real(comparisons: int) -> list[bounds.Finding]:
-    """Whole comparisons of the suite with itself."""
-    totals, firsts, wrong = 0.0, 0.0, 0
+def _at_least(what: str, share: float, least: float) -> bounds.Finding:
+    return bounds.Finding(what, f"{share:.0%}", f"at least {least:.0%}", share >= least)
+
+
+#: Ten cases; the slowed ones do 5 % more of the same work in the contender.
+_SLOWED = ("exp", "sin", "tanh", "sqrt", "cumsum", "sort")
+_STEADY = ("add", "sum", "copy", "outer")
+
+
+def _real(number: int) -> list[bounds.Finding]:
+    """One whole comparison with planted changes, in the time that a user would give it."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
-        Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        Path("test_self.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
-        both = (Installed("numpy", ["numpy"]), Installed("numpy", ["numpy"]))
-        arguments = ["test_self.py", "-k", "not slowed"]
-        for number in range(comparisons):
-            launcher = Launcher(both, arguments, Environments(Path(folder)))
-            messages: list[tuple[float, str]] = []
-            job = StagedComparison(
-                launcher,
-                Stages(seed=number),
-                _RULES,
-                say=lambda text, messages=messages: messages.append((time.perf_counter(), text)),
-            )
-            start = time.perf_counter()
-            comparison = job.compare(("base", "contender"))
-            end = time.perf_counter()
-            second = [at for at, text in messages if text.startswith("fresh")]
-            totals += end - start
-            firsts += (second[0] if second else end) - start
-            verdicts = [judgement.verdict for judgement in comparison.judgements]
-            wrong += Verdict.REGRESSED in verdicts
-            print(f"comparison {number + 1}: {end - start:.0f} s; {comparison.counts}", flush=True)
+        text = suite.read_text(encoding="utf-8")
+        for side, more in (("base", 0), ("contender", 1)):
+            made = Path(side) / "test_self.py"
+            made.parent.mkdir()
+            made.with_name("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+            made.write_text(_planted(text, more), encoding="utf-8")
+        start = time.monotonic()
+        plan = Plan(seed=number)
+        both = (_Planted("base"), _Planted("contender"))
+        arguments = ["test_self.py", "-k", "30000", *self_test.SHORT]
+        launcher = Launcher(both, arguments, Environments(Path(folder)))
+        job = PairedComparison(launcher, plan, _RULES, say=lambda line: print(line, flush=True))
+        comparison = job.compare(("base", "contender"))
+        took_s = time.monotonic() - start
+    print(json.dumps({key: str(v) for key, v in comparison.verdicts.items()}, indent=1))
+    planted = [v for k, v in comparison.verdicts.items() if _name(k) in _SLOWED]
+    others = [v for k, v in comparison.verdicts.items() if _name(k) in _STEADY]
+    found = planted.count(Verdict.REGRESSED)
     return [
-        bounds.Finding(f"of {comparisons} whole comparisons regressed", str(wrong)),
-        bounds.at_most("time against the first stage's", totals / firsts, _COST_AT_MOST, "x"),
+        bounds.Finding(
+            f"comparison {number + 1}: +5 % found in 6 of 10 cases",
+            str(found),
+            "at least 4",
+            found >= 4,
+        ),
+        _none("  of these called unchanged", planted.count(Verdict.UNCHANGED)),
+        _none("  of the others called regressed", others.count(Verdict.REGRESSED)),
+        bounds.Finding("  time", f"{took_s / 60:.1f} min", "at most 10 and a pair", took_s < 660),
     ]
+
+
+def _none(what: str, number: int) -> bounds.Finding:
+    return bounds.Finding(what, str(number), "none", number == 0)
+
+
+class _Planted(Installed):
+    """A side whose suite lies in a folder of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, ["numpy"])
+
+    @property
+    def folder(self) -> Path:
+        """The folder with its suite."""
+        return Path.cwd() / self.name
+
+
+def _planted(text: str, more: int) -> str:
+    """The suite with so much more work in the cases that are slowed."""
+    slowed = repr(dict.fromkeys(_SLOWED, (more,)))
+    before, _, after = text.partition("_SLOWED = ")
+    _, _, rest = after.partition("\n")
+    text = f"{before}_SLOWED = {slowed}\n{rest}"
+    return text.replace(
+        '_operation(f"{name}_slowed_{more}" if more else name, function, _REPEATS + more)',
+        "_operation(name, function, _REPEATS + sum(_SLOWED.get(name, ())))",
+    ).replace("for more in (0, *_SLOWED.get(name, ()))", "for _ in (0,)")
+
+
+def _name(key: str) -> str:
+    return key.partition("[")[2].partition("-")[0]
+
+
+def _pool(file: Path | None, launches: int) -> self_test.Pool:
+    """The launches of a file, or new ones; those are kept in it."""
+    if file is not None and file.is_file():
+        return self_test.pool(json.loads(file.read_text(encoding="utf-8")))
+    measured: dict[str, Any] = session.measure_suite(
+        "fwbench.gate.self_test_suite",
+        [*self_test.ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", "0"],
+        lambda line: print(line, flush=True) if line.startswith("launch") else None,
+    )
+    if file is not None:
+        file.write_text(json.dumps(measured), encoding="utf-8")
+    return self_test.pool(measured)
 
 
 def main() -> int:
     """Measure, and compare with the bounds."""
-    arguments = bounds.arguments(__doc__, rounds=3, launches=600)
-    pool = self_test.measure(arguments.launches, 0, lambda line: print(line, flush=True))
-    return bounds.conclude([*_rates(pool), *_real(arguments.rounds)])
+    arguments = bounds.arguments(
+        __doc__,
+        rounds=1,
+        files={"pool": "keep the launches in it, or take them from it"},
+        launches=200,
+        comparisons=100,
+    )
+    findings: list[bounds.Finding] = []
+    if arguments.comparisons:
+        pool = _pool(arguments.pool, arguments.launches)
+        findings = _simulated(pool, arguments.comparisons)
+    for number in range(arguments.rounds):
+        findings += _real(number)
+    return bounds.conclude(findings)
 
 
 if __name__ == "__main__":

@@ -61,12 +61,15 @@ def conclude(findings: Sequence[Finding]) -> int:
     return int(any(finding.kept is False for finding in findings))
 
 
-def arguments(doc: str | None, rounds: int, **defaults: int) -> argparse.Namespace:
-    """The options of a script, all of them whole numbers.
+def arguments(
+    doc: str | None, rounds: int, files: Mapping[str, str] | None = None, **defaults: int
+) -> argparse.Namespace:
+    """The options of a script: files, and whole numbers.
 
     Args:
         doc: the script's docstring, which becomes its help.
         rounds: the default of ``--rounds``, how often everything is measured.
+        files: what further options that name files are for, by name.
         defaults: of further options.
     """
     parser = argparse.ArgumentParser(
@@ -76,6 +79,8 @@ def arguments(doc: str | None, rounds: int, **defaults: int) -> argparse.Namespa
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
         )
+    for name, what in (files or {}).items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=what)
     given = parser.parse_args()
     load = os.getloadavg()[0]
     if load > _QUIET:

@@ -81,10 +81,11 @@ addopts =
 _SLOWING = "slowing-numpy-cpu-eager-forward-float32-5000"
 _STEADY = _SLOWING.replace("slowing", "steady")
 
-#: As few launches as can show anything, and margins that nothing but twice the work is beyond.
+#: As few pairs as can show anything, and margins that nothing but twice the work is beyond.
 _FEW = (
-    *("--launches", "3", "--fresh-launches", "3", "--flag", "0.2", "--level", "0.2"),
-    *("--margin", "0.3", "--threshold", "0.5", "--widest", "0.9", "--seed", "1"),
+    *("--pairs", "2", "--budget", "0", "--level", "0.9", "--confidence", "0.5", "--seed", "1"),
+    *("--margin", "0.3", "--threshold", "0.5", "--resolution", "0.9"),
+    *("--threshold-first-call", "100", "--threshold-dispatch", "100"),
 )
 
 
@@ -155,25 +156,30 @@ def suite(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
-    """An operation that does twice the work has regressed: exit status 1, named everywhere."""
-    suite.commit(mymath__py=suite.slow())
+    """An operation that does twice the work, uncommitted: exit status 1, named everywhere."""
+    (suite.path / "mymath.py").write_text(suite.slow(), encoding="utf-8")
     outputs = ("--json", "figures.json", "--markdown", "verdicts.md")
-    status, out, err = suite.ab("git:HEAD~1", ".", *_FEW, *outputs)
+    status, out, err = suite.ab("git:HEAD", ".", *_FEW, *outputs)
     assert status == 1, out + err
     rows = [line.split() for line in out.splitlines() if _SLOWING in line or _STEADY in line]
-    assert [row[:2] for row in rows] == [["regressed", _SLOWING], ["unchanged", _STEADY]]
-    assert "launch 3 of 3" in err
-    assert "fresh launch 3 of at most 3, base: 1 flagged cases" in err
+    assert {(row[0], row[1]) for row in rows} >= {("regressed", _SLOWING), ("unchanged", _STEADY)}
+    assert "pair 2, base: all cases" in err
+    assert "pair 3, base: 1 of 2 cases are open, 0.0 min left" in err
     figures = suite.figures()
     assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
     found = next(one for one in figures["judgements"] if one["verdict"] == "regressed")
-    assert statistics.median(found["contender_s"]) > 1.5 * statistics.median(found["base_s"])
-    assert figures["rules"]["sides"]["base"]["revision"] == run_git(
-        suite.path, "rev-parse", "HEAD~1"
-    )
-    assert figures["rules"]["sides"]["contender"]["dirty"] is False
+    assert statistics.median(found["contender"]) > 1.5 * statistics.median(found["base"])
+    assert {one["metric"] for one in figures["judgements"]} >= {"minimum", "median", "memory"}
+    sides = figures["rules"]["sides"]
+    assert sides["base"]["revision"] == run_git(suite.path, "rev-parse", "HEAD")
+    assert (sides["base"]["dirty"], sides["contender"]["dirty"]) == (False, True)
     assert figures["rules"]["seed"] == 1
     assert "1 regressed, 1 unchanged" in (suite.path / "verdicts.md").read_text(encoding="utf-8")
+    note = "the working tree has uncommitted changes: they are measured in ."
+    assert note in out
+    assert note in err
+    assert note in figures["notes"]
+    assert (suite.path / "mymath.py").read_text(encoding="utf-8") == suite.slow()
     suite.assert_clean()
 
 
@@ -184,23 +190,6 @@ def test_ab_of_one_revision(suite: Suite) -> None:
     assert _STEADY in out
     assert _SLOWING not in out
     assert "uncommitted" not in out
-    suite.assert_clean()
-
-
-def test_ab_of_a_dirty_tree(suite: Suite) -> None:
-    """Changes that are in no revision are measured, said to be, and recorded."""
-    (suite.path / "mymath.py").write_text(suite.slow(), encoding="utf-8")
-    arguments = ("--json", "figures.json", "-k", "slowing")
-    status, out, err = suite.ab("git:HEAD", ".", *_FEW, *arguments)
-    assert status == 1, out + err
-    note = "the working tree has uncommitted changes: they are measured in ."
-    assert note in out
-    assert note in err
-    figures = suite.figures()
-    assert figures["rules"]["sides"]["contender"]["dirty"] is True
-    assert figures["rules"]["sides"]["base"]["dirty"] is False
-    assert note in figures["notes"]
-    assert (suite.path / "mymath.py").read_text(encoding="utf-8") == suite.slow()
     suite.assert_clean()
 
 
@@ -328,11 +317,14 @@ def test_ab_that_selects_nothing(suite: Suite) -> None:
         (("numpy", "."), "one is a revision and one an environment"),
         (("numpy",), "fwbench ab BASE CONTENDER"),
         ((), "fwbench ab BASE CONTENDER"),
-        (("numpy", "numpy", "--launches", "2"), "3 are needed (--launches)"),
-        (("numpy", "numpy", "--fresh-launches", "2"), "3 are needed (--fresh-launches)"),
-        (("numpy", "numpy", "--launches", "0"), "launches"),
+        (("numpy", "numpy", "--launches", "2"), "this option is gone: the pairs go on until"),
+        (("numpy", "numpy", "--fresh-launches", "2"), "this option is gone: the pairs go on"),
+        (("numpy", "numpy", "--flag", "0.2"), "this option is gone: there is no second stage"),
+        (("numpy", "numpy", "--widest", "0.2"), "this option is gone: "),
+        (("numpy", "numpy", "--pairs", "0"), "pairs"),
+        (("numpy", "numpy", "--budget", "soon"), "budget"),
+        (("numpy", "numpy", "--threshold-memory", "-1"), "threshold of memory '-1'"),
         (("numpy", "numpy", "--fail-on", "improved"), "unknown verdict to fail on 'improved'"),
-        (("numpy", "numpy", "--flag", "2"), "flag"),
         (("numpy", "numpy", "--seed", "-1"), "seed"),
     ],
 )
@@ -352,7 +344,7 @@ def test_ab_is_refused(
     assert status == 2
     captured = capfd.readouterr()
     assert said in captured.err
-    assert "launch 1 of" not in captured.err
+    assert "pair 1, " not in captured.err
     assert captured.out == ""
     suite.assert_clean()
 
@@ -377,12 +369,12 @@ def test_ab_of_what_cannot_be_written(
     assert status not in (0, 1, 10, 11)
     error = capfd.readouterr().err
     assert "nowhere" in error
-    assert "launch 1 of" not in error
+    assert "pair 1, " not in error
 
 
 def test_ab_of_frameworks(suite: Suite) -> None:
     """Two names of frameworks are compared in the tree as it is; the seed is printed."""
-    few = [*_FEW[:-2]]
+    few = [argument for argument in _FEW if argument not in ("--seed", "1")]
     status, out, err = suite.ab("numpy", "default", *few, "-k", "steady")
     assert status == 0, out + err
     assert "numpy against default: --seed " in err

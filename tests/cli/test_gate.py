@@ -82,8 +82,8 @@ def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[st
     first = figures["judgements"][0]
     assert first["name"] == case_id()
     assert first["verdict"] == "regressed"
-    assert first["base_s"] == list(QUIET)
-    assert first["contender_s"] == list(times(2.0, 8))
+    assert first["base"] == list(QUIET)
+    assert first["contender"] == list(times(2.0, 8))
     assert first["low"] <= first["ratio"] <= first["high"]
     assert figures["rules"]["margin"] == 0.03
     assert figures["means"]["numpy"] == pytest.approx((first["ratio"]) ** 0.5, rel=1e-2)
@@ -170,6 +170,47 @@ def test_an_empty_run_does_not_become_the_baseline(
     assert cli.main(["baseline", "set", "empty.json"]) == _USAGE_ERROR
     assert "no benchmark" in capsys.readouterr().err
     assert not (folder / ".fwbench" / "baseline").exists()
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [entry(values_s=times(1.0, 4)), entry(contended=True), plain()],
+    ids=["few launches", "contended", "plain"],
+)
+def test_a_run_that_judges_nothing_does_not_become_the_baseline(
+    folder: Path, capsys: pytest.CaptureFixture[str], unfit: dict[str, Any]
+) -> None:
+    """Against it no case could ever regress; unless that is what is wanted."""
+    write(folder / "unfit.json", unfit)
+    assert cli.main(["baseline", "set", "unfit.json"]) == _USAGE_ERROR
+    error = capsys.readouterr().err
+    assert "not one of 1 cases could be judged" in error
+    assert "--anyway" in error
+    assert not (folder / ".fwbench" / "baseline").exists()
+    assert cli.main(["baseline", "set", "--anyway", "unfit.json"]) == 0
+    write(folder / "mixed.json", unfit, entry("dot"))
+    assert cli.main(["baseline", "set", "mixed.json"]) == 0
+
+
+def test_a_gate_that_judges_nothing_is_not_green(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit status 10, and the first line says so; with --fail-on it may pass."""
+    write(folder / "bad.json", entry(contended=True))
+    assert cli.main(["gate", "bad.json", "bad.json"]) == 10
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said == "nothing could be judged: the only case is inconclusive"
+    assert cli.main(["gate", "bad.json", "bad.json", "--fail-on", "regressed"]) == 0
+
+
+def test_plain_benchmarks_beside_launched_ones_fail_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are listed as not replicated, even where inconclusive cases fail."""
+    write(folder / "both.json", entry(values_s=times(1.0, 8)), plain())
+    status = cli.main(["gate", "both.json", "both.json", "--fail-on", "inconclusive"])
+    assert status == 0
+    assert "not replicated  test_it.py::test_plain" in capsys.readouterr().out
 
 
 def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,9 +171,9 @@ def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
     found = samples.read(path)
     gemm, dot = found.samples.values()
     assert found.name == "run.json"
-    assert gemm.values_s == values_s
-    assert (gemm.launched, gemm.contended, gemm.threshold) == (True, True, 0.1)
-    assert (dot.launched, dot.contended, dot.threshold) == (True, False, None)
+    assert gemm.values("minimum") == values_s
+    assert (gemm.launched, gemm.contended, gemm.threshold) == (True, 1, 0.1)
+    assert (dot.launched, dot.contended, dot.threshold) == (True, 0, None)
     assert gemm.key == gemm.nodeid == f"test_it.py::test_it[{case_id()}]"
     assert (gemm.name, gemm.framework) == (case_id(), "numpy")
     assert gemm.facts["cpu"] == "Fake CPU"
@@ -185,7 +185,7 @@ def test_a_single_process_is_one_value(folder: Path) -> None:
     single = entry("gemm", (3.0, 1.0, 2.0))
     del single["extra_info"]["fwbench"]["launches"]
     (found,) = samples.read(write(folder / "run.json", single)).samples.values()
-    assert (found.launched, found.values_s) == (False, (1.0,))
+    assert (found.launched, found.times_s) == (False, (1.0,))
 
 
 def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
@@ -196,7 +196,7 @@ def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
     path.write_text(json.dumps(foreign), encoding="utf-8")
     found = samples.read(path)
     first, second = found.samples.values()
-    assert (first.key, first.values_s) == ("test_it.py::test_a", (0.5,))
+    assert (first.key, first.times_s) == ("test_it.py::test_a", (0.5,))
     assert (second.framework, second.launched) == ("", False)
     assert first.facts["cpu"] == "Fake CPU"
     assert found.failures, "nobody knows whether it ended well"
@@ -207,7 +207,7 @@ def test_saved_without_data_is_readable(folder: Path) -> None:
     saved = entry("gemm", times(2.0))
     del saved["stats"]["data"]
     (found,) = samples.read(write(folder / "run.json", saved)).samples.values()
-    assert found.values_s == times(2.0)
+    assert found.times_s == times(2.0)
 
 
 def test_frameworks_of_environments_have_the_same_keys() -> None:
@@ -275,9 +275,9 @@ def test_sessions_are_side_by_side(folder: Path) -> None:
     )
     found = samples.read(folder / "runs")
     gemm, dot = found.samples.values()
-    assert gemm.values_s == (*times(1.0), *times(1.25))
+    assert gemm.times_s == (*times(1.0), *times(1.25))
     assert gemm.contended
-    assert dot.values_s == times(1.0)
+    assert dot.times_s == times(1.0)
     assert found.drift == pytest.approx({gemm.key: 0.25, dot.key: 0.0})
     assert found.failures == ["2.json: 1 tests failed"]
 
@@ -290,9 +290,9 @@ def drifting(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("slowdown", "status"), [(1.15, 0), (1.25, 1)])
+@pytest.mark.parametrize(("slowdown", "status"), [(1.15, 10), (1.25, 1)])
 def test_drift_widens_the_margin(drifting: Path, slowdown: float, status: int) -> None:
-    """What the baseline's own sessions differ by is no regression; what is beyond it is one."""
+    """What the baseline's own sessions differ by is inconclusive; what is beyond has regressed."""
     write(drifting / "slower.json", entry("gemm", times(slowdown * 1.0, 10)))
     for session in ("1.json", "2.json"):
         # Against one session alone either is far beyond the margin, or slower at least.

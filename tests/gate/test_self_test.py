@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -14,16 +13,16 @@ import pytest
 
 from fwbench import cli
 from fwbench.errors import TooFewLaunches
-from fwbench.gate import self_test
-from fwbench.gate.ab import Stages
+from fwbench.gate import decisions, self_test
+from fwbench.gate.ab import Plan
 from fwbench.gate.self_test import Pool
 from fwbench.gate.verdicts import Rules
 from support.launched_runs import entry, output, sample
 from support.projects import Project
 
-_STAGES = Stages(launches=5, fresh=6)
-_RULES = Rules(margin=0.01)
-_LAUNCHES = 30
+_PLAN = Plan()
+_RULES = Rules(margin=0.01, level=0.02)
+_LAUNCHES = 40
 
 
 def _pool(
@@ -54,9 +53,9 @@ def _pool(
 def _outcomes(pool: Pool, **changes: Any) -> list[self_test.Outcome]:
     return self_test.outcomes(
         pool,
-        changes.get("stages", _STAGES),
+        changes.get("plan", _PLAN),
         changes.get("rules", _RULES),
-        changes.get("comparisons", 20),
+        changes.get("comparisons", 10),
         changes.get("seed", 0),
     )
 
@@ -79,7 +78,7 @@ def test_a_launch_of_a_pool_is_a_run() -> None:
     pool = _pool({5: 1.5}, contended=contended)
     slowed = {"exp-1000": pool.forms(5)["exp-1000"]}
     run = pool.run(3, slowed, None)
-    assert {key: one.values_s for key, one in run.samples.items()} == {
+    assert {key: one.times_s for key, one in run.samples.items()} == {
         "exp-1000": (1.5,),
         "sort-1000": (1.0,),
         "sum-1000": (1.0,),
@@ -97,66 +96,61 @@ def test_a_part_of_a_pool_has_consecutive_launches() -> None:
     assert part.launches == 3
     assert part.contended == [{"4"}, {"5"}, {"6"}]
     for key, case in pool.cases.items():
-        assert part.cases[key].values_s == case.values_s[4:7]
+        assert part.cases[key].launches == case.launches[4:7]
     for key, form in pool.slowed.items():
-        assert part.slowed[key].values_s == form.values_s[4:7]
+        assert part.slowed[key].launches == form.launches[4:7]
 
 
 def test_constant_times_have_no_false_alarm() -> None:
-    """Launches that do not differ are never called regressed, and nothing is measured again."""
+    """Launches that do not differ are never called changed, and take the first pairs alone."""
     (nothing,) = _outcomes(_pool({}))
-    assert nothing.what == "nothing changed"
-    assert (nothing.comparisons, nothing.detected, nothing.extra) == (20, 0, 0.0)
+    assert (nothing.what, nothing.percent) == ("nothing changed", 0)
+    assert (nothing.comparisons, nothing.false_alarms, nothing.cost) == (10, 0, 1.0)
 
 
 def test_what_is_clearly_slower_is_always_found() -> None:
-    """Every time, of whichever case; the second stage costs what it measures."""
+    """Every time, of whichever case; its further pairs cost what they measure."""
     nothing, slowed = _outcomes(_pool({10: 1.1}))
-    assert nothing.detected == 0
+    assert nothing.false_alarms == 0
     assert slowed.what == "one case of 4 slowed by 10 %"
-    assert (slowed.comparisons, slowed.detected) == (20, 20)
-    # One of 4 cases is launched 6 times a side after 5 launches a side of all.
-    assert slowed.extra == pytest.approx(6 / (5 * 4))
+    assert (slowed.comparisons, slowed.found, slowed.overlooked) == (10, 10, 0)
+    assert (slowed.claimed, slowed.kept) == (10, 10)
+    # One of 4 cases is launched more often than five times a side.
+    assert 1 < slowed.cost < 2
 
 
 def test_what_is_below_the_threshold_is_never_found() -> None:
-    """Neither is a slow-down that is not worth a verdict."""
+    """A slow-down that is not worth a verdict is unchanged, and no false alarm."""
     _, slightly = _outcomes(_pool({5: 1.02}))
-    assert slightly.detected == 0
+    assert (slightly.found, slightly.overlooked, slightly.false_alarms) == (0, 10, 0)
+    # It does its 5 % less than it should, and what was said of it does not hold.
+    assert slightly.kept < slightly.claimed
 
 
 def test_each_slowdown_has_its_outcome() -> None:
     """In order, and only the slowed case counts as found."""
     _, little, much = _outcomes(_pool({10: 1.5, 5: 1.005}))
-    assert (little.what, little.detected) == ("one case of 4 slowed by 5 %", 0)
-    assert (much.what, much.detected) == ("one case of 4 slowed by 10 %", 20)
-
-
-def test_contended_launches_find_nothing() -> None:
-    """A case that had to share its processors is inconclusive, and counts as not found."""
-    keys = {"exp_slowed_2-1000", "sort_slowed_2-1000"}
-    _, slowed = _outcomes(_pool({10: 1.5}, contended=[keys] * _LAUNCHES))
-    assert slowed.detected == 0
+    assert (little.what, little.found) == ("one case of 4 slowed by 5 %", 0)
+    assert (much.what, much.found) == ("one case of 4 slowed by 10 %", 10)
 
 
 def test_outcomes_are_repeatable() -> None:
     """The seed decides which launches are compared; another one decides otherwise."""
     pool = _pool({5: 1.05}, spread=0.03)
-    first, again, other = (_outcomes(pool, comparisons=30, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (_outcomes(pool, comparisons=6, seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
 
 def test_too_few_launches_are_refused() -> None:
-    """A pool must hold a whole comparison, both of its stages; with the number needed."""
-    pool = _pool({})
-    stages = dataclasses.replace(_STAGES, fresh=11)
-    with pytest.raises(TooFewLaunches, match=r"30 launches are too few.* 32 in a row"):
-        _outcomes(pool, stages=stages)
-    self_test.refuse_too_few(32, stages)
-    with pytest.raises(TooFewLaunches):
-        self_test.refuse_too_few(31, stages)
-    assert _outcomes(pool, stages=dataclasses.replace(_STAGES, fresh=10))[0].comparisons == 20
+    """A pool must have the pairs that a clear change takes; with the number needed."""
+    needed = 2 * decisions.pairs_needed(_RULES, 20)
+    assert needed < _LAUNCHES
+    self_test.refuse_too_few(needed, _PLAN, _RULES)
+    with pytest.raises(TooFewLaunches, match=f"too few.* {needed} in a row"):
+        self_test.refuse_too_few(needed - 1, _PLAN, _RULES)
+    with pytest.raises(TooFewLaunches, match=r"too few.* 100 in a row"):
+        _outcomes(_pool({}), plan=Plan(pairs=50))
 
 
 def test_too_few_launches_are_refused_before_any(
@@ -166,7 +160,7 @@ def test_too_few_launches_are_refused_before_any(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(self_test, "measure", pytest.fail)
     assert cli.main(["ab", "--self-test", "29"]) == 2
-    assert "30 in a row" in capsys.readouterr().err
+    assert "in a row" in capsys.readouterr().err
 
 
 def test_the_self_test_tells_all_outcomes(
@@ -174,13 +168,14 @@ def test_the_self_test_tells_all_outcomes(
 ) -> None:
     """Of launches that do not spread: nothing wrongly found, the slowed always."""
     monkeypatch.setattr(self_test, "measure", lambda *_: _pool({10: 1.1}))
-    monkeypatch.setattr("fwbench.cli.ab._COMPARISONS", 20)
-    assert cli.main(["ab", "--self-test", "30"]) == 0
+    monkeypatch.setattr("fwbench.cli.ab._COMPARISONS", 10)
+    assert cli.main(["ab", "--self-test", str(_LAUNCHES)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
-    assert "drawn from 30 launches" in lines[0]
-    assert lines[1].startswith("nothing changed: regressed in 0.0% of comparisons")
-    assert lines[2].startswith("one case of 4 slowed by 10 %: regressed in 100.0% of comparisons")
+    assert f"drawn from {_LAUNCHES} launches" in lines[0]
+    assert lines[1].startswith("nothing changed: false alarms in 0.0% of comparisons, 1.00 times")
+    assert lines[2].startswith("one case of 4 slowed by 10 %: false alarms in 0.0%")
+    assert "regressed in 100.0%, unchanged in 0.0%" in lines[2]
 
 
 def test_a_pool_of_a_sessions_json() -> None:
@@ -195,7 +190,7 @@ def test_a_pool_of_a_sessions_json() -> None:
     pool = self_test.pool(output([case("exp", [0, 1, 0]), case("exp_slowed_1", [0, 1, 1])]))
     (plain,), (slowed,) = pool.cases.values(), pool.slowed.values()
     assert pool.launches == 3
-    assert plain.values_s == slowed.values_s == (1, 2, 3)
+    assert plain.times_s == slowed.times_s == (1, 2, 3)
     assert pool.contended == [set(), {plain.key, slowed.key}, {slowed.key}]
     assert {*pool.forms(5)} == {plain.key}
 
@@ -241,4 +236,4 @@ def test_a_pool_can_be_measured(suite: Project) -> None:
     assert pool.launches == 2
     assert len(pool.cases) == 4
     assert len(pool.forms(5)) == len(pool.forms(10)) == 2
-    assert all(len(one.values_s) == 2 for one in (*pool.cases.values(), *pool.slowed.values()))
+    assert all(len(one.launches) == 2 for one in (*pool.cases.values(), *pool.slowed.values()))

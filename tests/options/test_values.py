@@ -121,3 +121,18 @@ def test_a_share_lies_between_0_and_1(text: str) -> None:
     """Five is neither 5 % nor 500 %: it is refused, and both ways to write a share are named."""
     with pytest.raises(UsageError, match=r"is not a fraction between 0 and 1; give 5% or 0\.05"):
         values.share(text, "threshold")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("50%", 0.5), ("0.5", 0.5), ("200%", 2.0), ("3", 3.0), (" 10 % ", 0.1)]
+)
+def test_growth_may_be_more_than_all(text: str, share: float) -> None:
+    """Of what something was before: three times as much more is 300 %."""
+    assert values.growth(text, "threshold") == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["0", "-5%", "nan", "inf", "much", ""])
+def test_growth_is_positive(text: str) -> None:
+    """Anything else is refused, with what could be given."""
+    with pytest.raises(UsageError, match=r"threshold of memory .* positive share; give 50%"):
+        values.growth(text, "threshold of memory")

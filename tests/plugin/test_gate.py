@@ -47,12 +47,15 @@ def test_it(case):
 """
 
 #: Others may be at work on the machine: what they do to launches is not what is tested here. And
-#: asking what the CPU is takes pytest-benchmark a second.
+#: asking what the CPU is takes pytest-benchmark a second, and each fresh process another: all
+#: launches of a session share one, which is killed at its end.
 _CONFTEST = """
 import os
+from fwbench.isolation.pool import WorkerPool
 from fwbench.records import replication
 
 replication.is_contended = lambda launch: "CONTENDED" in os.environ
+WorkerPool.stop = lambda self: None
 
 def pytest_benchmark_generate_machine_info():
     return {"cpu": {"brand_raw": "Fake CPU"}}
@@ -66,6 +69,9 @@ _STEADY = "steady-numpy-cpu-eager-forward-float32-3000"
 
 #: A threshold that nothing but several times the work is beyond.
 _GATE = ("--fw-launches=5", "--fw-gate=50%")
+
+#: Where nothing has regressed: whether a busy machine could judge is not what is tested here.
+_PASSING = (*_GATE, "--fw-fail-on=regressed,missing")
 
 _REGRESSED, _MISSING, _INCONCLUSIVE = 1, 11, 10
 
@@ -103,9 +109,9 @@ def _set(*files: str, status: int = 0) -> None:
 
 
 def _rows(result: pytest.RunResult) -> dict[str, str]:
-    """The verdicts that the gate prints, by case."""
+    """The verdicts that the gate prints, by case: the worst, which comes first."""
     start = next(i for i, line in enumerate(result.outlines) if "- fwbench gate -" in line)
-    rows = [line.split() for line in result.outlines[start:]]
+    rows = [line.split() for line in reversed(result.outlines[start:])]
     return {row[1]: row[0] for row in rows if len(row) > 1 and row[1] in (_SLOWING, _STEADY)}
 
 
@@ -202,7 +208,7 @@ def test_collecting_needs_no_baseline(suite: Project) -> None:
 
 def test_an_unchanged_suite_passes(gated: Project) -> None:
     """Its verdicts are shown and stored, and it may become the baseline."""
-    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    result = gated.run(*_PASSING, "--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert _rows(result).keys() == {_SLOWING, _STEADY}
     assert "this session against baseline: " in str(result.stdout)
@@ -243,7 +249,7 @@ def test_a_named_run_is_what_is_compared_with(
     """``--benchmark-compare=0001`` names a saved run, slow as it was, instead of the baseline."""
     monkeypatch.setenv("WORK", "6")
     gated.run("--fw-launches=5", "--benchmark-save=slow").assert_outcomes(passed=2)
-    result = gated.run(*_GATE, "--benchmark-compare=0001")
+    result = gated.run(*_PASSING, "--benchmark-compare=0001")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
     assert _rows(result)[_SLOWING] != "regressed"
     assert gated.run(*_GATE).ret == _REGRESSED
@@ -256,7 +262,7 @@ def test_a_named_run_with_data_is_compared_with(
     monkeypatch.setenv("WORK", "6")
     saving = ("--benchmark-save=slow", "--benchmark-save-data")
     gated.run("--fw-launches=5", *saving).assert_outcomes(passed=2)
-    result = gated.run(*_GATE, "--benchmark-compare=0001")
+    result = gated.run(*_PASSING, "--benchmark-compare=0001")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
     assert _rows(result)[_SLOWING] != "regressed"
 
@@ -264,7 +270,7 @@ def test_a_named_run_with_data_is_compared_with(
 def test_a_faster_suite_passes(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has improved fails nothing."""
     monkeypatch.setenv("WORK", "1")
-    result = gated.run("--fw-launches=5", "--fw-gate=30%")
+    result = gated.run("--fw-launches=5", "--fw-gate=30%", "--fw-fail-on=regressed")
     assert result.ret == pytest.ExitCode.OK
     assert _rows(result)[_SLOWING] == "improved"
 
@@ -371,6 +377,18 @@ def test_a_session_without_cases_does_not_pass(gated: Project) -> None:
     assert result.ret != pytest.ExitCode.OK
 
 
+def test_a_gate_that_judges_nothing_is_not_green(
+    gated: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All cases contended: exit status 10 without being asked, said in the first line."""
+    monkeypatch.setenv("CONTENDED", "1")
+    result = gated.run(*_GATE)
+    assert result.ret == _INCONCLUSIVE
+    start = next(i for i, line in enumerate(result.outlines) if "- fwbench gate -" in line)
+    first = "nothing could be judged: all 2 cases are inconclusive"
+    assert result.outlines[start + 1] == first
+
+
 def test_what_is_failed_on(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing cases pass if they may; inconclusive ones fail if they are named."""
     monkeypatch.setenv("CONTENDED", "1")
@@ -419,7 +437,7 @@ def test_differences_may_be_allowed(gated: Project) -> None:
     """Several at once; they are noted."""
     _change_baseline(gated, "threads", 77)
     _change_baseline(gated, "framework_version", "0.9")
-    result = gated.run(*_GATE, "--fw-allow-different=threads,framework")
+    result = gated.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert "threads: 77 -> " in str(result.stdout)
     assert "framework: 0.9 -> " in str(result.stdout)

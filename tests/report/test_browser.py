@@ -15,7 +15,8 @@ import pytest
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
-from fwbench.gate.verdicts import Rules, compare
+from fwbench.gate.unpaired import compare
+from fwbench.gate.verdicts import Rules
 from fwbench.report import history
 from fwbench.report.model import read
 from fwbench.report.writers import html

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from fwbench.gate.samples import Sample
-from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, compare, judge
+from fwbench.gate.unpaired import compare, judge
+from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report import verdicts as shown
 from support.launched_runs import run, sample, times
 
@@ -31,7 +32,7 @@ def test_the_table_has_the_worst_first() -> None:
         name="contender",
     )
     lines = shown.table(compare(base, contender, RULES, ["a note"]))
-    assert _cells(lines[0])[:5] == ["verdict", "case", "base", "contender", "ratio"]
+    assert _cells(lines[0])[:6] == ["verdict", "case", "metric", "base", "contender", "ratio"]
     rows = [_cells(line)[:2] for line in lines[1:8]]
     assert rows == [
         ["regressed", "c"],
@@ -43,9 +44,9 @@ def test_the_table_has_the_worst_first() -> None:
         ["unchanged", "a"],
     ]
     worst = _cells(lines[1])
-    assert worst[2:5] == ["1 s", "3 s", "+200.0%"]
-    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", worst[5])
-    assert worst[6] == "+3.0%"
+    assert worst[2:6] == ["minimum", "1 s", "3 s", "+200.0%"]
+    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", worst[6])
+    assert worst[7] == "+3.0%"
     assert _cells(lines[3])[2:] == ["not collected"]
     assert "contender against base: 2 regressed, 1 missing, 1 new, 2 improved, 1 unchanged" in lines
     assert lines[-1] == "a note"
@@ -53,18 +54,28 @@ def test_the_table_has_the_worst_first() -> None:
 
 def test_a_table_says_why_and_what_could_not_be_shown() -> None:
     """Reasons of inconclusive cases, and *nothing* where nothing could be shown."""
-    bad = sample("bad", times(1.0), contended=True)
+    bad = sample("bad", times(1.0), contended=1)
     wild = sample("wild", (1.0, 2.0, 4.0, 8.0, 16.0))
     lines = shown.table(compare(run(bad, wild), run(bad, wild), RULES))
-    rows = {_cells(line)[1]: _cells(line) for line in lines[1:3]}
+    assert lines[0] == "nothing could be judged: all 2 cases are inconclusive"
+    rows = {_cells(line)[1]: _cells(line) for line in lines[2:4]}
     assert rows["bad"][-1] == "other processes took its processors"
     assert rows["wild"][-1] == "its launches spread too far"
-    nothing = Judgement("a", "a", "", Verdict.UNCHANGED, "", 1.0, 0.9, 1.1, base_s=[1.0])
-    comparison = Comparison(
-        "base", "contender", [judge(bad, bad, RULES, 1e-9)], {"confidence": 0.99}
+    comparison = Comparison("base", "contender", judge(bad, bad, RULES, 1e-9), {"confidence": 0.9})
+    assert "nothing" in shown.table(comparison)[2]
+
+
+def test_a_case_is_shown_by_what_is_worse_of_it() -> None:
+    """By one of its two times; by what else was judged only where that is not unchanged."""
+    base = sample("a", times(1.0, 8), memory=[1e8] * 8, dispatch=times(1e-3, 8))
+    contender = sample(
+        "a", times(1.0, 8), median=times(2.0, 8), memory=[1e9] * 8, dispatch=times(1e-3, 8)
     )
-    assert nothing.visible is None
-    assert "nothing" in shown.table(comparison)[1]
+    lines = shown.table(compare(run(base), run(contender), RULES))
+    rows = [_cells(line) for line in lines[1:-2]]
+    assert [row[:3] for row in rows] == [["regressed", "a", "memory"], ["regressed", "a", "median"]]
+    assert rows[0][3:5] == ["95 MiB", "954 MiB"]
+    assert "1 regressed" in lines[-1]
 
 
 def test_means_are_geometric_and_by_framework() -> None:
@@ -112,7 +123,7 @@ def test_markdown_is_a_table() -> None:
     assert lines[0] == "### fwbench: git:HEAD against git:main: 1 regressed, 1 missing"
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 4
-    assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {8 + 2}
+    assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {9 + 2}
     assert r"test_it[a\|b]" in rows[2]
     assert r"skipped: a \| b" in rows[3]
     assert set(rows[1]) <= set("|- ")

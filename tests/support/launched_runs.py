@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwbench.gate.metrics import METRICS
 from fwbench.gate.samples import FACTS, Sample, SampleSet
 
 #: Launches of a case that differ by less than anything a gate cares for.
@@ -122,15 +123,26 @@ def write(path: Path, *entries: Mapping[str, Any], **session: Any) -> Path:
 
 
 def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) -> Sample:
-    """The launches of a case of NumPy."""
+    """The launches of a case of NumPy, in which all rounds took the same time.
+
+    Args:
+        key: of the case.
+        values_s: that time in each launch.
+        changes: other fields; those of its launches by the metrics' names, a value each.
+    """
+    own = {metric.name: changes.pop(metric.name) for metric in METRICS if metric.name in changes}
+    launches = [
+        {"minimum": value_s, "median": value_s, **{name: own[name][i] for name in own}}
+        for i, value_s in enumerate(values_s)
+    ]
     facts: dict[str, Any] = {
         "key": key,
         "nodeid": f"test_it.py::test_it[{key}]",
         "name": key,
         "framework": "numpy",
-        "values_s": tuple(values_s),
+        "launches": tuple(launches),
         "launched": True,
-        "contended": False,
+        "contended": 0,
         "threshold": None,
         "facts": dict.fromkeys(FACTS),
         "work": key,

@@ -15,6 +15,7 @@ from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
+from fwbench.measure.memory import PeakMemory
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.warmup import WarmUp, warm_up
 from fwbench.records import entry
@@ -97,11 +98,14 @@ class Case:
     def _measure(self) -> Any:
         benchmark = self._benchmark
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            memory = PeakMemory()
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
+            memory.pause()
             verified = work.verify(result)
             readable = bool(work.arrays(result))
             del result
+            memory.resume()
             warmup = WarmUp(0, 0.0, None)
             if benchmark.enabled:
                 warmup = warm_up(work.run, self._clock, self._warmup_s)
@@ -109,6 +113,7 @@ class Case:
                     waiting.check(work, self.framework, self.cell, self._clock)
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
             last = benchmark.time(work.run)
+        memory.pause()
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             # A clock of its own: that of the rounds keeps them for the record.
             clock = Clock(self._clock.read, self._clock.wait)
@@ -118,6 +123,8 @@ class Case:
             warmup_calls=warmup.calls,
             warmup_s=warmup.seconds,
             steady=warmup.steady,
+            host_memory_before_bytes=memory.before_bytes,
+            peak_host_memory_bytes=memory.peak_bytes,
         )
         self._record(warmed_up | verified)
         return last

@@ -12,19 +12,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.gate import add_outputs, add_rules, check_writable, checked, conclude, rules_of
+from fwbench.cli.gate import (
+    add_outputs,
+    add_rules,
+    check_writable,
+    checked,
+    conclude,
+    replaced,
+    rules_of,
+)
 from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
 from fwbench.gate import self_test
-from fwbench.gate.ab import StagedComparison, Stages
+from fwbench.gate.ab import PairedComparison, Plan
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Tree, is_dirty, sides
 from fwbench.gate.verdicts import Rules
 from fwbench.options import values
 from fwbench.project import project_root
 
+_MINUTE_S = 60
+
 #: What chance adds to the launches' own spread, between processes that take turns.
 MARGIN = 0.01
+
+#: At most one job in fifty calls something changed that is not.
+LEVEL = 0.02
 
 
 def add_to(commands: Any) -> None:
@@ -36,8 +49,8 @@ def add_to(commands: Any) -> None:
         help="measure two environments or two revisions in turns, and say what has changed",
         description="Whatever is not an option of this command goes to pytest, such as "
         "'benchmarks -k gemm'. Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 "
-        "if one is inconclusive (of those that --fail-on names, in this order); 2 for a usage "
-        "error.",
+        "if one is inconclusive or all of them are (of those that --fail-on names, in this order); "
+        "2 for a usage error.",
     )
     what = "an environment, FRAMEWORK, FRAMEWORK@ENVIRONMENT, default, git:REV, or . (this tree)"
     ab.add_argument("base", metavar="BASE", nargs="?", help=what)
@@ -51,20 +64,24 @@ def add_to(commands: Any) -> None:
         help="say how often comparisons err on this machine, and what they can see, from so many "
         "launches of a suite of NumPy operations (default: 60, a few minutes)",
     )
-    launches = partial(ab.add_argument, metavar="N", type=checked(values.positive, "launches"))
-    launches("--launches", default=Stages.launches, help="of each side (default: 5)")
-    launches(
-        "--fresh-launches",
-        default=Stages.fresh,
-        help="of each side, for cases that look changed (default: 10)",
+    ab.add_argument(
+        "--pairs",
+        metavar="N",
+        type=checked(values.positive, "pairs"),
+        default=Plan.pairs,
+        help="of launches, one of each side, for every case at least (default: 5)",
     )
     ab.add_argument(
-        "--flag",
-        type=checked(values.share, "flag"),
-        default=Stages.flag,
-        help="a case looks changed if chance alone does that with a smaller probability (default: "
-        "0.15)",
+        "--budget",
+        metavar="MINUTES",
+        type=checked(partial(values.seconds, zero=True), "budget"),
+        default=Plan.budget_s / _MINUTE_S,
+        help="cases that are not decided get further pairs until it is over (default: 10); after "
+        "that only those that look changed, up to the number that a verdict takes",
     )
+    replaced(ab, "--launches", "the pairs go on until a case is decided: --pairs, --budget")
+    replaced(ab, "--fresh-launches", "the pairs go on until a case is decided: --budget")
+    replaced(ab, "--flag", "there is no second stage; --level is that of the whole job")
     ab.add_argument(
         "--margin",
         type=checked(values.share, "margin"),
@@ -77,7 +94,7 @@ def add_to(commands: Any) -> None:
         type=checked(values.natural, "seed"),
         help="of the order of launches and cases (default: a new one, which is printed)",
     )
-    add_rules(ab)
+    add_rules(ab, LEVEL)
     add_outputs(ab)
     ab.set_defaults(run=_ab, takes_more=True)
 
@@ -85,10 +102,10 @@ def add_to(commands: Any) -> None:
 def _ab(arguments: argparse.Namespace) -> int:
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed  # noqa: S311
     say = partial(print, file=sys.stderr)
-    stages = Stages(arguments.launches, arguments.flag, arguments.fresh_launches, seed)
+    plan = Plan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
     rules = rules_of(arguments)
     if arguments.self_test is not None:
-        return _self_test(arguments.self_test, stages, rules, say)
+        return _self_test(arguments.self_test, plan, rules, say)
     if arguments.contender is None:
         raise UsageError("two sides are compared: fwbench ab BASE CONTENDER [pytest arguments]")
     check_writable(arguments)
@@ -98,9 +115,9 @@ def _ab(arguments: argparse.Namespace) -> int:
     notes = _notes(both)
     for note in notes:
         say(note)
-    staged = StagedComparison(
+    job = PairedComparison(
         Launcher(both, arguments.more, environments),
-        stages,
+        plan,
         rules,
         {*both[0].tested, *both[1].tested},
         say,
@@ -109,25 +126,29 @@ def _ab(arguments: argparse.Namespace) -> int:
     with ExitStack() as ready:
         for side in both:
             ready.enter_context(side.ready())
-        comparison = staged.compare((arguments.base, arguments.contender), notes)
+        comparison = job.compare((arguments.base, arguments.contender), notes)
     settings = {**comparison.rules, "sides": facts, "pytest": arguments.more}
     return conclude(dataclasses.replace(comparison, rules=settings), arguments)
 
 
 #: Comparisons of each kind that the self-test draws.
-_COMPARISONS = 500
+_COMPARISONS = 100
 
 
-def _self_test(launches: int, stages: Stages, rules: Rules, say: Callable[[str], Any]) -> int:
-    self_test.refuse_too_few(launches, stages)
-    pool = self_test.measure(launches, stages.seed, say)
+def _self_test(launches: int, plan: Plan, rules: Rules, say: Callable[[str], Any]) -> int:
+    self_test.refuse_too_few(launches, plan, rules)
+    pool = self_test.measure(launches, plan.seed, say)
     print(f"{_COMPARISONS} comparisons of each kind, drawn from {launches} launches (they overlap)")
-    for outcome in self_test.outcomes(pool, stages, rules, _COMPARISONS, stages.seed):
-        share = outcome.detected / outcome.comparisons
-        print(
-            f"{outcome.what}: regressed in {share:.1%} of comparisons; the second stage launched "
-            f"{outcome.extra:.1%} as many cases as the first"
-        )
+    for outcome in self_test.outcomes(pool, plan, rules, _COMPARISONS, plan.seed):
+        number = outcome.comparisons
+        figures = [f"false alarms in {outcome.false_alarms / number:.1%} of comparisons"]
+        if outcome.percent:
+            figures += [
+                f"regressed in {outcome.found / number:.1%}",
+                f"unchanged in {outcome.overlooked / number:.1%}",
+            ]
+        figures.append(f"{outcome.cost:.2f} times the launches of {plan.pairs} pairs")
+        print(f"{outcome.what}: {', '.join(figures)}")
     return 0
 
 

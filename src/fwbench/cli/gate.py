@@ -6,13 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
+from fwbench.gate.metrics import THRESHOLDS
 from fwbench.gate.samples import SampleSet, check_facts, read, refuse_differences
-from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, compare, fail_on
+from fwbench.gate.unpaired import compare
+from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
 from fwbench.options import values
 from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.project import project_root
@@ -27,7 +30,8 @@ def add_to(commands: Any) -> None:
         "gate",
         help="compare two stored runs, and fail if the second is slower",
         description="Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 if one is "
-        "inconclusive (of those that --fail-on names, in this order); 2 for a usage error.",
+        "inconclusive or all of them are (of those that --fail-on names, in this order); 2 for a "
+        "usage error.",
     )
     gate.add_argument(
         "runs",
@@ -59,47 +63,91 @@ def add_to(commands: Any) -> None:
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
     setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
     setting.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    setting.add_argument(
+        "--anyway",
+        action="store_true",
+        help="even if not one of its cases could ever be judged",
+    )
     setting.set_defaults(run=_set)
     actions.add_parser("show", help="show the baseline").set_defaults(run=_show)
 
 
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add what decides, alike for every comparison."""
-    parser.add_argument(
+def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> None:
+    """Add what decides, alike for every comparison.
+
+    Args:
+        parser: of the command.
+        level: its default.
+    """
+    share = partial(parser.add_argument, metavar="SHARE")
+    share(
         "--threshold",
         type=checked(values.share, "threshold"),
         default=Rules.threshold,
-        help="the smallest change that is worth a verdict (default: 3%%)",
+        help="the smallest change of the time that is worth a verdict (default: 3%%)",
     )
-    parser.add_argument(
+    for name, default in THRESHOLDS.items():
+        share(
+            _option(name),
+            type=checked(values.growth, f"threshold of {name}"),
+            default=default,
+            dest=_dest(name),
+            help=f"the same of {name} (default: {default:.0%})".replace("%", "%%"),
+        )
+    share(
         "--level",
         type=checked(values.share, "level"),
-        default=Rules.level,
+        default=level,
         help="probability, over all cases together, that an unchanged one is judged changed "
-        "(default: 0.05)",
+        f"(default: {level:g})",
     )
-    parser.add_argument(
+    share(
+        "--resolution",
+        type=checked(values.share, "resolution"),
+        default=Rules.resolution,
+        help="a case is unchanged only if a change of this size would have shown (default: 10%%)",
+    )
+    share(
         "--confidence",
         type=checked(values.share, "confidence"),
         default=Rules.confidence,
-        help="of the interval that is shown (default: 0.99)",
+        help="of each bound of the interval that is shown (default: 0.9)",
     )
-    parser.add_argument(
-        "--widest",
-        type=checked(values.share, "widest interval"),
-        default=Rules.widest,
-        help="an interval wider than this leaves a case inconclusive (default: 25%%)",
-    )
+    replaced(parser, "--widest", "what a case must have been able to show is --resolution")
+
+
+def _option(metric: str) -> str:
+    return f"--threshold-{metric.replace(' ', '-')}"
+
+
+def _dest(metric: str) -> str:
+    return f"threshold_{metric.replace(' ', '_')}"
+
+
+def replaced(parser: argparse.ArgumentParser, option: str, by: str) -> None:
+    """Refuse an option that earlier versions had, and say what there is now.
+
+    Args:
+        parser: of the command.
+        option: its flag.
+        by: what there is in its place.
+    """
+
+    def refuse(_: str) -> None:
+        raise argparse.ArgumentTypeError(f"this option is gone: {by}")
+
+    parser.add_argument(option, type=refuse, help=argparse.SUPPRESS)
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
     """What the arguments of :func:`add_rules`, and a margin, say."""
     return Rules(
-        arguments.margin,
-        arguments.threshold,
-        arguments.level,
-        arguments.confidence,
-        arguments.widest,
+        margin=arguments.margin,
+        threshold=arguments.threshold,
+        level=arguments.level,
+        confidence=arguments.confidence,
+        resolution=arguments.resolution,
+        thresholds={name: getattr(arguments, _dest(name)) for name in THRESHOLDS},
     )
 
 
@@ -110,7 +158,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         type=checked(lambda text, _: fail_on(values.names(text)), ""),
         default=FAIL_ON,
         metavar="VERDICTS",
-        help="regressed, missing, inconclusive (default: regressed,missing)",
+        help="regressed, missing, inconclusive, all-inconclusive: nothing could be judged "
+        "(default: regressed,missing,all-inconclusive)",
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write it for a pull-request comment"
@@ -193,7 +242,7 @@ def _baseline() -> Baseline:
 
 
 def _set(arguments: argparse.Namespace) -> int:
-    run = _baseline().set(arguments.files)
+    run = _baseline().set(arguments.files, anyway=arguments.anyway)
     _note(run)
     print(f"the baseline has {len(run.samples)} cases of {len(arguments.files)} session(s)")
     return 0
@@ -205,5 +254,5 @@ def _show(_: argparse.Namespace) -> int:
     _note(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
-        print(f"  {sample.name}: {len(sample.values_s)} launches")
+        print(f"  {sample.name}: {len(sample.launches)} launches")
     return 0

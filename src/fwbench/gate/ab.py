@@ -1,48 +1,45 @@
-"""A/B comparisons in two stages: everything a few times, then what looks changed again.
+"""A/B comparisons: pairs of launches go on, case by case, until it is decided or time is over.
 
-Launches of both sides alternate in one job, so that a machine which grows slower does so for both.
-What looks changed is measured afresh, and judged by the fresh launches alone: the first ones were
-chosen for looking so.
+A pair is a launch of the base and one of the contender, one right after the other, in an order that
+chance decides: so a machine that grows slower does so for both, and :mod:`fwbench.gate.paired` may
+look at every pair.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fwbench.errors import TooFewLaunches
-from fwbench.gate import statistics
-from fwbench.gate.samples import Sample, SampleSet, refuse_differences
+from fwbench.gate import decisions
+from fwbench.gate.samples import Sample, SampleSet, refuse_differences, unequal_work
 from fwbench.gate.verdicts import (
-    CHANGES,
     Comparison,
     Judgement,
     Rules,
     Verdict,
-    judge,
-    level_of_each,
     one_sided,
     unjudged,
 )
 
+_MINUTE_S = 60
+
 
 @dataclass(frozen=True)
-class Stages:
-    """How often is measured, and what is measured again.
+class Plan:
+    """How much is measured.
 
     Attributes:
-        launches: of each side, for every case.
-        flag: a case is flagged if the probability of the first test is below.
-        fresh: launches of each side, for flagged cases alone.
+        pairs: of launches, at least, for every case.
+        budget_s: no more pairs after this time, but for cases that look changed: they get as many
+            as a verdict takes.
         seed: of the order of launches and cases.
     """
 
-    launches: int = 5
-    flag: float = 0.15
-    fresh: int = 10
+    pairs: int = 5
+    budget_s: float = 600.0
     seed: int = 0
 
 
@@ -51,31 +48,49 @@ class Stages:
 Measure = Callable[[int, Collection[str] | None, int], SampleSet]
 
 
-class StagedComparison:
-    """A comparison in two stages: all cases first, then the flagged ones with fresh launches.
+@dataclass
+class _Case:
+    """A case of both sides, with its pairs so far."""
+
+    base: Sample
+    contender: Sample
+    lost: str = ""
+
+    @property
+    def pairs(self) -> int:
+        return len(self.contender.launches)
+
+
+class PairedComparison:
+    """A comparison in pairs of launches, as many as each case needs.
 
     Args:
         measure: measures one launch.
-        stages: how often.
+        plan: how much.
         rules: when a difference is a change.
         tested: the facts that may differ.
         say: called with each line of progress.
+        clock: tells the time, in seconds.
     """
 
     def __init__(
         self,
         measure: Measure,
-        stages: Stages,
+        plan: Plan,
         rules: Rules,
         tested: Collection[str] = (),
         say: Callable[[str], object] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.measure = measure
-        self.stages = stages
+        self.plan = plan
         self.rules = rules
         self.tested = tested
         self.say = say
-        self._random = random.Random(stages.seed)  # noqa: S311 (no secret)
+        self._clock = clock
+        self._random = random.Random(plan.seed)  # noqa: S311 (no secret)
+        self._pairs = 0
+        self._pair_s = 0.0
 
     def compare(self, names: tuple[str, str], notes: Sequence[str] = ()) -> Comparison:
         """Measure both sides and judge.
@@ -85,130 +100,129 @@ class StagedComparison:
             notes: what else a reader must know.
 
         Raises:
-            TooFewLaunches: with so few launches nothing could be flagged, or confirmed.
             DifferentSettings: the sides differ in what is not compared.
         """
-        self._refuse_hopeless(1)
+        self._ends_s = self._clock() + self.plan.budget_s
         base, contender = self._everything()
         differences = refuse_differences(base, contender, self.tested)
-        judged = {
-            key: judge(base.samples[key], sample, self.rules, self.stages.flag)
+        unequal = {
+            key: why
             for key, sample in contender.samples.items()
-            if key in base.samples
+            if key in base.samples and (why := unequal_work(base.samples[key], sample))
         }
-        # Contended cases too: fresh launches may be quiet ones.
-        flagged = {
-            key: judgement.change for key, judgement in judged.items() if self._looks(judgement)
+        cases = {
+            key: _Case(base.samples[key], sample)
+            for key, sample in contender.samples.items()
+            if key in base.samples and key not in unequal
         }
-        judged = {key: _unconfirmed(judgement) for key, judgement in judged.items()}
-        judged |= self._again(flagged, contender.samples)
+        self._go_on(cases)
+        judgements = [
+            unjudged(contender.samples[key], Verdict.INCONCLUSIVE, why)
+            for key, why in unequal.items()
+        ]
+        for case in cases.values():
+            judgements += self._judged(case, len(cases))
         return Comparison(
             *names,
-            [*judged.values(), *one_sided(base, contender)],
-            {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.stages)},
-            [*differences, *notes, f"{len(flagged)} of {len(judged)} cases were measured again"],
+            [*judgements, *one_sided(base, contender)],
+            {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)},
+            [*differences, *notes, *self._measured(cases)],
         )
 
-    def _looks(self, judgement: Judgement) -> bool:
-        return judgement.p is not None and judgement.p < self.stages.flag
-
     def _everything(self) -> tuple[SampleSet, SampleSet]:
-        """The first stage: launches of all cases."""
+        """The first pairs: of all cases."""
         runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
-        for number in range(self.stages.launches):
-            self._pair(f"launch {number + 1} of {self.stages.launches}", None, runs)
+        for _ in range(self.plan.pairs):
+            for run, measured in zip(runs, self._pair(None, "all cases"), strict=True):
+                run.append(measured)
             # Before the rest is measured for nothing.
-            self._refuse_hopeless(max(len(run[0].samples) for run in runs))
             refuse_differences(runs[0][0], runs[1][0], self.tested)
         return _joined(runs[0]), _joined(runs[1])
 
-    def _again(
-        self, flagged: Mapping[str, Verdict | None], first: Mapping[str, Sample]
-    ) -> dict[str, Judgement]:
-        """The second stage: judge flagged cases by fresh launches alone.
+    def _go_on(self, cases: Mapping[str, _Case]) -> None:
+        """Further pairs, of the cases that are not decided."""
+        open_ = self._undecided(cases, cases)
+        while open_ and (selected := self._affordable(cases, open_)):
+            left_s = max(0.0, self._ends_s - self._clock())
+            what = f"{len(selected)} of {len(cases)} cases are open"
+            sides = self._pair(selected, f"{what}, {left_s / _MINUTE_S:.1f} min left")
+            for key in selected:
+                _extend(cases[key], key, *sides)
+            open_ = self._undecided(cases, open_)
 
-        A case that could not be confirmed any more, whatever is still to come, is not measured to
-        the end; that saves time and does not alter the verdicts.
-        """
-        if not flagged:
-            return {}
-        fresh = self.stages.fresh
-        level = level_of_each(self.rules.level, [fresh] * len(flagged))
-        runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
-        open_, judged = dict(flagged), {}
-        for number in range(fresh):
-            what = f"fresh launch {number + 1} of at most {fresh}"
-            self._pair(what, open_, runs)
-            base, contender = _joined(runs[0], open_), _joined(runs[1], open_)
-            for key, change in list(open_.items()):
-                if key not in base.samples or key not in contender.samples:
-                    lost = contender.unmeasured.get(key) or base.unmeasured.get(key, "")
-                    judged[key] = unjudged(first[key], Verdict.INCONCLUSIVE, f"then {lost}")
-                    del open_[key]
-                    continue
-                before, after = base.samples[key], contender.samples[key]
-                assert change is not None  # noqa: S101 (it was judged)
-                if number + 1 == fresh or self._is_hopeless(before, after, change, level):
-                    judged[key] = judge(before, after, self.rules, level, [change])
-                    del open_[key]
-            if not open_:
-                break
-        return judged
+    def _undecided(self, cases: Mapping[str, _Case], among: Collection[str]) -> list[str]:
+        return [
+            key
+            for key in among
+            if not cases[key].lost
+            and decisions.now(cases[key].base, cases[key].contender, self.rules, len(cases)) is None
+        ]
 
-    def _is_hopeless(self, base: Sample, contender: Sample, change: Verdict, level: float) -> bool:
-        slow, fast = (contender, base) if change is Verdict.REGRESSED else (base, contender)
-        return (
-            statistics.p_at_best(fast.values_s, slow.values_s, self.rules.margin, self.stages.fresh)
-            > level
-        )
+    def _affordable(self, cases: Mapping[str, _Case], open_: list[str]) -> list[str]:
+        """The cases of the next pair: all that are open, while there is time for it."""
+        if self._clock() + self._pair_s <= self._ends_s:
+            return open_
+        needed = decisions.pairs_needed(self.rules, len(cases))
+        return [
+            key
+            for key in open_
+            if cases[key].pairs < needed
+            and decisions.looks_changed(
+                cases[key].base, cases[key].contender, self.rules, len(cases)
+            )
+        ]
 
-    def _pair(
-        self,
-        what: str,
-        selected: Collection[str] | None,
-        runs: tuple[list[SampleSet], list[SampleSet]],
-    ) -> None:
-        """One launch of each side, in random order."""
-        cases = "all cases" if selected is None else f"{len(selected)} flagged cases"
+    def _pair(self, selected: Collection[str] | None, cases: str) -> tuple[SampleSet, SampleSet]:
+        """One launch of each side, in random order, with one order of cases."""
+        self._pairs += 1
+        start = self._clock()
+        seed = self._random.randrange(10**6)
+        launched: dict[int, SampleSet] = {}
         for side in self._random.sample((0, 1), 2):
-            self.say(f"{what}, {('base', 'contender')[side]}: {cases}")
-            runs[side].append(self.measure(side, selected, self._random.randrange(10**6)))
+            self.say(f"pair {self._pairs}, {('base', 'contender')[side]}: {cases}")
+            launched[side] = self.measure(side, selected, seed)
+        self._pair_s = self._clock() - start
+        return launched[0], launched[1]
 
-    def _refuse_hopeless(self, cases: int) -> None:
-        stages = self.stages
-        # What is flagged lies below, not at it.
-        needed = statistics.launches_needed(math.nextafter(stages.flag, 0))
-        if stages.launches < needed:
-            raise TooFewLaunches(
-                f"{stages.launches} launches a side cannot flag anything at {stages.flag:g}: "
-                f"{needed} are needed (--launches)"
+    def _judged(self, case: _Case, cases: int) -> list[Judgement]:
+        if case.lost:
+            return [unjudged(case.contender, Verdict.INCONCLUSIVE, case.lost)]
+        return decisions.judge(case.base, case.contender, self.rules, cases)
+
+    def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
+        """How many pairs it took, and what stood in the way."""
+        if not cases:
+            return []
+        more = [case for case in cases.values() if case.pairs > self.plan.pairs]
+        notes = [f"{len(more)} of {len(cases)} cases took more than {self.plan.pairs} pairs"]
+        contended = [
+            case for case in cases.values() if case.base.contended or case.contender.contended
+        ]
+        if contended:
+            notes.append(
+                f"other processes took processors from launches of {len(contended)} of "
+                f"{len(cases)} cases: a quiet machine needs fewer pairs"
             )
-        needed = statistics.launches_needed(self.rules.level / max(cases, 1))
-        if stages.fresh < needed:
-            raise TooFewLaunches(
-                f"{stages.fresh} fresh launches a side cannot confirm a change if all of {cases} "
-                f"cases are flagged, at a level of {self.rules.level:g}: {needed} are needed "
-                "(--fresh-launches), or fewer cases (-k), or a higher --level"
-            )
+        return notes
 
 
-def _unconfirmed(judgement: Judgement) -> Judgement:
-    """The first launches alone never make a case regressed or improved."""
-    if judgement.verdict in CHANGES:
-        return dataclasses.replace(judgement, verdict=Verdict.UNCHANGED)
-    return judgement
+def _extend(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> None:
+    """Add a pair to a case, or note why there is none."""
+    if key not in base.samples or key not in contender.samples:
+        case.lost = f"then {contender.unmeasured.get(key) or base.unmeasured.get(key, 'lost')}"
+        return
+    case.base = case.base.joined(base.samples[key])
+    case.contender = case.contender.joined(contender.samples[key])
 
 
-def _joined(runs: Sequence[SampleSet], selected: Collection[str] | None = None) -> SampleSet:
+def _joined(runs: Sequence[SampleSet]) -> SampleSet:
     """The launches of one side as one run; a case that a launch lacks is not measured."""
     samples: dict[str, Sample] = {}
     for run in runs:
         for key, sample in run.samples.items():
-            if selected is not None and key not in selected:
-                continue
             samples[key] = samples[key].joined(sample) if key in samples else sample
     unmeasured = {key: why for run in runs for key, why in run.unmeasured.items()}
-    lost = [key for key, sample in samples.items() if len(sample.values_s) < len(runs)]
+    lost = [key for key, sample in samples.items() if len(sample.launches) < len(runs)]
     for key in lost:
         unmeasured.setdefault(key, "not measured in every launch")
         del samples[key]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
-from fwbench.gate.samples import SampleSet, read, together
+from fwbench.gate.samples import Sample, SampleSet, read, together
+from fwbench.gate.unpaired import LAUNCHES_AT_LEAST
 from fwbench.records.stored import files_of
 
 
@@ -36,15 +37,17 @@ class Baseline:
             )
         return read(self.folder)
 
-    def set(self, files: Sequence[Path]) -> SampleSet:
+    def set(self, files: Sequence[Path], *, anyway: bool = False) -> SampleSet:
         """Make sessions the baseline, in place of the one before.
 
         Args:
             files: what ``--benchmark-json`` wrote, a file a session, or folders of them.
+            anyway: even if none of their cases could be judged.
 
         Raises:
             UnreadableRun: one cannot be read.
-            UsageError: one is of a session that failed, or two have one name.
+            UsageError: one is of a session that failed, two have one name, or none of their cases
+                could be judged.
             StorageError: they cannot be kept; the earlier baseline stays.
         """
         sessions = [file for path in files for file in files_of(path)]
@@ -57,6 +60,13 @@ class Baseline:
             raise UnreadableRun(f"{', '.join(map(str, files))}: there is no benchmark in it")
         if len({file.stem for file in sessions}) < len(sessions):
             raise UsageError("two of the files have one name; a baseline keeps them side by side")
+        if not anyway and not any(map(_could_be_judged, run.samples.values())):
+            raise UsageError(
+                f"not one of {len(run.samples)} cases could be judged by this baseline: "
+                f"{LAUNCHES_AT_LEAST} launches are needed (--fw-launches {LAUNCHES_AT_LEAST}) in "
+                "which no other process took the processors; measure again on a quiet machine, or "
+                "give --anyway"
+            )
         self._replace(sessions)
         return run
 
@@ -74,3 +84,9 @@ class Baseline:
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
             raise StorageError(f"cannot keep the baseline: {error}") from error
+
+
+def _could_be_judged(sample: Sample) -> bool:
+    """Whether another run of a case could be compared with this one."""
+    enough = sample.launched and len(sample.launches) >= LAUNCHES_AT_LEAST
+    return enough and not sample.contended

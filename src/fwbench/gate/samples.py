@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
+from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
-from fwbench.records.facts import CaseFacts
+from fwbench.records.facts import CaseFacts, Launch
 from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,
@@ -46,32 +47,44 @@ class Sample:
         nodeid: of its test.
         name: to show.
         framework: as the key calls it; empty for a benchmark that is not fwbench's.
-        values_s: seconds, one for each launch, in their order.
+        launches: the figures of each launch, by metric, in their order.
         launched: whether these are launches, and not a single process.
-        contended: whether a launch had to share its processors.
+        contended: how many launches had to share their processors.
         threshold: of its own test's marker.
         facts: what it was measured with, by the names of :data:`FACTS`.
         work: what would be another name of the same work.
+        done: how the work was done, by what must not differ if times are to be compared.
     """
 
     key: str
     nodeid: str
     name: str
     framework: str
-    values_s: tuple[float, ...]
+    launches: tuple[Mapping[str, float], ...]
     launched: bool
-    contended: bool
+    contended: int
     threshold: float | None
     facts: Mapping[str, Any]
     work: str
+    done: Mapping[str, Any] = field(default_factory=dict)
 
     def joined(self, other: Sample) -> Sample:
         """With the launches of another sample of the same case behind these."""
         return dataclasses.replace(
             self,
-            values_s=self.values_s + other.values_s,
-            contended=self.contended or other.contended,
+            launches=self.launches + other.launches,
+            contended=self.contended + other.contended,
         )
+
+    def values(self, metric: str) -> tuple[float, ...]:
+        """The figure of each launch; empty if one of them lacks it."""
+        values = [launch[metric] for launch in self.launches if metric in launch]
+        return tuple(values) if len(values) == len(self.launches) else ()
+
+    @property
+    def times_s(self) -> tuple[float, ...]:
+        """One time of each launch, whichever statistic they have."""
+        return self.values(MINIMUM) or self.values(MEDIAN)
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,7 @@ class SampleSet:
         samples: by key.
         unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
+        interrupted: whether it was interrupted, or broke down.
         drift: by key, how far the medians of its sessions lie apart, as a share.
         unknown: the keys that mean nothing to this version of fwbench.
     """
@@ -91,6 +105,7 @@ class SampleSet:
     samples: Mapping[str, Sample]
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     failures: Sequence[str] = ()
+    interrupted: bool = False
     drift: Mapping[str, float] = field(default_factory=dict)
     unknown: Sequence[str] = ()
 
@@ -116,6 +131,7 @@ class SampleSet:
             {sample.key: sample for sample in samples},
             {_key(case.nodeid, case.framework): case.why for case in run.session.missing or ()},
             _failures(run.session),
+            bool(run.session.outcome and run.session.outcome.interrupted),
             unknown=run.unknown,
         )
 
@@ -143,12 +159,13 @@ def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
     for session in sessions:
         for key, sample in session.samples.items():
             samples[key] = samples[key].joined(sample) if key in samples else sample
-            medians.setdefault(key, []).append(statistics.median(sample.values_s))
+            medians.setdefault(key, []).append(statistics.median(sample.times_s))
     return SampleSet(
         name,
         samples,
         {k: why for session in sessions for k, why in session.unmeasured.items()},
         [f"{session.name}: {why}" for session in sessions for why in session.failures],
+        any(session.interrupted for session in sessions),
         {key: max(values_s) / min(values_s) - 1 for key, values_s in medians.items()},
         unknown=list(dict.fromkeys(key for session in sessions for key in session.unknown)),
     )
@@ -174,15 +191,25 @@ def _sample(record: StoredRecord, run: StoredRun) -> Sample:
         nodeid=record.nodeid,
         name=_key(record.param or record.nodeid, reference),
         framework=framework_of(reference),
-        values_s=(record.smallest_s,)
-        if launches is None
-        else tuple(launch.value_s for launch in launches),
+        launches=tuple(
+            figures(launch, facts.statistic) for launch in launches or (_single(record),)
+        ),
         launched=launches is not None,
-        contended=bool(facts.contended),
+        contended=int(bool(facts.contended)),
         threshold=facts.threshold,
         facts=_facts(facts, run),
         work=_key(record.param, reference) if facts else record.nodeid,
+        done={"result_is_view": facts.result_is_view, "precision_bits": facts.precision_bits},
     )
+
+
+def _single(record: StoredRecord) -> Launch:
+    """What a single process measured, as a launch."""
+    stats, smallest_s = record.stats, record.smallest_s
+    measured = {name: record.facts[name] for name in Launch.declared() if name in record.facts}
+    median_s = smallest_s if stats.median is None else stats.median
+    own = {"launch": 0, "value_s": smallest_s, "min_s": smallest_s, "median_s": median_s}
+    return Launch(**{**measured, **own})
 
 
 def _key(nodeid: str, reference: str) -> str:
@@ -203,6 +230,23 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
     }
+
+
+def unequal_work(base: Sample, contender: Sample) -> str:
+    """Why the times of a case are not those of equal work; empty if they are.
+
+    Args:
+        base: its launches.
+        contender: those of the other side.
+    """
+    views = [sample.done.get("result_is_view") for sample in (base, contender)]
+    if None not in views and views[0] != views[1]:
+        names = ["a view" if view else "a copy" for view in views]
+        return f"not equal work: the base's result is {names[0]}, the contender's {names[1]}"
+    ours, theirs = (sample.done.get("precision_bits") for sample in (base, contender))
+    if None not in (ours, theirs) and ours != theirs:
+        return f"not equal work: the base computed in {ours} bits, the contender in {theirs}"
+    return ""
 
 
 def refuse_differences(

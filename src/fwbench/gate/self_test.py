@@ -1,8 +1,8 @@
 """How often ``fwbench ab`` errs on this machine, and what it can see.
 
 A suite of NumPy operations is launched many times, unchanged; some operations are in it in slowed
-forms, too. Comparisons are then drawn from stretches of consecutive launches, each launch given to
-one side or the other as a real job would, and decided by the same code.
+forms, too. Comparisons are then drawn from stretches of consecutive launches: two in a row are a
+pair, one of them the base's as a real job would draw it, and the same code decides.
 """
 
 from __future__ import annotations
@@ -10,22 +10,31 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fwbench.errors import TooFewLaunches
-from fwbench.gate.ab import StagedComparison, Stages
+from fwbench.gate.ab import PairedComparison, Plan
+from fwbench.gate.decisions import pairs_needed
+from fwbench.gate.metrics import MEDIAN, MINIMUM
 from fwbench.gate.samples import Sample, SampleSet
-from fwbench.gate.verdicts import Comparison, Rules, Verdict
+from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from fwbench.processes import session
 from fwbench.records.replication import is_contended
 from fwbench.records.stored import from_json
 
 #: Short, because many launches tell more than long ones.
-_ARGUMENTS = ("--fw", "numpy", "--fw-warmup", "0.05", "--benchmark-max-time=0.05")
+SHORT = ("--fw-warmup", "0.05", "--benchmark-max-time=0.05")
+
+#: Of a session that measures the suite.
+ARGUMENTS = ("--fw", "numpy", *SHORT)
 
 _SLOWED = re.compile(r"_slowed_(\d+)")
+
+#: Of the suite, slowed forms apart.
+_CASES = 20
 
 _PROGRESS = re.compile(r"launch \d+ of \d+")
 
@@ -36,15 +45,25 @@ class Outcome:
 
     Attributes:
         what: was compared.
+        percent: by how much one case was slowed; 0 if none was.
         comparisons: how many.
-        detected: in how many of them a change was found: wrongly, if nothing was changed.
-        extra: launches of cases in the second stage, as a share of those in the first.
+        false_alarms: in how many of them an unchanged case was called regressed or improved.
+        found: slowed cases that were called regressed.
+        overlooked: slowed cases that were called unchanged.
+        claimed: slowed cases of which it was said that a change as large would have shown.
+        kept: how many of these were found.
+        cost: launches of cases, as a multiple of those of the first pairs.
     """
 
     what: str
+    percent: int
     comparisons: int
-    detected: int
-    extra: float
+    false_alarms: int
+    found: int
+    overlooked: int
+    claimed: int
+    kept: int
+    cost: float
 
 
 class Pool:
@@ -85,8 +104,8 @@ class Pool:
         samples = {
             key: dataclasses.replace(
                 sample,
-                values_s=(slowed.get(key, sample).values_s[launch],),
-                contended=slowed.get(key, sample).key in self.contended[launch],
+                launches=(slowed.get(key, sample).launches[launch],),
+                contended=int(slowed.get(key, sample).key in self.contended[launch]),
             )
             for key, sample in self.cases.items()
             if selected is None or key in selected
@@ -102,7 +121,7 @@ class Pool:
         """
         chosen = slice(first, first + launches)
         samples = [
-            dataclasses.replace(sample, values_s=sample.values_s[chosen])
+            dataclasses.replace(sample, launches=sample.launches[chosen])
             for sample in (*self.cases.values(), *self.slowed.values())
         ]
         return Pool(samples, self.contended[chosen])
@@ -119,7 +138,7 @@ def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
     Raises:
         SuiteError: it could not be measured.
     """
-    arguments = [*_ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
+    arguments = [*ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
 
     def progress(line: str) -> None:
         if _PROGRESS.match(line):
@@ -141,35 +160,34 @@ def pool(output_json: dict[str, Any]) -> Pool:
     return Pool(list(run.samples.values()), [contended[number] for number in sorted(contended)])
 
 
-def refuse_too_few(launches: int, stages: Stages) -> None:
-    """Refuse a pool that holds no whole comparison.
+#: A comparison has so many launches in a row at most; of a noisy case there is no end otherwise.
+_IN_A_ROW_AT_MOST = 80
+
+
+def refuse_too_few(launches: int, plan: Plan, rules: Rules) -> None:
+    """Refuse a pool in which not even a clear change could be found.
 
     Args:
         launches: of the pool.
-        stages: of a comparison.
+        plan: of a comparison.
+        rules: of a comparison.
 
     Raises:
         TooFewLaunches: it is one.
     """
-    needed = _in_a_row(stages)
+    needed = 2 * max(plan.pairs, pairs_needed(rules, _CASES))
     if launches < needed:
         raise TooFewLaunches(
             f"{launches} launches are too few: a comparison may need {needed} in a row"
         )
 
 
-def _in_a_row(stages: Stages) -> int:
-    return 2 * (stages.launches + stages.fresh)
-
-
-def outcomes(
-    pool: Pool, stages: Stages, rules: Rules, comparisons: int, seed: int
-) -> list[Outcome]:
+def outcomes(pool: Pool, plan: Plan, rules: Rules, comparisons: int, seed: int) -> list[Outcome]:
     """Compare many times: nothing changed, then one case slowed.
 
     Args:
         pool: of launches.
-        stages: of every comparison.
+        plan: of every comparison, but for its budget: that is the pool.
         rules: of every comparison.
         comparisons: of each kind.
         seed: of what is drawn.
@@ -177,48 +195,79 @@ def outcomes(
     Raises:
         TooFewLaunches: the pool has fewer than one comparison may need.
     """
-    refuse_too_few(pool.launches, stages)
+    refuse_too_few(pool.launches, plan, rules)
     draw = random.Random(seed)  # noqa: S311 (no secret)
-    outcomes = [_outcome("nothing changed", pool, stages, rules, comparisons, draw, {})]
+    outcomes = [_outcome("nothing changed", pool, plan, rules, comparisons, draw, {}, 0)]
     for percent in pool.percents:
         what = f"one case of {len(pool.cases)} slowed by {percent} %"
         forms = pool.forms(percent)
-        outcomes.append(_outcome(what, pool, stages, rules, comparisons, draw, forms))
+        outcomes.append(_outcome(what, pool, plan, rules, comparisons, draw, forms, percent))
     return outcomes
 
 
 def _outcome(
     what: str,
     pool: Pool,
-    stages: Stages,
+    plan: Plan,
     rules: Rules,
     comparisons: int,
     draw: random.Random,
     forms: dict[str, Sample],
+    percent: int,
 ) -> Outcome:
-    hits, extra = 0, 0
+    tally: Counter[str] = Counter()
     for _ in range(comparisons):
         slowed = dict([draw.choice(sorted(forms.items()))]) if forms else {}
-        comparison, measured = _compare(pool, stages, rules, draw, slowed)
-        regressed = {j.key for j in comparison.judgements if j.verdict is Verdict.REGRESSED}
-        hits += bool(regressed & slowed.keys() if slowed else regressed)
-        extra += measured
-    of_first = comparisons * 2 * stages.launches * len(pool.cases)
-    return Outcome(what, comparisons, hits, extra / of_first)
+        comparison, launches = _compare(pool, plan, rules, draw, slowed)
+        tally["launches"] += launches
+        tally["false alarms"] += any(
+            verdict in CHANGES and key not in slowed for key, verdict in comparison.verdicts.items()
+        )
+        for key in slowed:
+            verdict = comparison.verdicts[key]
+            tally[verdict] += 1
+            if _claims(comparison, key, percent / 100):
+                tally["claimed"] += 1
+                tally["kept"] += verdict is Verdict.REGRESSED
+    return Outcome(
+        what,
+        percent,
+        comparisons,
+        tally["false alarms"],
+        tally[Verdict.REGRESSED],
+        tally[Verdict.UNCHANGED],
+        tally["claimed"],
+        tally["kept"],
+        tally["launches"] / (comparisons * 2 * plan.pairs * len(pool.cases)),
+    )
+
+
+def _claims(comparison: Comparison, key: str, change: float) -> bool:
+    """Whether a comparison says of a case that such a change of its time would have shown."""
+    visible = [
+        judgement.visible
+        for judgement in comparison.judgements
+        if judgement.key == key and judgement.metric in (MINIMUM, MEDIAN)
+    ]
+    return all(share is not None and share <= change for share in visible)
 
 
 def _compare(
-    pool: Pool, stages: Stages, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
+    pool: Pool, plan: Plan, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
 ) -> tuple[Comparison, int]:
-    """One comparison, and how many cases were launched in its second stage."""
-    start = draw.randrange(pool.launches - _in_a_row(stages) + 1)
-    launches = iter(range(start, pool.launches))
-    again = 0
+    """One comparison, and how many launches of cases it took."""
+    length = min(pool.launches, _IN_A_ROW_AT_MOST) // 2 * 2
+    start = draw.randrange(pool.launches - length + 1)
+    used, launched = 0, 0
 
     def launch(side: int, selected: Collection[str] | None, _: int) -> SampleSet:
-        nonlocal again
-        again += len(selected or ())
-        return pool.run(next(launches), slowed if side == 1 else {}, selected)
+        nonlocal used, launched
+        run = pool.run(start + used, slowed if side == 1 else {}, selected)
+        used += 1
+        launched += len(run.samples)
+        return run
 
-    own = dataclasses.replace(stages, seed=draw.randrange(2**32))
-    return StagedComparison(launch, own, rules).compare(("base", "contender")), again
+    own = dataclasses.replace(plan, budget_s=length, seed=draw.randrange(2**32))
+    # Time is counted in launches.
+    job = PairedComparison(launch, own, rules, clock=lambda: used)
+    return job.compare(("base", "contender")), launched

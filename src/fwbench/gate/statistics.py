@@ -40,21 +40,6 @@ def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -
     return _at_least(wins, len(base), len(contender))
 
 
-def p_at_best(
-    base: Sequence[float], contender: Sequence[float], margin: float, launches: int
-) -> float:
-    """What :func:`p_slower` would be if every pair that is still to come were won.
-
-    Args:
-        base: times measured so far.
-        contender: the same.
-        margin: a share.
-        launches: on each side, when all are measured.
-    """
-    lost = sum(contender_s <= base_s * (1 + margin) for contender_s in contender for base_s in base)
-    return _at_least(launches * launches - lost, launches, launches)
-
-
 def _at_least(wins: int, n: int, m: int) -> float:
     """The probability of at least so many of n x m pairs being won if order is all chance."""
     return sum(_arrangements(n, m)[wins:]) / comb(n + m, n)
@@ -136,40 +121,62 @@ def _resampled_medians(times: NDArray[Any], random: np.random.Generator) -> NDAr
     return cast("NDArray[Any]", np.sort(times)[places.astype(int)])
 
 
-def smallest_visible(
-    base: Sequence[float], contender: Sequence[float], margin: float, level: float
+def detectable(
+    base: Sequence[float],
+    contender: Sequence[float],
+    margin: float,
+    threshold: float,
+    level: float,
+    seed: int,
 ) -> float | None:
     """The smallest slow-down that launches which spread like these would have shown.
+
+    It is simulated: launches are drawn anew from those of either side, and each time it is seen
+    how much slower the contender had to be.
 
     Args:
         base: times.
         contender: times in the same unit; only their spread counts.
         margin: of the test.
+        threshold: a change of the medians is at least as large.
         level: of significance.
+        seed: of what is drawn.
 
     Returns:
-        A share: 0.05 is 5 %; None if no slow-down could have been shown at that level.
+        A share: four of five such comparisons would have found it; None if no slow-down could have
+        been shown at that level.
     """
-    if smallest_p(len(base), len(contender)) > level:
+    wins = _wins_needed(len(base), len(contender), level)
+    if wins is None:
         return None
-    centred = [time / ratio(base, contender) for time in contender]
-    # The test changes only where a slowed launch overtakes one of the base.
-    steps = sorted(
-        base_s * (1 + margin) / contender_s for contender_s in centred for base_s in base
-    )
-    low, high = 0, len(steps) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _is_seen(base, centred, steps[middle], margin, level):
-            high = middle
-        else:
-            low = middle + 1
-    return max(0.0, steps[low] - 1)
+    draw = np.random.default_rng(seed)
+    own = _redrawn(np.asarray(base), draw)
+    other = _redrawn(np.asarray(contender), draw) / ratio(base, contender)
+    # A launch of the contender overtakes one of the base where it is slowed by more than this.
+    overtaking = np.sort(((1 + margin) * own[:, :, None] / other[:, None, :]).reshape(len(own), -1))
+    medians = (1 + threshold) * np.median(own, axis=1) / np.median(other, axis=1)
+    needed = np.maximum(overtaking[:, wins - 1], medians)
+    return max(threshold, float(np.quantile(needed, _FOUND)) - 1)
 
 
-def _is_seen(
-    base: Sequence[float], centred: Sequence[float], factor: float, margin: float, level: float
-) -> bool:
-    # Just beyond: a tie counts against being slower.
-    slowed = [time * factor * (1 + 1e-9) for time in centred]
-    return p_slower(base, slowed, margin) <= level
+#: Comparisons that are simulated to find what would have shown, and the share that must show it:
+#: more than is promised, because few launches say little of how far others would spread.
+_SIMULATED = 1_000
+_FOUND = 0.9
+
+
+def _wins_needed(n: int, m: int, level: float) -> int | None:
+    """The won pairs with which the test reaches a level; None if all of them do not."""
+    return next((wins for wins in range(1, n * m + 1) if _at_least(wins, n, m) <= level), None)
+
+
+def _redrawn(times: NDArray[Any], draw: np.random.Generator) -> NDArray[Any]:
+    """Launches drawn anew, as far apart as their number lets expect.
+
+    Deviations from the median of few values are too small on average: by n / (n - 1), squared.
+    """
+    centre = np.median(times)
+    wider = (times.size / max(times.size - 1, 1)) ** 0.5
+    drawn = draw.choice(np.log(times / centre), (_SIMULATED, times.size)) * wider
+    jitter = draw.standard_normal(drawn.shape) * np.std(np.log(times)) / times.size**0.5
+    return cast("NDArray[Any]", centre * np.exp(drawn + jitter))

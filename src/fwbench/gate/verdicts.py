@@ -1,4 +1,4 @@
-"""Verdicts: what launches of a base and a contender allow to be said."""
+"""Verdicts: what can be said of a case, by which rules, and what a job exits with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from fwbench.errors import TooFewLaunches, unknown
-from fwbench.gate import statistics
+from fwbench.errors import unknown
+from fwbench.gate.metrics import THRESHOLDS, Metric
 from fwbench.gate.samples import Sample, SampleSet
 
 
@@ -22,20 +22,35 @@ class Verdict(StrEnum):
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
+    NOT_REPLICATED = "not replicated"
     NEW = "new"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
 
 
-#: The exit status of each verdict that a comparison may fail on; pytest has 2 to 5 for itself.
-EXIT_STATUS = {Verdict.REGRESSED: 1, Verdict.MISSING: 11, Verdict.INCONCLUSIVE: 10}
+class FailOn(StrEnum):
+    """What a comparison may fail on; the worst first."""
+
+    REGRESSED = "regressed"
+    MISSING = "missing"
+    INCONCLUSIVE = "inconclusive"
+    ALL_INCONCLUSIVE = "all-inconclusive"
+
+
+#: The exit status of each; pytest has 2 to 5 for itself.
+EXIT_STATUS = {
+    FailOn.REGRESSED: 1,
+    FailOn.MISSING: 11,
+    FailOn.INCONCLUSIVE: 10,
+    FailOn.ALL_INCONCLUSIVE: 10,
+}
 
 #: What a comparison fails on by default.
-FAIL_ON = (Verdict.REGRESSED, Verdict.MISSING)
+FAIL_ON = (FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
 
 
-def fail_on(names: Iterable[str]) -> tuple[Verdict, ...]:
-    """The verdicts of ``--fail-on regressed,missing``.
+def fail_on(names: Iterable[str]) -> tuple[FailOn, ...]:
+    """What ``--fail-on regressed,missing`` names.
 
     Raises:
         UsageError: a name that is not a verdict, or a verdict that nothing can fail on.
@@ -43,7 +58,7 @@ def fail_on(names: Iterable[str]) -> tuple[Verdict, ...]:
     for name in names:
         if name not in EXIT_STATUS:
             raise unknown("verdict to fail on", name, map(str, EXIT_STATUS))
-    return tuple(Verdict(name) for name in names)
+    return tuple(FailOn(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -52,26 +67,43 @@ class Rules:
 
     Attributes:
         margin: what the test concedes to chance beyond the launches' own, as a share.
-        threshold: the smallest change that is worth a verdict, as a share; a test's marker wins.
+        threshold: the smallest change of the time that is worth a verdict, as a share; a test's
+            marker wins.
         level: the probability, over all cases together, that an unchanged one is called changed.
-        confidence: of the interval that is shown.
-        widest: a case whose interval is wider, as a share of its lower end, is inconclusive,
-            unless it could have shown a change of that size. (The interval of a few launches is as
-            wide as the worst of them makes it; the test looks at their ranks.)
-        seed: of the bootstrap.
+        confidence: of each bound of the interval that is shown.
+        resolution: a case is unchanged only if a change of this size, as a share, would have shown
+            (or one half a resolution beyond the threshold, where that is larger).
+        thresholds: the same as the threshold, of whatever is judged besides the time, by name.
+        seed: of what is simulated.
     """
 
     margin: float
     threshold: float = 0.03
     level: float = 0.05
-    confidence: float = 0.99
-    widest: float = 0.25
+    confidence: float = 0.9
+    resolution: float = 0.1
+    thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
     seed: int = 0
+
+    def limit(self, threshold: float) -> float:
+        """The change that must have been able to show for a case to be unchanged, as a share."""
+        return max(self.resolution, (1 + threshold) * (1 + self.resolution / 2) - 1)
+
+    def threshold_of(self, metric: Metric, sample: Sample) -> float:
+        """The smallest change of a metric that is worth a verdict.
+
+        Args:
+            metric: of a launch.
+            sample: the contender's, whose marker may say.
+        """
+        if not metric.is_time:
+            return self.thresholds[metric.name]
+        return self.threshold if sample.threshold is None else sample.threshold
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one case, with its figures.
+    """The verdict on one metric of one case, with its figures.
 
     Attributes:
         key: of the case.
@@ -79,15 +111,15 @@ class Judgement:
         framework: of the case; empty if it is not fwbench's.
         verdict: the verdict.
         reason: why, where that does not follow from the figures.
-        ratio: contender's median time over the base's.
-        low: lower end of the ratio's interval.
-        high: its upper end.
-        change: in which direction was tested; with both, where it looked more like a change.
-        p: of that test.
-        visible: the smallest slow-down, as a share, that could have been shown; None if none could.
+        metric: what was compared; empty if nothing was.
+        ratio: the contender's figure over the base's.
+        low: lower bound of the ratio; None where so few launches exclude nothing.
+        high: its upper bound, likewise.
+        p: the probability that chance alone looks like that, where the launches are not paired.
+        visible: the smallest slow-down, as a share, that would have shown; None if none would.
         threshold: as a share.
-        base_s: values of the base's launches.
-        contender_s: values of the contender's launches.
+        base: the base's figure of each launch: seconds, or bytes.
+        contender: the contender's.
     """
 
     key: str
@@ -95,15 +127,15 @@ class Judgement:
     framework: str
     verdict: Verdict
     reason: str = ""
+    metric: str = ""
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
-    change: Verdict | None = None
     p: float | None = None
     visible: float | None = None
     threshold: float | None = None
-    base_s: Sequence[float] = ()
-    contender_s: Sequence[float] = ()
+    base: Sequence[float] = ()
+    contender: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +145,7 @@ class Comparison:
     Attributes:
         base: the name of the base.
         contender: the name of the contender.
-        judgements: of every case of either side.
+        judgements: of every metric of every case of either side.
         rules: the numbers that it was decided by, by name.
         notes: what else a reader must know.
     """
@@ -125,25 +157,48 @@ class Comparison:
     notes: Sequence[str] = field(default_factory=list)
 
     @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict on each case, by key: the worst on one of its metrics."""
+        order = list(Verdict)
+        worst: dict[str, Verdict] = {}
+        for judgement in self.judgements:
+            verdicts = (worst.get(judgement.key, judgement.verdict), judgement.verdict)
+            worst[judgement.key] = min(verdicts, key=order.index)
+        return worst
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many cases have each verdict; the worst first."""
-        by_verdict = Counter(judgement.verdict for judgement in self.judgements)
+        by_verdict = Counter(self.verdicts.values())
         return {str(verdict): by_verdict[verdict] for verdict in Verdict if by_verdict[verdict]}
 
     @property
     def means(self) -> dict[str, float]:
-        """Geometric mean of the ratios, by framework."""
-        ratios: dict[str, list[float]] = {}
+        """Geometric mean of the ratios of times, by framework."""
+        ratios: dict[str, dict[str, float]] = {}
         for judgement in self.judgements:
             if judgement.ratio is not None:
-                ratios.setdefault(judgement.framework or "benchmarks", []).append(judgement.ratio)
-        return {name: _statistics.geometric_mean(values) for name, values in ratios.items()}
+                # The first metric of each case is the one that stands for its time.
+                of_framework = ratios.setdefault(judgement.framework or "benchmarks", {})
+                of_framework.setdefault(judgement.key, judgement.ratio)
+        return {
+            name: _statistics.geometric_mean(by_case.values()) for name, by_case in ratios.items()
+        }
 
-    def exit_status(self, failing: Collection[Verdict]) -> int:
-        """0, or that of the worst verdict that is failed on."""
-        ordered = [verdict for verdict in EXIT_STATUS if verdict in failing]
-        there = {judgement.verdict for judgement in self.judgements}
-        return next((EXIT_STATUS[verdict] for verdict in ordered if verdict in there), 0)
+    @property
+    def is_all_inconclusive(self) -> bool:
+        """Whether there are cases on both sides, and not one of them could be judged."""
+        one_sided = (Verdict.MISSING, Verdict.NEW, Verdict.NOT_REPLICATED)
+        there = {verdict for verdict in self.verdicts.values() if verdict not in one_sided}
+        return there == {Verdict.INCONCLUSIVE}
+
+    def exit_status(self, failing: Collection[FailOn]) -> int:
+        """0, or that of the worst that is failed on."""
+        there = {str(verdict) for verdict in self.verdicts.values()}
+        if self.is_all_inconclusive:
+            there.add(FailOn.ALL_INCONCLUSIVE)
+        found = (EXIT_STATUS[kind] for kind in EXIT_STATUS if kind in failing and kind in there)
+        return next(found, 0)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in JSON's own types."""
@@ -151,17 +206,14 @@ class Comparison:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The comparison that :meth:`to_json` wrote.
+        """The comparison that :meth:`to_json` wrote, in this version or an earlier one.
 
         Raises:
             KeyError: something is missing.
             TypeError: something is of another kind.
             ValueError: a verdict is not known.
         """
-        judgements = [
-            _checked(Judgement(**{**judgement, "verdict": Verdict(judgement["verdict"])}))
-            for judgement in values["judgements"]
-        ]
+        judgements = [_checked(_judgement(judgement)) for judgement in values["judgements"]]
         names = ("base", "contender", "rules", "notes")
         comparison = cls(judgements=judgements, **{name: values[name] for name in names})
         if not isinstance(comparison.rules["confidence"], float | int):
@@ -176,6 +228,16 @@ class Comparison:
         return comparison
 
 
+#: What earlier versions wrote: other names, and a figure that is gone.
+_RENAMED = {"base_s": "base", "contender_s": "contender"}
+_GONE = ("change",)
+
+
+def _judgement(values: Mapping[str, Any]) -> Judgement:
+    known = {_RENAMED.get(name, name): v for name, v in values.items() if name not in _GONE}
+    return Judgement(**{**known, "verdict": Verdict(values["verdict"])})
+
+
 def _checked(judgement: Judgement) -> Judgement:
     """A judgement from a file, if its figures are figures.
 
@@ -183,153 +245,25 @@ def _checked(judgement: Judgement) -> Judgement:
         TypeError: a figure is not a number, or a name is not text.
         ValueError: a figure is out of range.
     """
-    texts = (judgement.key, judgement.name, judgement.framework, judgement.reason)
+    names = (judgement.key, judgement.name, judgement.framework, judgement.metric)
+    texts = (*names, judgement.reason)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"names of a case that are not text: {texts}")
     ends = [
         figure for figure in (judgement.ratio, judgement.low, judgement.high) if figure is not None
     ]
-    times_s = [*judgement.base_s, *judgement.contender_s]
     if judgement.visible is not None:
-        times_s.append(judgement.visible + 1)
-    if not all(0 < figure < math.inf for figure in (*ends, *times_s)):
-        raise ValueError(f"figures of {judgement.name} that cannot be: {(*ends, *times_s)}")
-    if judgement.ratio is not None and not (judgement.base_s and judgement.contender_s):
+        ends.append(judgement.visible + 1)
+    values = [*judgement.base, *judgement.contender]
+    if not all(0 < end < math.inf for end in ends) or not all(0 <= v < math.inf for v in values):
+        raise ValueError(f"figures of {judgement.name} that cannot be: {(*ends, *values)}")
+    if judgement.ratio is not None and not (judgement.base and judgement.contender):
         raise ValueError(f"{judgement.name} has a ratio and no launches")
     return judgement
 
 
 #: A change in either direction.
 CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED)
-
-
-def judge(
-    base: Sample,
-    contender: Sample,
-    rules: Rules,
-    level: float,
-    changes: Collection[Verdict] = CHANGES,
-) -> Judgement:
-    """The verdict on one case, with the figures that it rests on.
-
-    Args:
-        base: its launches.
-        contender: its launches on the other side.
-        rules: when a difference is a change.
-        level: of this test alone.
-        changes: what is tested for.
-    """
-    base_s, contender_s = base.values_s, contender.values_s
-    ratio = statistics.ratio(base_s, contender_s)
-    low, high = statistics.interval(base_s, contender_s, rules.confidence, rules.seed)
-    threshold = rules.threshold if contender.threshold is None else contender.threshold
-    p = {
-        Verdict.REGRESSED: statistics.p_slower(base_s, contender_s, rules.margin),
-        Verdict.IMPROVED: statistics.p_slower(contender_s, base_s, rules.margin),
-    }
-    tested = min(changes, key=p.__getitem__)
-    size = ratio if tested is Verdict.REGRESSED else 1 / ratio
-    visible = statistics.smallest_visible(base_s, contender_s, rules.margin, level)
-    unseen = visible is None or visible > rules.widest
-    verdict, reason = Verdict.UNCHANGED, ""
-    if base.contended or contender.contended:
-        verdict, reason = Verdict.INCONCLUSIVE, "other processes took its processors"
-    elif p[tested] <= level and size >= 1 + threshold:
-        verdict = tested
-    elif high / low > 1 + rules.widest and unseen:
-        verdict, reason = Verdict.INCONCLUSIVE, "its launches spread too far"
-    return Judgement(
-        contender.key,
-        contender.name,
-        contender.framework,
-        verdict,
-        reason,
-        ratio,
-        low,
-        high,
-        tested,
-        p[tested],
-        None if visible is None else max(visible, threshold),
-        threshold,
-        base_s,
-        contender_s,
-    )
-
-
-#: With fewer a side, not even one case differs from chance at any usual significance level.
-LAUNCHES_AT_LEAST = 5
-
-
-def compare(
-    base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
-) -> Comparison:
-    """Compare two stored runs, case by case.
-
-    Args:
-        base: the baseline; its own drift between sessions widens the margin.
-        contender: what is compared with it.
-        rules: when a difference is a change.
-        notes: what else a reader must know.
-
-    Raises:
-        TooFewLaunches: no case has enough, or no change could be shown in so many cases.
-    """
-    common = [key for key in contender.samples if key in base.samples]
-    ready = [key for key in common if _launches(base, contender, key) >= LAUNCHES_AT_LEAST]
-    if common and not ready:
-        most = max(_launches(base, contender, key) for key in common)
-        raise TooFewLaunches(
-            f"{base.name} and {contender.name} have {most} launches of a case at most, and a "
-            f"comparison needs {LAUNCHES_AT_LEAST} on both sides; measure both with "
-            f"--fw-launches {LAUNCHES_AT_LEAST}"
-        )
-    level = level_of_each(rules.level, [_launches(base, contender, key) for key in ready])
-    judgements = []
-    for key in common:
-        before, after = base.samples[key], contender.samples[key]
-        if key in ready:
-            margin = max(rules.margin, base.drift.get(key, 0.0))
-            own = dataclasses.replace(rules, margin=margin)
-            judgements.append(judge(before, after, own, level))
-        else:
-            few = f"only {_launches(base, contender, key)} launches"
-            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, few))
-    return Comparison(
-        base.name,
-        contender.name,
-        [*judgements, *one_sided(base, contender)],
-        dataclasses.asdict(rules),
-        notes,
-    )
-
-
-def _launches(base: SampleSet, contender: SampleSet, key: str) -> int:
-    """The launches of a case on the side that has fewer."""
-    samples = (base.samples[key], contender.samples[key])
-    return min(len(sample.values_s) if sample.launched else 1 for sample in samples)
-
-
-def level_of_each(level: float, launches: Sequence[int]) -> float:
-    """The level of each test, so that all together keep the level (Bonferroni).
-
-    Args:
-        level: of all together.
-        launches: of each case, on the side that has fewer.
-
-    Raises:
-        TooFewLaunches: a case could not reach it, whatever its times.
-    """
-    if not launches:
-        return level
-    own = level / len(launches)
-    fewest = min(launches)
-    if statistics.smallest_p(fewest, fewest) > own:
-        raise TooFewLaunches(
-            f"{fewest} launches a side cannot show a change among {len(launches)} cases at a level "
-            f"of {level:g}: {statistics.launches_needed(own)} launches a side are needed, or fewer "
-            "cases (-k), or a higher level (--level)"
-        )
-    return own
 
 
 def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:

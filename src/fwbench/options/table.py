@@ -175,9 +175,9 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-fail-on",
         values.names,
         "VERDICTS",
-        "verdicts of the gate that fail the session: regressed, missing, inconclusive "
-        "(default: regressed,missing)",
-        lambda: ("regressed", "missing"),
+        "verdicts of the gate that fail the session: regressed, missing, inconclusive, "
+        "all-inconclusive (default: regressed,missing,all-inconclusive)",
+        lambda: ("regressed", "missing", "all-inconclusive"),
     ),
     "allow_different": Option(
         "--fw-allow-different",

@@ -145,14 +145,35 @@ def share(text: str, what: str = "share") -> float:
     Raises:
         UsageError: the text is something else.
     """
-    number = text.strip()
-    try:
-        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        value = math.nan
+    value = _fraction(text)
     if not 0 < value < 1:  # NaN is not, either
         raise UsageError(f"{what} {text!r} is not a fraction between 0 and 1; give 5% or 0.05")
     return value
+
+
+def growth(text: str, what: str) -> float:
+    """A share of what something was before, which may be more than all of it: ``"200%"``, ``"2"``.
+
+    Args:
+        text: as it was given.
+        what: names it in the error message.
+
+    Raises:
+        UsageError: the text is something else.
+    """
+    value = _fraction(text)
+    if not 0 < value < math.inf:
+        raise UsageError(f"{what} {text!r} is not a positive share; give 50%, 0.5 or 200%")
+    return value
+
+
+def _fraction(text: str) -> float:
+    """The number that a text writes out, with or without a per cent sign; NaN if it is none."""
+    number = text.strip()
+    try:
+        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        return math.nan
 
 
 def isolation(text: str) -> str:

@@ -9,15 +9,8 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import SampleSet, check_facts, refuse_differences, together
-from fwbench.gate.verdicts import (
-    LAUNCHES_AT_LEAST,
-    Comparison,
-    Rules,
-    Verdict,
-    compare,
-    fail_on,
-    level_of_each,
-)
+from fwbench.gate.unpaired import LAUNCHES_AT_LEAST, compare, level_of_each
+from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
@@ -42,7 +35,7 @@ class Gate:
         self.options = session.options
         self.session = session
         self.benchmarks = BenchmarkSession(config)
-        self.failing: tuple[Verdict, ...] = ()
+        self.failing: tuple[FailOn, ...] = ()
         self.baseline: SampleSet | None = None
         self.comparison: Comparison | None = None
         self.problem: str | None = None

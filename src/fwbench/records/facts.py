@@ -127,12 +127,23 @@ class Measured(Table):
     warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)
     steady: bool | None = fact("whether times had settled", null=_NOTHING_SHOWN)
 
+    # Memory of the process.
+    host_memory_before_bytes: int | None = fact(
+        "memory of the process before the work was bound, or the model built", BYTES, NOT_NEGATIVE,
+        null=_NO_PROC,
+    )  # fmt: skip
+    peak_host_memory_bytes: int | None = fact(
+        "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    )
+
 
 class Launch(Measured):
     """What one fresh process measured of a case."""
 
     launch: int = fact("which launch, from 0", COUNT, NOT_NEGATIVE)
     value_s: float = fact("what stands for it: the `statistic` of its rounds", SECONDS, POSITIVE)
+    min_s: float | None = fact("the smallest of its rounds", SECONDS, POSITIVE)
+    median_s: float | None = fact("the median one", SECONDS, POSITIVE)
     iterations: int | None = fact("calls of a round", COUNT, POSITIVE)
     rounds_s: list[float] | None = fact("time of a call in each round", SECONDS, POSITIVE)
 
@@ -226,12 +237,6 @@ class CaseFacts(Measured):
     tested_examples: int | None = fact("examples that each of them is of", COUNT, POSITIVE)
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)
     cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
-    host_memory_before_bytes: int | None = fact(
-        "peak memory of the process before the model was built", BYTES, NOT_NEGATIVE, null=_NO_PROC
-    )
-    peak_host_memory_bytes: int | None = fact(
-        "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
-    )
     peak_device_memory_bytes: int | None = fact(
         "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
     )

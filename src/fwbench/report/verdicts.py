@@ -6,8 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from fwbench.gate.metrics import MEMORY, THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.units import count, time
+
+_MEBIBYTE = 2**20
 
 #: Unchanged cases that are shown one by one.
 _SHOWN_UNCHANGED = 20
@@ -15,17 +18,21 @@ _SHOWN_UNCHANGED = 20
 _COLUMNS = (
     "verdict",
     "case",
+    "metric",
     "base",
     "contender",
     "ratio",
-    "99 % interval",
+    "90 % bounds",
     "detectable change",
     "",
 )
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The lines of a table: worst first; then means, counts and notes."""
+    """The lines of a table: worst first; then means, counts and notes.
+
+    Where nothing could be judged, the first line says so.
+    """
     shown, left_out = _shown(comparison)
     rows = [header(comparison), *(row(judgement) for judgement in shown)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -39,7 +46,7 @@ def table(comparison: Comparison) -> list[str]:
     ]
     if left_out:
         lines.append(f"... and {count(left_out, 'unchanged case')} more")
-    return [*lines, *_summary(comparison)]
+    return [*_alarm(comparison), *lines, *_summary(comparison)]
 
 
 def markdown(comparison: Comparison) -> str:
@@ -49,6 +56,7 @@ def markdown(comparison: Comparison) -> str:
     lines = [
         f"### fwbench: {_headline(comparison)}",
         "",
+        *(f"**{line}**\n" for line in _alarm(comparison)),
         *(_row_of(cells) for cells in (columns, ["---"] * len(columns))),
         *(_row_of(row(judgement)) for judgement in shown),
         "",
@@ -58,7 +66,7 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-_FIRST_NUMBER = 2
+_FIRST_NUMBER = 3
 
 
 def _row_of(cells: Sequence[str]) -> str:
@@ -67,17 +75,40 @@ def _row_of(cells: Sequence[str]) -> str:
 
 def header(comparison: Comparison) -> list[str]:
     """The columns of a comparison."""
-    confidence = f"{comparison.rules['confidence']:.0%} interval".replace("%", " %")
-    return [confidence if "interval" in name else name for name in _COLUMNS]
+    confidence = f"{comparison.rules['confidence']:.0%} bounds".replace("%", " %")
+    return [confidence if "bounds" in name else name for name in _COLUMNS]
+
+
+def _alarm(comparison: Comparison) -> list[str]:
+    if not comparison.is_all_inconclusive:
+        return []
+    number = sum(verdict is Verdict.INCONCLUSIVE for verdict in comparison.verdicts.values())
+    cases = "the only case is" if number == 1 else f"all {number} cases are"
+    return [f"nothing could be judged: {cases} inconclusive"]
 
 
 def ranked(comparison: Comparison) -> list[Judgement]:
-    """All cases, the worst first."""
-    order = {verdict: place for place, verdict in enumerate(Verdict)}
-    return sorted(
-        comparison.judgements,
-        key=lambda judgement: (order[judgement.verdict], -_size(judgement), judgement.name),
-    )
+    """The judgements that are shown, the worst first.
+
+    Of each case the one on its time, by the statistic that looks worse; of what else was judged
+    only what is not unchanged.
+    """
+    times: dict[str, Judgement] = {}
+    others: list[Judgement] = []
+    for judgement in comparison.judgements:
+        if judgement.metric in THRESHOLDS:
+            if judgement.verdict is not Verdict.UNCHANGED:
+                others.append(judgement)
+        elif judgement.key not in times or _rank(judgement) < _rank(times[judgement.key]):
+            times[judgement.key] = judgement
+    return sorted([*times.values(), *others], key=_rank)
+
+
+_ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
+
+
+def _rank(judgement: Judgement) -> tuple[int, float, str]:
+    return (_ORDER[judgement.verdict], -_size(judgement), judgement.name)
 
 
 def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
@@ -96,22 +127,28 @@ def _size(judgement: Judgement) -> float:
 
 def row(judgement: Judgement) -> list[str]:
     """The cells of one case."""
-    if judgement.ratio is None or judgement.low is None or judgement.high is None:
-        return [judgement.verdict, judgement.name, "", "", "", "", "", judgement.reason]
-    base_s, contender_s = (
-        time(statistics.median(values)) for values in (judgement.base_s, judgement.contender_s)
-    )
+    if judgement.ratio is None:
+        return [judgement.verdict, judgement.name, *[""] * 6, judgement.reason]
+    text = _memory if judgement.metric == MEMORY else time
     visible = "nothing" if judgement.visible is None else f"+{judgement.visible:.1%}"
     return [
         judgement.verdict,
         judgement.name,
-        base_s,
-        contender_s,
+        judgement.metric,
+        *(text(statistics.median(values)) for values in (judgement.base, judgement.contender)),
         f"{judgement.ratio - 1:+.1%}",
-        f"{judgement.low - 1:+.1%} to {judgement.high - 1:+.1%}",
+        f"{_bound(judgement.low)} to {_bound(judgement.high)}",
         visible,
         judgement.reason,
     ]
+
+
+def _memory(size_bytes: float) -> str:
+    return f"{size_bytes / _MEBIBYTE:.0f} MiB"
+
+
+def _bound(ratio: float | None) -> str:
+    return "?" if ratio is None else f"{ratio - 1:+.1%}"
 
 
 def _headline(comparison: Comparison) -> str:

@@ -47,8 +47,8 @@ def judged(
         "ratio": ratio,
         "low": 0.9 * ratio,
         "high": 1.1 * ratio,
-        "base_s": (1.0,),
-        "contender_s": (ratio,),
+        "base": (1.0,),
+        "contender": (ratio,),
         **facts,
     }
     return Judgement(what.pop("key", name), name, "numpy", verdict, **what)
@@ -79,7 +79,7 @@ def test_verdicts_are_shown(
     ]
     slow, lost = rows(one)[:2]
     assert (slow["base"], slow["contender"], slow["ratio"]) == ("1 s", "2 s", "+100.0%")
-    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["99 % interval"])
+    assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["90 % bounds"])
     assert (lost["base"], lost["ratio"], lost["why"]) == ("", "", "not collected")
     assert one.notes == ["the driver differs"]
     (section,) = shown(found).all("section", id="part-head-json-against-base-json")
@@ -220,13 +220,13 @@ def test_the_confidence_is_that_of_the_comparison(tmp_path: Path) -> None:
     """The heading of the interval says it."""
     made = compared(confidence=0.95).to_json()
     found = part([read(keep(tmp_path / "verdicts.json", made))], "head.json")
-    assert "95 % interval" in found.columns
+    assert "95 % bounds" in found.columns
 
 
 def test_ratios_are_sorted_by_value(tmp_path: Path) -> None:
     """And rows can be chosen by framework."""
     found = of(tmp_path, judged("a", 10.0), judged("b", 2.0))
-    assert [row.cells[4].value for row in found.rows] == [10.0, 2.0]
+    assert [row.cells[5].value for row in found.rows] == [10.0, 2.0]
     assert [row.keys for row in found.rows] == [{"framework": "numpy"}] * 2
 
 
@@ -302,8 +302,8 @@ _DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a ratio that is text": _first(ratio="2"),
     "a ratio below 0": _first(ratio=-1.0),
     "an end that is text": _first(low="1"),
-    "a ratio without launches": _first(base_s=[]),
-    "a launch that is text": _first(base_s=["1", "2"]),
+    "a ratio without launches": _first(base=[]),
+    "a launch that is text": _first(base=["1", "2"]),
     "a visible change that is text": _first(visible="much"),
 }
 

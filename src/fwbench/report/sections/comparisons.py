@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from fwbench.gate.metrics import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.report import verdicts
 from fwbench.report.drawing import bars, changes
@@ -17,7 +18,7 @@ ORDER = 10
 #: Cases that are drawn, the worst first.
 _DRAWN = 40
 
-_RATIO = 4
+_RATIO = 5
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -37,7 +38,8 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 def _section(comparison: Comparison, suffix: str) -> Section:
     title = f"{comparison.contender} against {comparison.base}{suffix}"
     ranked = verdicts.ranked(comparison)
-    drawn = [_counts(title, comparison), _changes(title, ranked[:_DRAWN])]
+    times = [judgement for judgement in ranked if judgement.metric not in THRESHOLDS]
+    drawn = [_counts(title, comparison), _changes(title, times[:_DRAWN])]
     return Section(
         title,
         [name or "why" for name in verdicts.header(comparison)],

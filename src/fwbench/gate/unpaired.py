@@ -1,0 +1,200 @@
+"""Judges runs that were stored: launches of different times, which make no pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from fwbench.errors import TooFewLaunches
+from fwbench.gate import statistics
+from fwbench.gate.metrics import METRICS, Metric
+from fwbench.gate.samples import Sample, SampleSet, unequal_work
+from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+
+#: With fewer a side, not even one case differs from chance at any usual significance level.
+LAUNCHES_AT_LEAST = 5
+
+#: A launch of seven may be far slower than the others of its side; more are a second speed.
+_ODD_ONES = 0.15
+
+#: The part of the level that each of the two times has.
+_WEIGHT = min(metric.weight for metric in METRICS if metric.is_time)
+
+
+def compare(
+    base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
+) -> Comparison:
+    """Compare two stored runs, case by case.
+
+    Args:
+        base: the baseline; its own drift between sessions widens the margin.
+        contender: what is compared with it.
+        rules: when a difference is a change.
+        notes: what else a reader must know.
+
+    Raises:
+        TooFewLaunches: no case has enough, or no change could be shown in so many cases.
+    """
+    common = [key for key in contender.samples if key in base.samples]
+    launched = [key for key in common if _is_launched(base, contender, key)]
+    ready = [key for key in launched if _launches(base, contender, key) >= LAUNCHES_AT_LEAST]
+    if common and not ready:
+        most = max(_launches(base, contender, key) for key in common)
+        raise TooFewLaunches(
+            f"{base.name} and {contender.name} have {most} launches of a case at most, and a "
+            f"comparison needs {LAUNCHES_AT_LEAST} on both sides; measure both with "
+            f"--fw-launches {LAUNCHES_AT_LEAST}"
+        )
+    level = level_of_each(rules.level, [_launches(base, contender, key) for key in ready])
+    judgements: list[Judgement] = []
+    for key in common:
+        before, after = base.samples[key], contender.samples[key]
+        why_not = unequal_work(before, after)
+        if key not in launched:
+            why_not = "measured in one process: only fwbench's own cases are launched"
+            judgements.append(unjudged(after, Verdict.NOT_REPLICATED, why_not))
+        elif key not in ready:
+            why_not = f"only {_launches(base, contender, key)} launches"
+            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, why_not))
+        elif why_not:
+            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, why_not))
+        else:
+            margin = max(rules.margin, base.drift.get(key, 0.0))
+            own = dataclasses.replace(rules, margin=margin)
+            judgements += judge(before, after, own, level)
+    return Comparison(
+        base.name,
+        contender.name,
+        [*judgements, *one_sided(base, contender)],
+        dataclasses.asdict(rules),
+        [*_interruptions(base, contender), *notes],
+    )
+
+
+def _is_launched(base: SampleSet, contender: SampleSet, key: str) -> bool:
+    """Whether a case is one of fwbench's, or was launched on both sides all the same."""
+    samples = (base.samples[key], contender.samples[key])
+    return all(sample.framework or sample.launched for sample in samples)
+
+
+def _launches(base: SampleSet, contender: SampleSet, key: str) -> int:
+    """The launches of a case on the side that has fewer."""
+    samples = (base.samples[key], contender.samples[key])
+    return min(len(sample.launches) if sample.launched else 1 for sample in samples)
+
+
+def _interruptions(*sides: SampleSet) -> Iterable[str]:
+    """What a reader must know of runs that did not come to their end."""
+    for side in sides:
+        if side.interrupted:
+            lost = sorted(
+                key
+                for key, why in side.unmeasured.items()
+                if key not in side.samples and not why.startswith(("deselected", "skipped"))
+            )
+            number = len(side.samples)
+            yield (
+                f"{side.name} was interrupted: {number} of {number + len(lost)} cases measured"
+                + (f"; lost: {', '.join(lost)}" if lost else "")
+            )
+
+
+def level_of_each(level: float, launches: Sequence[int]) -> float:
+    """The level of each case, so that all together keep the level (Bonferroni).
+
+    Args:
+        level: of all together.
+        launches: of each case, on the side that has fewer.
+
+    Raises:
+        TooFewLaunches: a case could not reach it, whatever its times.
+    """
+    if not launches:
+        return level
+    own = level / len(launches)
+    fewest = min(launches)
+    if statistics.smallest_p(fewest, fewest) > own * _WEIGHT:
+        needed = statistics.launches_needed(own * _WEIGHT)
+        raise TooFewLaunches(
+            f"{fewest} launches a side cannot show a change among {len(launches)} cases at a level "
+            f"of {level:g}: {needed} launches a side are needed, or fewer cases (-k), or a higher "
+            "level (--level)"
+        )
+    return own
+
+
+def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
+    """The verdicts on one case: one for each metric that both sides have.
+
+    Args:
+        base: its launches.
+        contender: its launches on the other side.
+        rules: when a difference is a change.
+        level: of this case alone.
+    """
+    contended = base.contended or contender.contended
+    return [
+        _judge(metric, base, contender, rules, level * metric.weight)
+        for metric in METRICS
+        if base.values(metric.name)
+        and contender.values(metric.name)
+        and (metric.is_time or not contended)
+    ]
+
+
+def _judge(
+    metric: Metric, base: Sample, contender: Sample, rules: Rules, level: float
+) -> Judgement:
+    measured = base.values(metric.name), contender.values(metric.name)
+    before, after = (metric.raised(values) for values in measured)
+    threshold = rules.threshold_of(metric, contender)
+    margin = rules.margin if metric.is_time else threshold
+    ratio = statistics.ratio(before, after)
+    low, high = statistics.interval(before, after, rules.confidence, rules.seed)
+    slower = statistics.p_slower(before, after, margin)
+    faster = statistics.p_slower(after, before, margin)
+    visible = statistics.detectable(before, after, margin, threshold, level, rules.seed)
+    limit = rules.limit(threshold)
+    verdict, reason = Verdict.UNCHANGED, ""
+    if base.contended or contender.contended:
+        verdict, reason = Verdict.INCONCLUSIVE, "other processes took its processors"
+    elif slower <= level and ratio >= 1 + threshold:
+        verdict = Verdict.REGRESSED
+    elif faster <= level and 1 / ratio >= 1 + threshold:
+        verdict = Verdict.IMPROVED
+    elif metric.looks_changed(ratio, 1 + max(threshold, margin)):
+        verdict, reason = Verdict.INCONCLUSIVE, "looks changed, and chance alone may look like that"
+    elif metric.is_time and (second := _second_speed(before, after, limit)):
+        verdict, reason = Verdict.INCONCLUSIVE, second
+    elif metric.is_time and (visible is None or visible > limit):
+        verdict, reason = Verdict.INCONCLUSIVE, "its launches spread too far"
+    return Judgement(
+        contender.key,
+        contender.name,
+        contender.framework,
+        verdict,
+        reason,
+        metric.name,
+        ratio,
+        low,
+        high,
+        min(slower, faster),
+        visible,
+        threshold,
+        *measured,
+    )
+
+
+def _second_speed(base: Sequence[float], contender: Sequence[float], limit: float) -> str:
+    """What is said where launches of one side alone are far slower than the others; or nothing."""
+    sides = {"base": base, "contender": contender}
+    far = {
+        name: sum(value > (1 + limit) * median(values) for value in values) / len(values)
+        for name, values in sides.items()
+    }
+    slower = max(far, key=far.__getitem__)
+    if far[slower] - min(far.values()) <= _ODD_ONES:
+        return ""
+    number = round(far[slower] * len(sides[slower]))
+    return f"{number} of {len(sides[slower])} launches of the {slower} took {limit:.0%} longer"

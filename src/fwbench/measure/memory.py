@@ -1,0 +1,31 @@
+"""The memory of a case: what its process held before, and at most."""
+
+from __future__ import annotations
+
+from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
+
+
+class PeakMemory:
+    """The resident memory of this process while a case is measured.
+
+    What is made for verification does not count: :meth:`pause` before it, :meth:`resume` after.
+
+    Attributes:
+        before_bytes: when this was made; None where the system does not tell.
+        peak_bytes: the largest since then, pauses apart; None likewise.
+    """
+
+    def __init__(self) -> None:
+        self._known = reset_peak_memory()
+        self.before_bytes = peak_memory_bytes() if self._known else None
+        self.peak_bytes = self.before_bytes
+
+    def pause(self) -> None:
+        """Note the largest so far."""
+        if self._known:
+            self.peak_bytes = max(self.peak_bytes or 0, peak_memory_bytes() or 0)
+
+    def resume(self) -> None:
+        """Look for a new one from here on."""
+        if self._known:
+            reset_peak_memory()

@@ -1,0 +1,54 @@
+"""The memory of a case is what it holds beyond its process, verification apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fwbench.measure import memory
+from fwbench.measure.memory import PeakMemory
+
+_MEBIBYTE = 2**20
+
+
+def _allocate(mebibytes: int) -> None:
+    """Touch so much memory, and give it back."""
+    assert np.ones(mebibytes * _MEBIBYTE, dtype=np.uint8).any()
+
+
+def _grown_bytes(measured: PeakMemory) -> int:
+    assert measured.peak_bytes is not None
+    assert measured.before_bytes is not None
+    return measured.peak_bytes - measured.before_bytes
+
+
+def test_the_peak_is_that_of_the_measured_parts() -> None:
+    """What is held in between, however much, does not count."""
+    measured = PeakMemory()
+    _allocate(40)
+    measured.pause()
+    _allocate(200)
+    measured.resume()
+    _allocate(60)
+    measured.pause()
+    assert 55 * _MEBIBYTE < _grown_bytes(measured) < 120 * _MEBIBYTE
+
+
+def test_the_largest_part_stands() -> None:
+    """Not the latest."""
+    measured = PeakMemory()
+    _allocate(100)
+    measured.pause()
+    measured.resume()
+    _allocate(10)
+    measured.pause()
+    assert _grown_bytes(measured) > 90 * _MEBIBYTE
+
+
+def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is claimed."""
+    monkeypatch.setattr(memory, "reset_peak_memory", lambda: False)
+    measured = PeakMemory()
+    measured.pause()
+    measured.resume()
+    assert (measured.before_bytes, measured.peak_bytes) == (None, None)
