@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fwbench.gate.metrics import MEMORY, THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.units import count, time
+from fwbench.report import escaping
 
 _MEBIBYTE = 2**20
 
@@ -34,7 +35,9 @@ def table(comparison: Comparison) -> list[str]:
     Where nothing could be judged, the first line says so.
     """
     shown, left_out = _shown(comparison)
-    rows = [header(comparison), *(row(judgement) for judgement in shown)]
+    cells = [header(comparison), *(row(judgement) for judgement in shown)]
+    # In a single line, whatever names hold.
+    rows = [[" ".join(escaping.terminal(cell).split()) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -46,7 +49,8 @@ def table(comparison: Comparison) -> list[str]:
     ]
     if left_out:
         lines.append(f"... and {count(left_out, 'unchanged case')} more")
-    return [*_alarm(comparison), *lines, *_summary(comparison)]
+    around = [[escaping.terminal(line) for line in part(comparison)] for part in (_alarm, _summary)]
+    return [*around[0], *lines, *around[1]]
 
 
 def markdown(comparison: Comparison) -> str:
@@ -54,14 +58,14 @@ def markdown(comparison: Comparison) -> str:
     shown, left_out = _shown(comparison)
     columns = header(comparison)
     lines = [
-        f"### fwbench: {_headline(comparison)}",
+        f"### fwbench: {escaping.markdown(_headline(comparison))}",
         "",
-        *(f"**{line}**\n" for line in _alarm(comparison)),
+        *(f"**{escaping.markdown(line)}**\n" for line in _alarm(comparison)),
         *(_row_of(cells) for cells in (columns, ["---"] * len(columns))),
         *(_row_of(row(judgement)) for judgement in shown),
         "",
         *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
-        *(f"- {line.strip()}" for line in _summary(comparison)),
+        *(f"- {escaping.markdown(line)}" for line in _summary(comparison)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -70,7 +74,7 @@ _FIRST_NUMBER = 3
 
 
 def _row_of(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(escaping.markdown, cells)) + " |"
 
 
 def header(comparison: Comparison) -> list[str]:
