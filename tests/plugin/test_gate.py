@@ -275,13 +275,14 @@ def test_a_faster_suite_passes(gated: Project, monkeypatch: pytest.MonkeyPatch) 
     assert _rows(result)[_SLOWING] == "improved"
 
 
-def test_a_test_may_have_its_own_threshold(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The marker's wins: half as slow again is within 95 %, and beyond the marker's 20 %."""
-    monkeypatch.setenv("WORK", "3")
+def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
+    """The marker's wins; what it makes of a change is the business of tests/gate."""
     gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
-    result = gated.run("--fw-launches=5", "--fw-gate=95%", "-k", "slowing")
-    assert result.ret == _REGRESSED, str(result.stdout)
-    assert _rows(result)[_SLOWING] == "regressed"
+    gated.run("--fw-launches=5", "--fw-gate=95%", "--benchmark-json=now.json")
+    comparison = _session(gated)["gate"]["comparison"]
+    judged = {one["metric"]: one["threshold"] for one in comparison["judgements"]}
+    assert comparison["rules"]["threshold"] == 0.95
+    assert (judged["minimum"], judged["median"]) == (0.2, 0.2)
 
 
 @pytest.mark.parametrize("given", ["'much'", "2", "0"])
