@@ -36,33 +36,24 @@ def compare(
     Raises:
         TooFewLaunches: no case has enough, or no change could be shown in so many cases.
     """
-    common = [key for key in contender.samples if key in base.samples]
-    launched = [key for key in common if _is_launched(base, contender, key)]
-    ready = [key for key in launched if _launches(base, contender, key) >= LAUNCHES_AT_LEAST]
-    if common and not ready:
-        most = max(_launches(base, contender, key) for key in common)
+    pairs = {
+        key: (base.samples[key], sample)
+        for key, sample in contender.samples.items()
+        if key in base.samples
+    }
+    launches = {key: _launches(*pair) for key, pair in pairs.items() if _is_launched(*pair)}
+    enough = [number for number in launches.values() if number >= LAUNCHES_AT_LEAST]
+    if pairs and not enough:
         raise TooFewLaunches(
-            f"{base.name} and {contender.name} have {most} launches of a case at most, and a "
-            f"comparison needs {LAUNCHES_AT_LEAST} on both sides; measure both with "
-            f"--fw-launches {LAUNCHES_AT_LEAST}"
+            f"{base.name} and {contender.name} have {max(launches.values(), default=1)} launches "
+            f"of a case at most, and a comparison needs {LAUNCHES_AT_LEAST} on both sides; measure "
+            f"both with --fw-launches {LAUNCHES_AT_LEAST}"
         )
-    level = level_of_each(rules.level, [_launches(base, contender, key) for key in ready])
+    level = level_of_each(rules.level, enough)
     judgements: list[Judgement] = []
-    for key in common:
-        before, after = base.samples[key], contender.samples[key]
-        why_not = unequal_work(before, after)
-        if key not in launched:
-            why_not = "measured in one process: only fwbench's own cases are launched"
-            judgements.append(unjudged(after, Verdict.NOT_REPLICATED, why_not))
-        elif key not in ready:
-            why_not = f"only {_launches(base, contender, key)} launches"
-            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, why_not))
-        elif why_not:
-            judgements.append(unjudged(after, Verdict.INCONCLUSIVE, why_not))
-        else:
-            margin = max(rules.margin, base.drift.get(key, 0.0))
-            own = dataclasses.replace(rules, margin=margin)
-            judgements += judge(before, after, own, level)
+    for key, pair in pairs.items():
+        margin = max(rules.margin, base.drift.get(key, 0.0))
+        judgements += _judgements(*pair, dataclasses.replace(rules, margin=margin), level)
     return Comparison(
         base.name,
         contender.name,
@@ -72,16 +63,29 @@ def compare(
     )
 
 
-def _is_launched(base: SampleSet, contender: SampleSet, key: str) -> bool:
+def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
+    """The verdicts on one case, or the one reason why there is none."""
+    verdict = Verdict.INCONCLUSIVE
+    if not _is_launched(base, contender):
+        verdict = Verdict.NOT_REPLICATED
+        reason = "measured in one process: only fwbench's own cases are launched"
+    elif (launches := _launches(base, contender)) < LAUNCHES_AT_LEAST:
+        reason = f"only {launches} launches"
+    else:
+        reason = unequal_work(base, contender)
+    if reason:
+        return [unjudged(contender, verdict, reason)]
+    return judge(base, contender, rules, level)
+
+
+def _is_launched(*sides: Sample) -> bool:
     """Whether a case is one of fwbench's, or was launched on both sides all the same."""
-    samples = (base.samples[key], contender.samples[key])
-    return all(sample.framework or sample.launched for sample in samples)
+    return all(sample.framework or sample.launched for sample in sides)
 
 
-def _launches(base: SampleSet, contender: SampleSet, key: str) -> int:
+def _launches(*sides: Sample) -> int:
     """The launches of a case on the side that has fewer."""
-    samples = (base.samples[key], contender.samples[key])
-    return min(len(sample.launches) if sample.launched else 1 for sample in samples)
+    return min(len(sample.launches) if sample.launched else 1 for sample in sides)
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
@@ -156,19 +160,21 @@ def _judge(
     faster = statistics.p_slower(after, before, margin)
     visible = statistics.detectable(before, after, margin, threshold, level, rules.seed)
     limit = rules.limit(threshold)
-    verdict, reason = Verdict.UNCHANGED, ""
+    verdict, reason = Verdict.INCONCLUSIVE, ""
     if base.contended or contender.contended:
-        verdict, reason = Verdict.INCONCLUSIVE, "other processes took its processors"
+        reason = "other processes took its processors"
     elif slower <= level and ratio >= 1 + threshold:
         verdict = Verdict.REGRESSED
     elif faster <= level and 1 / ratio >= 1 + threshold:
         verdict = Verdict.IMPROVED
     elif metric.looks_changed(ratio, 1 + max(threshold, margin)):
-        verdict, reason = Verdict.INCONCLUSIVE, "looks changed, and chance alone may look like that"
+        reason = "looks changed, and chance alone may look like that"
     elif metric.is_time and (second := _second_speed(before, after, limit)):
-        verdict, reason = Verdict.INCONCLUSIVE, second
+        reason = second
     elif metric.is_time and (visible is None or visible > limit):
-        verdict, reason = Verdict.INCONCLUSIVE, "its launches spread too far"
+        reason = "its launches spread too far"
+    else:
+        verdict = Verdict.UNCHANGED
     return Judgement(
         contender.key,
         contender.name,
