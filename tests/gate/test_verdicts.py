@@ -201,6 +201,16 @@ def test_what_grows_tenfold_is_not_passed_over(metric: str) -> None:
     assert compare(run(base), run(slow), lax).counts == {"unchanged": 1}
 
 
+def test_thresholds_are_given_by_name() -> None:
+    """As users write them; the others keep their defaults."""
+    given = Rules.given(0.01, {"time": 0.2, "first-call": 3.0})
+    assert (given.margin, given.threshold) == (0.01, 0.2)
+    assert given.thresholds == {**RULES.thresholds, "first call": 3.0}
+    assert Rules.given(0.01, {}) == RULES
+    with pytest.raises(UsageError, match=r"'memroy'.*Did you mean 'memory'\?"):
+        Rules.given(0.01, {"memroy": 1.0})
+
+
 def test_what_shrinks_keeps_nothing_open() -> None:
     """Five launches cannot prove that dispatch is faster, and need not: the time has improved."""
     base = sample("a", times(1.0), dispatch=times(1.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,33 @@ def test_growth_is_positive(text: str) -> None:
     """Anything else is refused, with what could be given."""
     with pytest.raises(UsageError, match=r"threshold of memory .* positive share; give 50%"):
         values.growth(text, "threshold of memory")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("5%", {"time": 0.05}),
+        ("memory=100%", {"memory": 1.0}),
+        ("5%, first-call = 2", {"time": 0.05, "first-call": 2.0}),
+        ("time=0.1,memory=50%", {"time": 0.1, "memory": 0.5}),
+    ],
+)
+def test_thresholds_have_names(text: str, found: dict[str, float]) -> None:
+    """What is not named is the time."""
+    assert values.thresholds(text) == pytest.approx(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("5%,6%", "two thresholds of time"),
+        ("memory=1,memory=2", "two thresholds of memory"),
+        ("memory=", "threshold of memory '' is not a positive share"),
+        ("time=150%", "threshold '150%' is not a fraction between 0 and 1"),
+        ("5%,", "has an empty name"),
+    ],
+)
+def test_thresholds_are_shares(text: str, said: str) -> None:
+    """Each at most once, and that of the time less than 1."""
+    with pytest.raises(UsageError, match=re.escape(said)):
+        values.thresholds(text)

@@ -189,6 +189,8 @@ def test_unknown_names_are_refused(gated: Project) -> None:
     _assert_refused(gated, result, "'improved'", "regressed, missing, inconclusive")
     result = gated.run(*_GATE, "--fw-allow-different=cpus")
     _assert_refused(gated, result, "'cpus'", "Did you mean 'cpu'?")
+    result = gated.run("--fw-launches=5", "--fw-gate=5%,memroy=100%")
+    _assert_refused(gated, result, "'memroy'", "Did you mean 'memory'?")
 
 
 def test_a_comparison_with_nothing_is_refused(gated: Project) -> None:
@@ -278,11 +280,12 @@ def test_a_faster_suite_passes(gated: Project, monkeypatch: pytest.MonkeyPatch) 
 def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
     """The marker's wins; what it makes of a change is the business of tests/gate."""
     gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
-    gated.run("--fw-launches=5", "--fw-gate=95%", "--benchmark-json=now.json")
+    gated.run("--fw-launches=5", "--fw-gate=95%,dispatch=70%", "--benchmark-json=now.json")
     comparison = _session(gated)["gate"]["comparison"]
     judged = {one["metric"]: one["threshold"] for one in comparison["judgements"]}
     assert comparison["rules"]["threshold"] == 0.95
     assert (judged["minimum"], judged["median"]) == (0.2, 0.2)
+    assert (judged["dispatch"], judged["memory"]) == pytest.approx((0.7, 0.5))
 
 
 @pytest.mark.parametrize("given", ["'much'", "2", "0"])

@@ -74,7 +74,7 @@ GIVEN = [
     ("--fw-launches=5", "fw_launches = 5", "launches", 5),
     ("--fw-seed=0", "fw_seed = 0", "seed", 0),
     ("--fw-first-call=shared", "fw_first_call = shared", "first_call", "shared"),
-    ("--fw-gate=5%", "fw_gate = 0.05", "gate", 0.05),
+    ("--fw-gate=5%", "fw_gate = 0.05", "gate", {"time": 0.05}),
     ("--fw-fail-on=missing", "fw_fail_on = missing", "fail_on", ("missing",)),
     ("--fw-allow-different=cpu", "fw_allow_different = cpu", "allow_different", ("cpu",)),
 ]
@@ -113,7 +113,7 @@ def test_first_calls_are_fresh_in_launches_alone(
 
 def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
     """The flag alone means 3 %."""
-    assert of(pytester, "--fw-gate").gate == 0.03
+    assert of(pytester, "--fw-gate").gate == {"time": 0.03}
 
 
 def test_launches_need_isolation(pytester: pytest.Pytester) -> None:

@@ -48,6 +48,11 @@ class Metric:
         return ratio > factor or (self.is_time and 1 / ratio > factor)
 
     @property
+    def option(self) -> str:
+        """Its name where users give thresholds."""
+        return self.name.replace(" ", "-")
+
+    @property
     def is_time(self) -> bool:
         """Whether it stands for the time of a call, of which ``unchanged`` takes evidence."""
         return self.threshold is None

@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any, Self
 
 from fwbench.errors import unknown
-from fwbench.gate.metrics import THRESHOLDS, Metric
+from fwbench.gate.metrics import METRICS, THRESHOLDS, Metric
 from fwbench.gate.samples import Sample, SampleSet
+from fwbench.options.values import TIME
 
 
 class Verdict(StrEnum):
@@ -84,6 +85,25 @@ class Rules:
     resolution: float = 0.1
     thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
     seed: int = 0
+
+    @classmethod
+    def given(cls, margin: float, thresholds: Mapping[str, float]) -> Self:
+        """Rules with these thresholds, and the defaults of all else.
+
+        Args:
+            margin: what the test concedes.
+            thresholds: shares, by the names that users know: ``time``, ``first-call``.
+
+        Raises:
+            UsageError: nothing of such a name is judged.
+        """
+        own = {metric.option: metric.name for metric in METRICS if not metric.is_time}
+        for name in thresholds:
+            if name not in (TIME, *own):
+                raise unknown("threshold", name, (TIME, *own))
+        named = {own[name]: value for name, value in thresholds.items() if name != TIME}
+        time = thresholds.get(TIME, cls.threshold)
+        return cls(margin, time, thresholds={**THRESHOLDS, **named})
 
     def limit(self, threshold: float) -> float:
         """The change that must have been able to show for a case to be unchanged, as a share."""

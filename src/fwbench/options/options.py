@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +60,7 @@ class Options:
         launches: fresh processes for every case; None for one, in which cases keep their order.
         seed: of the order of launches and cases; None for a new one each time.
         first_call: ``shared``, or ``fresh`` for a process of its own in the first launch.
-        gate: the smallest change to fail for, as a share; None for no gate.
+        gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
         fail_on: the verdicts of the gate that fail the session.
         allow_different: the facts that may differ from the baseline's.
     """
@@ -80,7 +81,7 @@ class Options:
     launches: int | None
     seed: int | None
     first_call: str
-    gate: float | None
+    gate: Mapping[str, float] | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
 

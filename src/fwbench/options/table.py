@@ -165,10 +165,12 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "gate": Option(
         "--fw-gate",
-        lambda text: values.share(text, "threshold"),
-        "THRESHOLD",
+        values.thresholds,
+        "THRESHOLDS",
         "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
-        "what fwbench baseline set), by THRESHOLD or more (default: 3%%); needs --fw-launches 5",
+        "what fwbench baseline set), by the threshold or more (default: 3%%), or if something else "
+        "has grown: 5%%,memory=100%%,dispatch=...,first-call=...,compilation=...; needs "
+        "--fw-launches 5",
         alone="3%",
     ),
     "fail_on": Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fwbench.errors import UsageError, unknown
@@ -15,6 +15,9 @@ ISOLATIONS = ("process", "none")
 
 #: Where first calls are measured.
 FIRST_CALLS = ("shared", "fresh")
+
+#: What a threshold without a name is of.
+TIME = "time"
 
 #: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -149,6 +152,25 @@ def share(text: str, what: str = "share") -> float:
     if not 0 < value < 1:  # NaN is not, either
         raise UsageError(f"{what} {text!r} is not a fraction between 0 and 1; give 5% or 0.05")
     return value
+
+
+def thresholds(text: str) -> Mapping[str, float]:
+    """``"5%,memory=100%"`` as ``{"time": 0.05, "memory": 1.0}``: what is not named is the time.
+
+    Raises:
+        UsageError: a part is no share, or something is named twice.
+    """
+    found: dict[str, float] = {}
+    for part in names(text):
+        name, equals, value = part.partition("=")
+        name = name.strip() if equals else TIME
+        if name in found:
+            raise UsageError(f"{text!r} has two thresholds of {name}; give one")
+        if name == TIME:
+            found[name] = share(value if equals else part, "threshold")
+        else:
+            found[name] = growth(value, f"threshold of {name}")
+    return found
 
 
 def growth(text: str, what: str) -> float:

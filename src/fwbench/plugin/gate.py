@@ -36,6 +36,7 @@ class Gate:
         self.session = session
         self.benchmarks = BenchmarkSession(config)
         self.failing: tuple[FailOn, ...] = ()
+        self.rules = Rules(STORED_MARGIN)
         self.baseline: SampleSet | None = None
         self.comparison: Comparison | None = None
         self.problem: str | None = None
@@ -52,6 +53,7 @@ class Gate:
         try:
             self.failing = fail_on(self.options.fail_on)
             check_facts(self.options.allow_different)
+            self.rules = Rules.given(STORED_MARGIN, self.options.gate or {})
             self.baseline = self._baseline()
             self._refuse_too_few_launches(sum(CELL in item.stash for item in items))
         except UsageError as error:
@@ -79,7 +81,7 @@ class Gate:
                 f"a case is measured in {launches} fresh process{'es' * (launches > 1)}, and a "
                 f"comparison needs {LAUNCHES_AT_LEAST}: give --fw-launches {LAUNCHES_AT_LEAST}"
             )
-        level_of_each(Rules(STORED_MARGIN).level, [launches] * cases)
+        level_of_each(self.rules.level, [launches] * cases)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
@@ -95,7 +97,6 @@ class Gate:
             session.exitstatus = self.comparison.exit_status(self.failing)
 
     def _compare(self, baseline: SampleSet) -> None:
-        assert self.options.gate is not None  # noqa: S101 (or there is no gate)
         measured = self.benchmarks.to_json()
         try:
             contender = SampleSet.from_json(
@@ -104,8 +105,7 @@ class Gate:
             differences = refuse_differences(
                 baseline, contender, self.options.allow_different, "--fw-allow-different"
             )
-            rules = Rules(margin=STORED_MARGIN, threshold=self.options.gate)
-            self.comparison = compare(baseline, contender, rules, differences)
+            self.comparison = compare(baseline, contender, self.rules, differences)
         except UsageError as error:
             self.problem = str(error)
             self.store.gate = StoredGate(base=baseline.name, problem=self.problem, verdicts={})
