@@ -246,6 +246,16 @@ def test_one_wrong_element_of_a_gradient_is_found(place: int) -> None:
         checked([G * Y, wrong])
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_an_error_that_one_direction_hides_is_found(place: int) -> None:
+    """Two errors that cancel along the first direction do not along all three."""
+    first = np.copysign(1.0, np.random.default_rng(0).standard_normal(X.shape))
+    error = np.zeros_like(X)
+    error[place], error[place + 1] = 1e-3 * first[place], -1e-3 * first[place + 1]
+    with pytest.raises(WrongGradient, match="the gradient of input 0 is wrong"):
+        checked([G * Y + error], [0])
+
+
 def test_one_wrong_element_among_many_is_found() -> None:
     """One element that is missing from a gradient of ten thousand is found in float32."""
     rng = np.random.default_rng(3)
