@@ -1,12 +1,14 @@
 """What the tests share."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from fwbench.workloads.data import Found
 from support.projects import CASES, Project
+from support.real_data import find_real
 from support.turns import Turns
 
 pytest_plugins = ["pytester"]
@@ -48,6 +50,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for what is the same in all projects, and made once."""
     return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="session")
+def real() -> Callable[[str], Found]:
+    """Finds real data, or skips the test."""
+    return find_real
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.cases.case import Case
 from fwbench.errors import (
     DeclarationError,
     FwbenchError,
@@ -25,10 +24,9 @@ from fwbench.errors import (
     WrongGradient,
     WrongResult,
 )
-from fwbench.plugin import host
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, fails, operation, square
 
 #: What makes a call out of an honest one, and what the one before that has returned.
 Cheat = Callable[[Callable[[], Any]], Callable[[], Any]]
@@ -57,21 +55,6 @@ def _slow(framework: FakeFramework, function: Callable[..., Any]) -> Callable[..
         return function(*arguments)
 
     return call
-
-
-def _square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
-    """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
-    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)
-    return case_of(cell(of, direction=direction), framework)
-
-
-def _fails(case: Case, error: type[FwbenchError], said: str) -> None:
-    """The case fails with one sentence, and nothing is kept of it."""
-    with pytest.raises(error, match=said) as caught:
-        case.measure()
-    assert "\n" not in str(caught.value)
-    assert case.benchmark.extra_info == {}
-    assert host.record(case.benchmark) is None
 
 
 # Cheats
@@ -120,7 +103,7 @@ def _previous(run: Callable[[], Any]) -> Callable[[], Any]:
 def test_a_result_that_does_not_depend_on_the_inputs(cheat: Cheat, direction: str) -> None:
     """A call on changed inputs shows it, and the message says what it means."""
     said = "^a call on changed inputs is wrong though the first call was right, so results are kept"
-    _fails(_square(direction, _by(cheat)), FwbenchError, said)
+    fails(square(direction, _by(cheat)), FwbenchError, said)
 
 
 @both_directions
@@ -135,7 +118,7 @@ def test_work_that_is_done_every_second_time(direction: str, before: int) -> Non
         return call
 
     said = "^a call on .* inputs.* is wrong though the first call was right"
-    _fails(_square(direction, _by(cheat)), FwbenchError, said)
+    fails(square(direction, _by(cheat)), FwbenchError, said)
 
 
 @pytest.mark.parametrize("what", ["result", "gradient"])
@@ -149,7 +132,7 @@ def test_half_of_it_is_cached(what: str) -> None:
         return lambda: (run()[0], gradients)
 
     error = WrongResult if what == "result" else WrongGradient
-    _fails(_square("backward", _by(cheat)), error, "^a call on changed inputs is wrong")
+    fails(square("backward", _by(cheat)), error, "^a call on changed inputs is wrong")
 
 
 def test_a_gradient_of_linear_work_is_cached() -> None:
@@ -160,7 +143,7 @@ def test_a_gradient_of_linear_work_is_cached() -> None:
         return lambda: (run()[0], gradients)
 
     case = case_of(cell(operation(), direction="backward"), _by(cheat))
-    _fails(case, WrongGradient, "^a call on changed inputs is wrong")
+    fails(case, WrongGradient, "^a call on changed inputs is wrong")
 
 
 def _from_the_third(change: Callable[[Any], Any]) -> Cheat:
@@ -196,7 +179,7 @@ def _narrow(result: Any) -> Any:
 def test_less_work_once_it_was_verified(change: Callable[[Any], Any], direction: str) -> None:
     """The result of the last timed call is verified as the first was."""
     said = "^the result of the last timed call is wrong though the first was right: the result is"
-    _fails(_square(direction, _by(_from_the_third(change))), WrongResult, said)
+    fails(square(direction, _by(_from_the_third(change))), WrongResult, said)
 
 
 @both_directions
@@ -211,13 +194,13 @@ def test_float32_in_place_of_float64(direction: str) -> None:
     of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
     case = case_of(cell(of, direction=direction, dtype="float64"), _by(_from_the_third(narrow)))
     error = WrongResult if direction == "forward" else WrongGradient
-    _fails(case, error, "^the result of the last timed call is wrong though the first was right")
+    fails(case, error, "^the result of the last timed call is wrong though the first was right")
 
 
 @both_directions
 def test_nothing_at_all_once_it_was_verified(direction: str) -> None:
     """None is no result; that is said of what was timed, not in the words of NumPy."""
-    _fails(_square(direction, _by(_from_the_third(lambda _: None))), VerificationError, "None")
+    fails(square(direction, _by(_from_the_third(lambda _: None))), VerificationError, "None")
 
 
 def test_an_input_that_is_changed_by_the_work() -> None:
@@ -227,13 +210,13 @@ def test_an_input_that_is_changed_by_the_work() -> None:
         x *= 2.0
         return x.copy()
 
-    _fails(case_of(cell(operation(in_place)), FakeFramework()), WrongResult, "changed input 0")
+    fails(case_of(cell(operation(in_place)), FakeFramework()), WrongResult, "changed input 0")
 
 
 @both_directions
 def test_honest_work_passes(direction: str) -> None:
     """On arrays that can be written; and the record has the largest error of all calls."""
-    case = _square(direction, FakeFramework())
+    case = square(direction, FakeFramework())
     case.measure()
     facts = case.benchmark.extra_info["fwbench"]
     assert facts["max_relative_error"] <= facts["tolerance"]
@@ -277,7 +260,7 @@ class Frozen(FakeFramework):
 @both_directions
 def test_honest_work_on_arrays_that_cannot_be_written(direction: str) -> None:
     """The same function is called with other arrays."""
-    case = _square(direction, Frozen())
+    case = square(direction, Frozen())
     case.measure()
     assert case.benchmark.extra_info["fwbench"]["tolerance"] > 0
 
@@ -297,7 +280,7 @@ def test_a_cache_that_knows_no_inputs(direction: str) -> None:
 
             return call
 
-    _fails(_square(direction, Cached()), FwbenchError, "^a call on changed inputs is wrong")
+    fails(square(direction, Cached()), FwbenchError, "^a call on changed inputs is wrong")
 
 
 @both_directions
@@ -312,7 +295,7 @@ def test_arrays_that_are_closed_over(direction: str) -> None:
             return partial(operator.call, super().backward(*arguments))
 
     said = "return functools.partial"
-    _fails(_square(direction, Closed()), DeclarationError, said)
+    fails(square(direction, Closed()), DeclarationError, said)
 
 
 def test_arrays_that_are_not_written() -> None:
@@ -322,7 +305,7 @@ def test_arrays_that_are_not_written() -> None:
         def write(self, array: Any, source: Any) -> bool:
             return True
 
-    _fails(_square("forward", Lies()), DeclarationError, "fake's write returned True, and the")
+    fails(square("forward", Lies()), DeclarationError, "fake's write returned True, and the")
 
 
 # Creations
@@ -337,7 +320,7 @@ def test_a_creation_that_is_kept(of: Any) -> None:
             create, made = super().creator(device, dtype), {}
             return lambda source: made.setdefault(id(source), create(source))
 
-    _fails(case_of(cell(of), Keeps()), WrongResult, "^a call on changed inputs is wrong")
+    fails(case_of(cell(of), Keeps()), WrongResult, "^a call on changed inputs is wrong")
 
 
 def test_a_creation_that_copies_once() -> None:
@@ -349,7 +332,7 @@ def test_a_creation_that_copies_once() -> None:
             return lambda source: (create(source), np.asarray(source))[not next(copies, False)]
 
     said = "^the result of the last timed call is wrong though the first was right: the created"
-    _fails(case_of(cell(from_numpy), Once()), NotACopy, said)
+    fails(case_of(cell(from_numpy), Once()), NotACopy, said)
 
 
 # Results that cannot be verified
@@ -369,7 +352,7 @@ def test_a_result_that_is_freed() -> None:
             return result
 
     said = r"the result \(ndarray\) cannot be read back: fake raised RuntimeError: array has been"
-    _fails(_square("forward", Freed()), UnreadableResult, said)
+    fails(square("forward", Freed()), UnreadableResult, said)
 
 
 def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
@@ -380,7 +363,7 @@ def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
             return None.shape  # type: ignore[attr-defined]
 
     said = "cannot be read back: fake raised AttributeError: 'NoneType' object has no attribute"
-    _fails(_square("forward", Gone()), UnreadableResult, said)
+    fails(square("forward", Gone()), UnreadableResult, said)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +389,7 @@ def test_numbers_of_every_kind_are_compared(
         case.measure()
         assert case.benchmark.extra_info["fwbench"]["max_relative_error"] < 1e-6
     else:
-        _fails(case, WrongResult, "the result is wrong")
+        fails(case, WrongResult, "the result is wrong")
 
 
 def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,4 +397,4 @@ def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = type("Memory", (), {"available": 100})
     monkeypatch.setattr("fwbench.cases.reading.psutil.virtual_memory", lambda: memory)
     said = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
-    _fails(_square("forward", FakeFramework()), TooLargeToVerify, said)
+    fails(square("forward", FakeFramework()), TooLargeToVerify, said)

@@ -8,32 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.cases.case import Case
 from fwbench.errors import (
-    FwbenchError,
     UnfinishedWork,
 )
-from fwbench.plugin import host
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_numpy
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, fails, operation, square
 
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
-
-
-def _square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
-    """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
-    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)
-    return case_of(cell(of, direction=direction), framework)
-
-
-def _fails(case: Case, error: type[FwbenchError], said: str) -> None:
-    """The case fails with one sentence, and nothing is kept of it."""
-    with pytest.raises(error, match=said) as caught:
-        case.measure()
-    assert "\n" not in str(caught.value)
-    assert case.benchmark.extra_info == {}
-    assert host.record(case.benchmark) is None
 
 
 class NeverWaits(FakeFramework):
@@ -73,15 +55,15 @@ def test_work_that_remains_when_the_clock_stops(
     framework: type[FakeFramework], direction: str
 ) -> None:
     """Reading the result back takes longer than reading alone: the case fails before its rounds."""
-    case = _square(direction, framework())
+    case = square(direction, framework())
     said = "^calls return before their work is done, and the framework's `waiter` does not wait: "
-    _fails(case, UnfinishedWork, said)
+    fails(case, UnfinishedWork, said)
     assert case.benchmark.stats is None
 
 
 def test_a_creation_that_is_not_waited_for() -> None:
     """The same of arrays from host data."""
-    _fails(case_of(cell(from_numpy), NeverWaits()), UnfinishedWork, "does not wait")
+    fails(case_of(cell(from_numpy), NeverWaits()), UnfinishedWork, "does not wait")
 
 
 def test_a_slow_reading_is_not_work() -> None:
@@ -92,7 +74,7 @@ def test_a_slow_reading_is_not_work() -> None:
             self.clock.spend(8.0)
             return self.to_numpy(array)
 
-    case = _square("forward", Slow())
+    case = square("forward", Slow())
     case.measure()
     assert case.benchmark.stats is not None
 
@@ -117,7 +99,7 @@ def test_a_disturbance_hides_no_work(disturbed: str) -> None:
         framework.clock.spend(next(slow, 0.0) if disturbed == "call" else 0.0)
         return 2.0 * x
 
-    _fails(case_of(cell(operation(value)), framework), UnfinishedWork, "does not wait")
+    fails(case_of(cell(operation(value)), framework), UnfinishedWork, "does not wait")
 
 
 def test_a_disturbance_is_not_work() -> None:
@@ -130,6 +112,6 @@ def test_a_disturbance_is_not_work() -> None:
             self.clock.spend(next(self.disturbances, 0.0))
             return self.to_numpy(array)
 
-    case = _square("forward", Disturbed())
+    case = square("forward", Disturbed())
     case.measure()
     assert case.benchmark.stats is not None

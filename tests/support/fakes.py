@@ -8,12 +8,16 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
+import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.cases.case import Case
+from fwbench.errors import FwbenchError
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
+from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.testing import Differentiable, FakeFramework
 from fwbench.workloads.operation import Operation
@@ -119,3 +123,18 @@ def case_of(
     facts = framework.manifest("Fake CPU")
     benchmark = fixture(clock, cell, **settings)
     return kind(cell, framework, facts, clock, FixtureBenchmark(benchmark), warmup_s, tell=tell)
+
+
+def square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
+    """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
+    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)
+    return case_of(cell(of, direction=direction), framework)
+
+
+def fails(case: Case, error: type[FwbenchError], said: str) -> None:
+    """The case fails with one sentence, and nothing is kept of it."""
+    with pytest.raises(error, match=said) as caught:
+        case.measure()
+    assert "\n" not in str(caught.value)
+    assert case.benchmark.extra_info == {}
+    assert host.record(case.benchmark) is None

@@ -17,7 +17,6 @@ from fwbench.errors import DataError, UsageError
 from fwbench.workloads import data
 from fwbench.workloads.data import Found, files, imdb, mnist, synthetic
 from support.data_files import Mnist, same, tar_gz, write_tree
-from support.real_data import REAL
 
 # Finding
 
@@ -190,20 +189,6 @@ def test_importing_is_cheap() -> None:
 
 
 # Real data
-
-
-@pytest.fixture(scope="module")
-def real() -> Callable[[str], Found]:
-    """Finds real data, or skips the test."""
-
-    def find(name: str) -> Found:
-        for folder in filter(None, REAL.split(os.pathsep)):
-            found = data.find(name, Path(folder))
-            if found.source == "real":
-                return found
-        pytest.skip(f"no real {name} here: name its folder in {data.VARIABLE}")
-
-    return find
 
 
 def test_real_mnist(real: Callable[[str], Found]) -> None:
