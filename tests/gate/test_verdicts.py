@@ -341,7 +341,7 @@ def test_rounds_are_no_launches() -> None:
     single = sample("few", times(1.0, 9), launched=False)
     enough = sample("enough", times(1.0))
     found = _verdicts(compare(run(single, enough), run(single, enough), RULES))
-    assert found["few"] == (Verdict.INCONCLUSIVE, "only 1 launches")
+    assert found["few"] == (Verdict.INCONCLUSIVE, "only 1 launch")
 
 
 def test_what_is_not_launched_is_not_replicated() -> None:

@@ -45,7 +45,7 @@ def compare(
     enough = [number for number in launches.values() if number >= LAUNCHES_AT_LEAST]
     if pairs and not enough:
         raise TooFewLaunches(
-            f"{base.name} and {contender.name} have {max(launches.values(), default=1)} launches "
+            f"{base.name} and {contender.name} have {_counted(max(launches.values(), default=1))} "
             f"of a case at most, and a comparison needs {LAUNCHES_AT_LEAST} on both sides; measure "
             f"both with --fw-launches {LAUNCHES_AT_LEAST}"
         )
@@ -70,7 +70,7 @@ def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> 
         verdict = Verdict.NOT_REPLICATED
         reason = "measured in one process: only fwbench's own cases are launched"
     elif (launches := _launches(base, contender)) < LAUNCHES_AT_LEAST:
-        reason = f"only {launches} launches"
+        reason = f"only {_counted(launches)}"
     else:
         reason = unequal_work(base, contender)
     if reason:
@@ -86,6 +86,10 @@ def _is_launched(*sides: Sample) -> bool:
 def _launches(*sides: Sample) -> int:
     """The launches of a case on the side that has fewer."""
     return min(len(sample.launches) if sample.launched else 1 for sample in sides)
+
+
+def _counted(launches: int) -> str:
+    return f"{launches} launch{'es' * (launches > 1)}"
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
