@@ -18,6 +18,13 @@ THREAD_VARIABLES = (
 )
 
 
+def allowed_cpus() -> int:
+    """The CPUs that this process may run on, whatever share of their time it gets."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     """The CPUs that this process may use: its affinity, and no more than its cgroup's quota.
 
@@ -28,8 +35,7 @@ def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
         proc: where procfs is mounted.
         cgroups: where the cgroup hierarchy is mounted, version 1 or 2.
     """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, int(min([float(allowed or 1), *_cgroup_quotas(proc, cgroups)])))
+    return max(1, int(min([float(allowed_cpus()), *_cgroup_quotas(proc, cgroups)])))
 
 
 def _cgroup_quotas(proc: Path, cgroups: Path) -> list[float]:

@@ -18,11 +18,12 @@ not known here, and of GPUs.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from fwbench.machine import allowed_cpus
 
 #: Of the Intel Core i9-14900KS of 2024.
 _HIGHEST_CLOCK_HZ = 6.2e9
@@ -85,7 +86,7 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
     unit = next((name for name in _VECTOR_BYTES if name in flags), None)
     if unit is None or flags & _UNKNOWN:
         return Limits()
-    cores = cpus or _own_cpus()
+    cores = cpus or allowed_cpus()  # a quota's burst may use all of them
     cycles_per_s = cores * _HIGHEST_CLOCK_HZ
     per_cycle = {
         dtype: 2.0 * _VECTOR_BYTES[unit] / itemsize for dtype, itemsize in _ITEMSIZE_BYTES.items()
@@ -108,9 +109,3 @@ def _flags(proc: Path) -> set[str]:
         return set()
     line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
     return {*line[1].split()} if line else set()
-
-
-def _own_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
