@@ -266,7 +266,7 @@ def as_many(losses: NDArray[Any], steps: int) -> NDArray[Any]:
 
 
 def judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
-    """What answers are worth.
+    """The mean loss and the accuracy of answers.
 
     Args:
         logits: a row for each example.

@@ -29,7 +29,7 @@ _MINUTE_S = 60
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """How many pairs are measured, and for how long.
 
     Attributes:
         pairs: of launches, at least, for every case.

@@ -51,7 +51,7 @@ FAIL_ON = (FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
 
 
 def fail_on(names: Iterable[str]) -> tuple[FailOn, ...]:
-    """What ``--fail-on regressed,missing`` names.
+    """The verdicts that ``--fail-on regressed,missing`` names.
 
     Raises:
         UsageError: a name that is not a verdict, or a verdict that nothing can fail on.

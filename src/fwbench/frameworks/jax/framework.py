@@ -107,7 +107,7 @@ class Jax(Framework):
         return np.asarray(array.astype("float32") if array.dtype == jnp.bfloat16 else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first one."""
+        """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
     def address(self, array: Any) -> int | None:

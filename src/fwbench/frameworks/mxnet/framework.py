@@ -145,7 +145,7 @@ class MXNet(Framework):
         return values
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first one."""
+        """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
     def write(self, array: Any, source: Any) -> bool:

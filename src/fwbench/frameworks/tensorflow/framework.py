@@ -136,7 +136,7 @@ class TensorFlow(Framework):
         return values
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first one."""
+        """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
     def address(self, array: Any) -> int | None:

@@ -102,7 +102,7 @@ class Torch(Framework):
         return (array.float() if array.dtype is torch.bfloat16 else array).numpy()
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first one."""
+        """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
     def write(self, array: Any, source: Any) -> bool:

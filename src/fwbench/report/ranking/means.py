@@ -89,7 +89,7 @@ class Ranking:
 
     @property
     def why_empty(self) -> str:
-        """Why nobody is ranked."""
+        """The reason why nobody is ranked."""
         contended = f"{self.contended} of {count(self.entered, 'case')} contended"
         names = ", ".join(each.name for each in self.unranked)
         return f"{names} do not share a case to be ranked by ({contended})"

@@ -84,7 +84,7 @@ class DetachedInput(_Backward):
     mistake = "an input that does not require a gradient, or was detached"
 
     def gradients(self, gradients: list[Any]) -> list[Any]:
-        """All but the last."""
+        """The gradients, the last one replaced by zeros."""
         return [*gradients[:-1], np.zeros_like(gradients[-1])]
 
 
@@ -94,7 +94,7 @@ class SwappedGradients(_Backward):
     mistake = "gradients that are matched with parameters by their place in a list"
 
     def gradients(self, gradients: list[Any]) -> list[Any]:
-        """The last one first."""
+        """The gradients in the order turned round."""
         return gradients[::-1]
 
 
@@ -110,7 +110,7 @@ class AccumulatedGradient(_Backward):
         return super().bound(compute, inputs)
 
     def gradients(self, gradients: list[Any]) -> list[Any]:
-        """The sums so far."""
+        """The sums of the gradients of all calls so far."""
         before = self._sums or [0.0] * len(gradients)
         self._sums = [sum_ + gradient for sum_, gradient in zip(before, gradients, strict=True)]
         return self._sums

@@ -87,12 +87,12 @@ class MoreThreads(Liar):
     directions: ClassVar = ()
 
     def set_threads(self, threads: int) -> None:
-        """One more."""
+        """Compute with one thread more than it is told."""
         super().set_threads(threads + 1)
         self._threads = threads + 1
 
     def threads(self) -> int:
-        """What it has really."""
+        """The threads that it really computes with."""
         return self._threads
 
 
@@ -107,7 +107,7 @@ class HiddenThreads(MoreThreads):
     )
 
     def threads(self) -> int:
-        """What it was told."""
+        """The threads that it was told to compute with."""
         return self._threads - 1
 
 

@@ -85,11 +85,11 @@ class HonestLearner(Learner):
         """Never asked for: the framework declares a gap."""
 
     def weights(self) -> list[NDArray[Any]]:
-        """The parameters, in float64."""
+        """The parameters of the model, in float64."""
         return self.arrays
 
     def place(self, batch: Batch) -> Placed:
-        """The batch in float64."""
+        """The batch as the model takes it, in float64."""
         examples, labels = batch
         return examples.astype(np.float64), labels
 
@@ -102,7 +102,7 @@ class HonestLearner(Learner):
         return np.asarray(losses, dtype=np.float64)
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """The model's answers."""
+        """The answers of the model to a batch."""
         return self._forward(examples)[0]
 
     def _forward(self, x: NDArray[Any]) -> tuple[NDArray[Any], list[PullBack]]:

@@ -62,7 +62,7 @@ The other {missed} get one; the last column says why, and what remains to be see
 
 
 def page() -> str:
-    """The text of docs/liars.md."""
+    """The whole text of docs/liars.md."""
     return "\n".join([_HEAD, _any_harness(), _fwbench(), *chain.from_iterable(map(_room, ROOMS))])
 
 

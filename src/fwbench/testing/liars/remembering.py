@@ -30,7 +30,7 @@ class CachedOutput(Liar):
     why = _CHANGED
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """The one result."""
+        """A call that returns the result of the first one."""
         return cache(lambda: compute(*inputs))
 
 
@@ -177,7 +177,7 @@ class RepetitionDetector(Liar):
     why = _CHANGED
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """Honest eight times."""
+        """A call that computes eight times, and then returns the last result again."""
         calls = count()
         kept: list[Any] = []
 
@@ -215,7 +215,7 @@ class PreviousResult(Liar):
     why = _CHANGED
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """One result behind."""
+        """A call that returns the result of the one before it."""
         kept: list[Any] = []
 
         def run() -> Any:
@@ -259,7 +259,7 @@ class NoneFromSecondCall(Liar):
     why = "what later calls return cannot be read"
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """One result."""
+        """A call that returns one result, and then nothing."""
         results = iter([compute(*inputs)])
         return lambda: next(results, None)
 

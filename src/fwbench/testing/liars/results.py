@@ -47,7 +47,7 @@ class KernelThatNeverRan(_Wrong):
     mistake = "a launch that failed, whose error nobody asked for"
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """Nothing but the allocation."""
+        """A call that allocates its result and does not compute it."""
         template = compute(*inputs)
         return lambda: each(np.zeros_like, template)
 
@@ -90,7 +90,7 @@ class Transposed(_Wrong):
     mistake = "row-major data read as column-major"
 
     def changed(self, array: Any) -> Any:
-        """The other way round."""
+        """The array with its axes in the other order."""
         return array.T
 
 

@@ -61,7 +61,7 @@ class HalfPrecision(_Narrow):
     mistake = "autocasting left on, or a model that was loaded in half precision"
 
     def narrow(self, array: NDArray[Any]) -> NDArray[Any]:
-        """In float16."""
+        """The numbers rounded to float16."""
         return array.astype(np.float16)
 
 
@@ -71,7 +71,7 @@ class TF32(_Narrow):
     mistake = "a default of the library: NVIDIA's GPUs multiply float32 in TF32 unless told not to"
 
     def narrow(self, array: NDArray[Any]) -> NDArray[Any]:
-        """With 10 bits."""
+        """The numbers rounded to 10 bits of mantissa."""
         return rounded(array, 10)
 
 
@@ -95,7 +95,7 @@ class BFloat16(_Narrow):
     mistake = "a 'fast math' mode of the CPU's library, such as oneDNN's default math mode"
 
     def narrow(self, array: NDArray[Any]) -> NDArray[Any]:
-        """With 7 bits."""
+        """The numbers rounded to 7 bits of mantissa."""
         return rounded(array, 7)
 
 
@@ -105,7 +105,7 @@ class SixteenBits(_Narrow):
     mistake = "a product split into two of bfloat16, sold as float32 ('bf16x2')"
 
     def narrow(self, array: NDArray[Any]) -> NDArray[Any]:
-        """With 16 bits."""
+        """The numbers rounded to 16 bits of mantissa."""
         return rounded(array, 16)
 
 
@@ -137,7 +137,7 @@ class SingleForDouble(_Narrow):
     dtype = "float64"
 
     def narrow(self, array: NDArray[Any]) -> NDArray[Any]:
-        """In float32."""
+        """The numbers rounded to float32."""
         return array.astype(np.float32)
 
 
@@ -149,7 +149,7 @@ class NarrowFromThirdCall(SingleForDouble):
     dtype: ClassVar = "float64"
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """Honest twice."""
+        """A call that computes in the dtype twice, and then in a narrower one."""
         calls, narrow = count(), super().bound(compute, inputs)
         return lambda: compute(*inputs) if next(calls) < 2 else narrow()  # noqa: PLR2004
 

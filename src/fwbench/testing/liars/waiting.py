@@ -112,7 +112,7 @@ class WaiterThatDoesNotWait(_Asynchronous):
     mistake = "a synchronisation that is a no-op on this device, or is not awaited"
 
     def waiter(self, device: str) -> Callable[[], Any]:
-        """Does nothing."""
+        """A waiter that returns at once."""
         return lambda: None
 
 
@@ -132,7 +132,7 @@ class LazyResult(_Late):
     mistake = "a lazy array or a data frame that nobody materialised"
 
     def later(self, work: BoundCall) -> Callable[[], Any]:
-        """The work, done once."""
+        """The work, done when it is first read."""
         return cache(work)
 
 
@@ -142,7 +142,7 @@ class LazyEveryTime(_Late):
     mistake = "an expression or an iterator taken for its value"
 
     def later(self, work: BoundCall) -> Callable[[], Any]:
-        """The work."""
+        """The work, done whenever it is read."""
         return work
 
 
