@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.workloads.data import Found
+from support.neighbours import blocking
 from support.projects import CASES, Project
 from support.real_data import find_real
 from support.turns import Turns
@@ -41,9 +42,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this session was started with is no business of those that tests start."""
-    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):
+    """What this session was started with, and has installed, is no business of tests' own."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", blocking())
 
 
 @pytest.fixture(scope="session")

@@ -283,7 +283,7 @@ def printed(summary: Summary, error: Exception | None = None) -> list[str]:
 
 def report(**values: Any) -> Any:
     """A test report, as far as the summary looks at it."""
-    defaults = {"skipped": False, "keywords": {"fwbench": 1}, "longrepr": None}
+    defaults = {"outcome": "", "skipped": False, "keywords": {"fwbench": 1}, "longrepr": None}
     return SimpleNamespace(**{**defaults, **values})
 
 

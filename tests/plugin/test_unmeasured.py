@@ -25,7 +25,13 @@ def report(nodeid: str, when: str, outcome: str = "passed") -> Any:
     """A report of a test that was not skipped."""
     is_passed, is_failed = outcome == "passed", outcome == "failed"
     return SimpleNamespace(
-        nodeid=nodeid, when=when, passed=is_passed, failed=is_failed, skipped=False, longrepr=""
+        nodeid=nodeid,
+        when=when,
+        outcome=outcome,
+        passed=is_passed,
+        failed=is_failed,
+        skipped=False,
+        longrepr="",
     )
 
 
@@ -58,6 +64,14 @@ def reasons(unmeasured: Unmeasured, *measured: str) -> dict[str, str]:
 def test_skipped_cases_are_not_planned(session: Unmeasured) -> None:
     """Nobody waits for them; a case that will fail is planned."""
     assert session.planned == ["measured", "failing", "last"]
+
+
+def test_what_will_be_run_again_is_not_missing(session: Unmeasured) -> None:
+    """pytest-rerunfailures reports every run; the last one decides."""
+    session.pytest_runtest_logreport(report("last", "call", "rerun"))
+    assert "last" not in {missing.nodeid for missing in session.facts()}
+    session.pytest_runtest_logreport(report("last", "teardown", "rerun"))
+    assert reasons(session, "measured")["last"] == NOT_REACHED
 
 
 def test_what_was_not_reached_is_missing(session: Unmeasured) -> None:

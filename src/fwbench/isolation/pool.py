@@ -13,6 +13,38 @@ from fwbench.processes.process import WorkerProcess, WorkerSpec
 _START_ATTEMPTS = 2
 
 
+class _Deadline:
+    """Until when a case must be over: that of ``--fw-timeout``, or an earlier one of its worker's.
+
+    Args:
+        timeout_s: of ``--fw-timeout``, from now on.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._of_worker: tuple[float, str] | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Count ``--fw-timeout`` from now on."""
+        end = time.monotonic() + self._timeout_s
+        self._own = end, f"did not finish the case within {self._timeout_s:g} s (--fw-timeout)"
+
+    def set_by_worker(self, seconds: float | None, overdue: str) -> None:
+        """Set or lift the limit that the worker has asked for.
+
+        Args:
+            seconds: from now on; None to lift it.
+            overdue: what the worker has failed to do by then.
+        """
+        self._of_worker = None if seconds is None else (time.monotonic() + seconds, overdue)
+
+    @property
+    def first(self) -> tuple[float, str]:
+        """The one that comes first, in the time of ``time.monotonic``, and what it is missed by."""
+        return min(self._own, self._of_worker or self._own)
+
+
 class WorkerPool:
     """The workers of a session: one a framework, one case at a time over all of them.
 
@@ -55,15 +87,13 @@ class WorkerPool:
         worker.mark()
         try:
             worker.send("run", nodeid, following)
-            deadline = time.monotonic() + timeout_s
-            while True:
-                message = worker.receive(
-                    deadline, f"did not finish the case within {timeout_s:g} s (--fw-timeout)"
-                )
-                if message[0] == "done":
-                    break
+            deadline = _Deadline(timeout_s)
+            while (message := worker.receive(*deadline.first))[0] != "done":
+                if message[0] == "deadline":
+                    deadline.set_by_worker(*message[1:])
+                    continue
                 if message[0] == "epoch":
-                    deadline = time.monotonic() + timeout_s
+                    deadline.restart()
                 yield message
         except WorkerDied:
             self._running.pop(spec).kill()
@@ -82,7 +112,7 @@ class WorkerPool:
             raise failures[-1]
         try:
             return self._started(spec)
-        except (FrameworkUnavailable, WorkerDied, OSError) as error:
+        except (FrameworkUnavailable, WorkerDied) as error:
             if spec in self._running:
                 self._running.pop(spec).kill()
             failures.append(

@@ -19,6 +19,7 @@ from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
 from fwbench.plugin.multilaunch import MultiLaunchRunner
+from fwbench.plugin.neighbours import check_cases
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
@@ -116,13 +117,13 @@ class CaseHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
-        self, items: list[pytest.Item]
+        self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Say what is wrong with the options, now that pytest would understand it.
 
         Raises:
             UsageError: they name what is not there, or what cannot be done with the items that
-                are left after deselection.
+                are left after deselection, or another plugin keeps these from being measured.
         """
         if self.session.problem is not None:
             raise pytest.UsageError(str(self.session.problem))
@@ -134,9 +135,11 @@ class CaseHooks:
         yield
         if self.session.in_worker:  # which collects what the parent has deselected
             return
-        for item in items:
-            cell = item.stash.get(CELL, None)
-            if cell is not None and cell.problem and not cell.gap:
+        cells = [item.stash[CELL] for item in items if CELL in item.stash]
+        if cells:
+            check_cases(config)
+        for cell in cells:
+            if cell.problem and not cell.gap:
                 raise pytest.UsageError(cell.problem)
 
     @pytest.hookimpl(tryfirst=True)

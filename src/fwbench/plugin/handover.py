@@ -50,7 +50,6 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "fw_launches": None,
     "fw_first_call": "shared",
     "fw_gate": None,
-    "reruns": None,
 }
 
 
@@ -66,15 +65,16 @@ def worker_session(
         interpreter: the worker's.
 
     Returns:
-        ``options`` (packed), ``files``, ``path`` (what comes first in ``sys.path``) and
-        ``manifest``.
+        ``options`` (packed), ``files``, ``unwanted`` (the plugins of ``-p no:NAME``), ``path``
+        (what comes first in ``sys.path``) and ``manifest``.
     """
     options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
     options["file_or_dir"] = files
     options["rootdir"] = str(config.rootpath)
     options["inifilename"] = str(config.inipath) if config.inipath else None
-    options["plugins"] = [*options.get("plugins", []), "no:terminal"]
+    plugins = options.get("plugins", [])
+    options["plugins"] = [*plugins, "no:terminal"]
     # Python's output goes to the reports and through to the log, where a crash would leave its
     # last words; output of libraries goes to the log.
     options["capture"] = "no" if config.option.capture == "no" else "tee-sys"
@@ -84,6 +84,7 @@ def worker_session(
     return {
         "options": _packed(options),
         "files": files,
+        "unwanted": [name for name in plugins if name.startswith("no:")],
         "path": sys.path if interpreter == sys.executable else _of_project(config.rootpath),
         "manifest": manifest.to_json(),
     }

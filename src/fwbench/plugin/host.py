@@ -284,6 +284,11 @@ class BenchmarkSession:
         """Add a record of another process, as if it had been measured in this one."""
         self._session.benchmarks.append(restore(record))
 
+    def remove(self, fullname: str) -> None:
+        """Forget what was measured in a test, which will be run again."""
+        every = self._session.benchmarks
+        every[:] = [measured for measured in every if measured.fullname != fullname]
+
     def plain_entries(self, first: int) -> tuple[list[Entry], int]:
         """The entries of benchmarks that are not fwbench's, among those measured last.
 

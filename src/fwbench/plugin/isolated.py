@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from fwbench.errors import FwbenchError
 from fwbench.isolation.pool import WorkerPool
-from fwbench.plugin import handover
+from fwbench.plugin import handover, neighbours
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.processes.process import WorkerSpec
@@ -50,9 +50,24 @@ class IsolatedRunner:
                     "add --fw-isolation=none"
                 )
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Remember the order of the cases."""
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say what other plugins do not do for cases."""
+        return neighbours.notices(self.config)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Remember the order of the cases; end the workers with the last one.
+
+        What wraps the loop, as pytest-cov does, finds what they leave behind when they end.
+        """
+        self.begin(session)
+        ran = yield
+        if self.workers is not None:
+            self.workers.stop()
+        return ran
+
+    def begin(self, session: pytest.Session) -> None:
+        """What comes before the first item."""
         self.follow(cases_of(session))
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
@@ -74,6 +89,11 @@ class IsolatedRunner:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:
+        """Leave the time limit of a case to pytest-timeout in the worker."""
+        return True if _is_for_worker(item) else None
 
     def keep(self, report: pytest.TestReport) -> None:
         """Give pytest-benchmark the record that a report carries."""

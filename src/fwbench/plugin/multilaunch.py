@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
+from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import Session
 from fwbench.records import replication
 from fwbench.records.replication import Plan
@@ -22,8 +23,7 @@ class MultiLaunchRunner(IsolatedRunner):
         self.plan = plan
         self.launched: dict[str, _CaseLaunches] = defaultdict(_CaseLaunches)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
+    def begin(self, session: pytest.Session) -> None:
         """Measure, before pytest goes from item to item."""
         going_on = self.config.option.continue_on_collection_errors
         if self.config.option.collectonly or (session.testsfailed and not going_on):
@@ -102,16 +102,16 @@ class _CaseLaunches:
         """
         self._reports = reports
         self.failed = any(report.failed for report in reports)
-        entry = None
+        latest = None
         for report in reports:
             self._durations_s[report.when] += report.duration
             if report.failed:
                 report.sections.append(("fwbench", f"this was launch {launch + 1}"))
-            measured = getattr(report, "fwbench", None)
-            if measured is not None:
-                entry = replication.mark(measured["entry"], launch)
-                self._records.append(measured)
-        return entry
+            latest = None if report.outcome == RERUN else getattr(report, "fwbench", latest)
+        if latest is None:
+            return None
+        self._records.append(latest)
+        return replication.mark(latest["entry"], launch)
 
     def finished(self) -> list[pytest.TestReport]:
         """The reports of the case: of the last launch, with the record of all."""

@@ -26,6 +26,7 @@ from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import Selection
 from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.neighbours import check_benchmark
 from fwbench.plugin.options import from_config, from_marker, threshold_of
 from fwbench.presets import Schedule
 from fwbench.records.replication import Plan
@@ -58,6 +59,7 @@ class Session:
         self.under_xdist = hasattr(config, "workerinput")
         self.in_worker = OWN_MANIFEST in config.stash
         try:
+            check_benchmark(config)
             self.options = from_config(config)
         except UsageError as error:
             self.problem = error

@@ -18,6 +18,7 @@ from fwbench.grid import Cell
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.records import equality, files
@@ -96,6 +97,8 @@ class Store:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append the record that a report brought to the journal."""
+        if report.outcome == RERUN:
+            self.benchmarks.remove(report.nodeid)
         measured = getattr(report, "fwbench", None)
         # The launches of a case have come one by one.
         if measured is not None and self.session.plan is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import Session
 from fwbench.records.units import count
 from fwbench.report.terminal import section
@@ -56,7 +57,9 @@ class Summary:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a case brought, or why it was skipped."""
         measured = getattr(report, "fwbench", None)
-        if measured is not None:
+        if report.outcome == RERUN:
+            self.records = [each for each in self.records if each["fullname"] != report.nodeid]
+        elif measured is not None:
             self.records.append(measured["entry"])
         elif report.skipped and "fwbench" in report.keywords and type(report.longrepr) is tuple:
             _, _, reason = report.longrepr  # of a skip; an xfail has something else there

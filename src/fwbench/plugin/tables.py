@@ -23,11 +23,20 @@ class Tables:
         self, benchmarks: Sequence[dict[str, Any]]
     ) -> Generator[None, list[Group], list[Group]]:
         """Split groups that mix views with copies, and mark rows whose numbers are in doubt."""
+        for row in benchmarks:
+            row["params"] = _Params(row.get("params") or {})
         groups = yield
         # What is saved has been written already: these are copies, to be shown.
         for row in benchmarks:
             _mark(row)
         return [part for group in groups for part in _split(*group)]
+
+
+class _Params(dict[str, Any]):
+    """Parameters of a test, for ``--benchmark-group-by=param:NAME``, which a test may not have."""
+
+    def __missing__(self, name: str) -> str:
+        return "none"
 
 
 def _facts(row: dict[str, Any]) -> CaseFacts:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
+from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import CELL
 from fwbench.records.session_facts import NOT_REACHED, NotMeasured
 
@@ -43,6 +44,8 @@ class Unmeasured:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember why a benchmark was skipped or failed."""
+        if report.outcome == RERUN:
+            return
         if report.when == "teardown":
             self._finished.add(report.nodeid)
         if report.nodeid not in self._frameworks or report.passed:

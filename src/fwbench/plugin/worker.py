@@ -15,6 +15,7 @@ from the worker                       meaning
 ``("report", values)``                a test report, serialised
 ``("epoch", values)``                 a training loop has finished an epoch
 ``("warning", values)``               a warning that a test caused
+``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
 ``("stopped", reason)``               a test asked the whole session to stop
 ``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
 ====================================  ============================================================
@@ -43,6 +44,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from _pytest.config import Config
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
@@ -99,11 +101,21 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
 def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     path = session["path"]
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
-    config = Config.fromdictargs(handover.unpacked(session["options"]), session["files"])
+    options = handover.unpacked(session["options"])
+    # As on a command line, where plugins that are not wanted are not even imported.
+    unwanted = [word for name in session["unwanted"] for word in ("-p", name)]
+    config = Config.fromdictargs(options, [*unwanted, *session["files"]])
+    # What a plugin would write to the terminal goes to the log: pytest-timeout dumps stacks.
+    writer = TerminalWriter(sys.__stderr__)
+    config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
     config.pluginmanager.register(WorkerHooks(channel, config), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
+
+#: How long after its limit pytest-timeout gets to end a test by a signal, which Python code heeds
+#: and a call into a library does not.
+_SIGNAL_GRACE_S = 2.0
 
 #: The plugins of pytest that write its cache of failed tests and the like.
 _CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
@@ -170,6 +182,24 @@ class WorkerHooks:
         self.channel.send("report", values)
         if report.when == "teardown":
             BenchmarkSession(self.config).clear()  # the parent has the records
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, settings: Any) -> bool | None:
+        """Have the parent end this process where pytest-timeout would, or cannot.
+
+        Its method ``signal`` fails the test, and the process goes on. Its method ``thread`` ends
+        the process: only the parent can still report the test then.
+        """
+        by_signal = settings.method == "signal"
+        overdue = f"did not finish the case within {settings.timeout:g} s (pytest-timeout)"
+        grace_s = _SIGNAL_GRACE_S if by_signal else 0.0
+        self.channel.send("deadline", settings.timeout + grace_s, overdue)
+        return None if by_signal else True
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_cancel_timer(self) -> None:
+        """Lift the limit."""
+        self.channel.send("deadline", None, "")
 
     @pytest.hookimpl
     def pytest_warning_recorded(

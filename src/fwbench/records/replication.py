@@ -155,7 +155,10 @@ def _all_steady(values: Iterable[bool | None]) -> bool | None:
 
 
 def gather(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries of a journal: those of launches merged, others as they are, in their order."""
+    """Entries of a journal: those of launches merged, others as they are, in their order.
+
+    A case without launches that was run again has the entry of its last run.
+    """
     by_case: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         by_case[entry["fullname"]].append(entry)
@@ -164,5 +167,5 @@ def gather(entries: Iterable[Entry]) -> list[Entry]:
         launched = [
             entry for entry in group if "launch" in entry.get("extra_info", {}).get("fwbench", {})
         ]
-        gathered += [merge(launched)] if launched else group
+        gathered += [merge(launched)] if launched else group[-1:]
     return gathered
