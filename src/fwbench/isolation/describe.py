@@ -33,8 +33,8 @@ def describe(
             try:
                 spec = WorkerSpec(name, interpreter=interpreter_of(name))
                 workers[name] = WorkerProcess(spec, threads)
-            except OSError as error:
-                absent[name] = Absent(name, f"its interpreter does not run: {error}", "")
+            except FrameworkUnavailable as error:
+                absent[name] = Absent.because(name, error)
         return absent | {name: _described(worker) for name, worker in workers.items()}
     finally:
         for worker in workers.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from fwbench.errors import (
@@ -42,6 +43,14 @@ _TRACEBACK_S = 0.5
 #: How much of a worker's output a message shows at most.
 _TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 30
+
+#: What there is too little of where the system refuses to start a process, and where it is set.
+_SHORT_OF = {
+    errno.EAGAIN: "processes (ulimit -u, or the pids.max of a container)",
+    errno.EMFILE: "open files (ulimit -n)",
+    errno.ENFILE: "open files (sysctl fs.file-max)",
+    errno.ENOMEM: "memory (ulimit -v, or the limit of a container)",
+}
 
 #: What a worker runs. A string, because imports do not run up to the plugin's room.
 WORKER_MAIN = "from fwbench.plugin.worker import main; main()"
@@ -76,29 +85,25 @@ class WorkerProcess:
         spec: what it loads, with which environment variables, in which interpreter.
         threads: the threads that it computes with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
+
+    Raises:
+        FrameworkBroken: the system starts no such process.
     """
 
     def __init__(self, spec: WorkerSpec, threads: int, *, inherit_output: bool = False) -> None:
         self.framework = spec.framework
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._mark = 0
-        own_end, other_end = socket.socketpair()
-        self._channel = Channel(own_end)
-        self._process = subprocess.Popen(
-            [
-                # -P: a torch.py in the current folder is not PyTorch.
-                *(spec.interpreter, "-P", "-c", WORKER_MAIN),
-                *(str(other_end.fileno()), spec.framework, str(threads)),
-            ],
-            env={**os.environ, **thread_variables(threads), **dict(spec.variables)},
-            pass_fds=[other_end.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=None if inherit_output else self._log,
-            stderr=self._log,
-            # Ctrl-C reaches the parent alone, which then ends the whole group.
-            start_new_session=True,
-        )
+        try:
+            with ExitStack() as unstarted:
+                self._log = unstarted.enter_context(tempfile.TemporaryFile())
+                own_end, other_end = map(unstarted.enter_context, socket.socketpair())
+                output = None if inherit_output else self._log
+                self._process = _started(spec, threads, other_end, output, self._log)
+                unstarted.pop_all()
+        except OSError as error:
+            raise _not_started(spec.interpreter, error) from error
         other_end.close()
+        self._channel = Channel(own_end)
 
     def send(self, kind: str, *values: Any) -> None:
         """Send a message to the worker.
@@ -224,6 +229,33 @@ class WorkerProcess:
         problem = WorkerDied(f"the worker of {self.framework} {how}{self.tail()}")
         self.kill()
         return problem
+
+
+def _started(
+    spec: WorkerSpec, threads: int, connection: socket.socket, output: Any, errors: Any
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [
+            # -P: a torch.py in the current folder is not PyTorch.
+            *(spec.interpreter, "-P", "-c", WORKER_MAIN),
+            *(str(connection.fileno()), spec.framework, str(threads)),
+        ],
+        env={**os.environ, **thread_variables(threads), **dict(spec.variables)},
+        pass_fds=[connection.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        # Ctrl-C reaches the parent alone, which then ends the whole group.
+        start_new_session=True,
+    )
+
+
+def _not_started(interpreter: str, error: OSError) -> FrameworkBroken:
+    if error.filename == interpreter:
+        return FrameworkBroken(f"its interpreter does not run: {error}")
+    scarce = _SHORT_OF.get(error.errno or 0)
+    remedy = f"allow more {scarce}" if scarce else ""
+    return FrameworkBroken(f"its process cannot be started: {error}", remedy)
 
 
 def _ending(status: int | None) -> str:
