@@ -169,6 +169,20 @@ def test_an_archive_that_never_ends(
         data.load(data.find("imdb", tmp_path))
 
 
+def test_an_archive_of_a_million_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: dict[str, bytes]
+) -> None:
+    """How many members are looked at is bounded, and none is kept."""
+    monkeypatch.setattr(files, "_MEMBERS", len(reviews) + 20)
+    folders = [tmp_path / name for name in ("full", "more")]
+    for folder, beside in zip(folders, (8, 100), strict=True):
+        folder.mkdir()
+        imdb_archive(folder, reviews, *[(f"beside/{n}", b"") for n in range(beside)])
+    assert data.load(data.find("imdb", folders[0])).train.y.size
+    with pytest.raises(DataError, match=r"more\S*gz has more than 32 members: .*get it again"):
+        data.load(data.find("imdb", folders[1]))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

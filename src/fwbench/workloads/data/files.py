@@ -24,6 +24,9 @@ from fwbench.errors import DataError
 #: No archive of a data set that is known here holds more.
 _ARCHIVE_BYTES = 2**31
 
+#: Nor does any have so many members: IMDB's has 100,024.
+_MEMBERS = 2**18
+
 #: More than the header of an array in NumPy's format has.
 _HEADER_BYTES = 2**12
 
@@ -132,12 +135,13 @@ def members(
         The match of a member's name, and its content.
 
     Raises:
-        DataError: the archive cannot be read or is damaged, or a wanted member is too large.
+        DataError: the archive cannot be read or is damaged, or a wanted member is too large, or
+            there are far too many members.
     """
     with reading(path), gzip.open(path) as compressed:
         stream: Any = _Forward(compressed, path, max(limit_bytes, _CHUNK_BYTES))
         with tarfile.open(fileobj=stream, mode="r:") as archive:
-            while (member := archive.next()) is not None:
+            for member in _each(archive, path):
                 name = pattern.fullmatch(member.name)
                 if name is None or not _is_plain(member):
                     continue
@@ -148,6 +152,22 @@ def members(
                     raise EOFError(f"it ends within {member.name!r}")
                 yield name, data
         stream.finish()
+
+
+def _each(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """The members of an archive one by one; tarfile would keep all of them.
+
+    Raises:
+        DataError: there are far too many.
+    """
+    for number, member in enumerate(iter(archive.next, None), 1):
+        if number > _MEMBERS:
+            raise DataError(
+                f"{path} has more than {_MEMBERS:,} members: the file is damaged or not what its "
+                "name says; get it again"
+            )
+        archive.members.clear()  # type: ignore[attr-defined]
+        yield member
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:
