@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 
 from fwbench.cases import training
 from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
-from fwbench.errors import Diverged, WrongResult
+from fwbench.errors import Diverged, IsolationError, WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.plugin import host
 from fwbench.presets import Schedule
 from fwbench.records import entry as record
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.training import CHECKED_STEPS, order
-from support.fake_learner import FOUND, Trainer, data_set, told
+from support.fake_learner import FOUND, FakeLoader, Trainer, data_set, told
 from support.training_cases import assert_untouched, case, loops_and_steps, measured
 
 pytestmark = pytest.mark.usefixtures("load")
@@ -368,3 +369,21 @@ def test_a_loader_has_workers_and_no_other_toggle() -> None:
     assert framework.learners[0].job.workers == 2
     assert facts["workers"] == facts["toggles"]["workers"] == "2"
     assert "decay" not in facts["toggles"]
+
+
+@pytest.mark.parametrize("of", [mlp, mlp.loader], ids=lambda of: str(of.name))
+@pytest.mark.parametrize(
+    ("workers", "raised", "message"),
+    [
+        ("2", IsolationError, r"workers=2\) cannot start .* Read-only .*--shm-size=1g.*workers=0"),
+        ("0", OSError, "Read-only file system"),
+    ],
+)
+def test_a_loader_without_shared_memory(
+    monkeypatch: pytest.MonkeyPatch, of: Any, workers: str, raised: Any, message: str
+) -> None:
+    """What a loader's processes need is said, and only of loaders that have processes."""
+    refused = Mock(side_effect=OSError(errno.EROFS, "Read-only file system"))
+    monkeypatch.setattr(FakeLoader, "__iter__", refused)
+    with pytest.raises(raised, match=message):
+        case(of=of, toggles=(("workers", workers),)).measure()

@@ -15,7 +15,7 @@ from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.cases.epochs import Epochs, steps_of, whole
 from fwbench.cases.work import Call, Work, called
-from fwbench.errors import WrongResult
+from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
@@ -141,6 +141,24 @@ class _Memory:
 
 class TrainingCase(Case):
     """What cases of training have in common."""
+
+    def measure(self) -> Any:
+        """As ever.
+
+        Raises:
+            IsolationError: the system does not start the processes that are to load data.
+        """
+        try:
+            return super().measure()
+        except OSError as error:
+            workers = self.cell.toggle("workers")
+            if workers == "0":
+                raise
+            raise IsolationError(
+                f"the data loader (--fw-toggle workers={workers}) cannot start its processes: "
+                f"{error}; they need a /dev/shm with room (docker run --shm-size=1g) and further "
+                "processes (ulimit -u), or measure with workers=0"
+            ) from None
 
     @property
     def training(self) -> Training:
