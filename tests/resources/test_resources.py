@@ -1,0 +1,191 @@
+"""Sessions that are short of something: what should not matter does not, and what does is said."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from fwbench.errors import FrameworkBroken
+from fwbench.processes.process import WorkerProcess, WorkerSpec
+from support.projects import CASES, QUICKLY, Project
+
+if sys.platform != "linux":
+    pytest.skip("limits as Linux has them", allow_module_level=True)
+
+
+def start(
+    folder: Path,
+    *arguments: str,
+    before: Callable[[], object] = lambda: None,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a session.
+
+    Args:
+        folder: where.
+        arguments: of pytest.
+        before: called in the process that becomes the session.
+        variables: all of its environment; None for that of this process.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *QUICKLY, "--fw=numpy", *arguments],
+        cwd=folder,
+        env=os.environ if variables is None else variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=before,  # noqa: PLW1509 (no other thread runs here)
+    )
+
+
+def said(session: subprocess.Popen[bytes]) -> str:
+    """Wait for the end of a session; returns what it has printed."""
+    output, _ = session.communicate(timeout=120)
+    text = output.decode("ascii", errors="backslashreplace")
+    print(text)
+    return text
+
+
+# What does not matter
+
+
+_JUMPING = """
+import itertools, time
+
+_jumps = itertools.cycle([0.0, 3e6, -7e8, 1e9])
+_time = time.time
+time.time = lambda: _time() + next(_jumps)
+"""
+
+
+def _scarce() -> None:
+    """One CPU and 64 file descriptors."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def test_what_does_not_matter(project: Project) -> None:
+    """Few descriptors, one CPU, ASCII, no home, an odd path and a wall clock that jumps.
+
+    All of it at once: a session takes a second, and each has been tried by itself.
+    """
+    folder = project.path / """it's a "folder" with\tblanks; $HOME & \u00fc"""
+    folder.mkdir()
+    (folder / "conftest.py").write_text(_JUMPING, encoding="utf-8")
+    (folder / "test_it.py").write_text(CASES, encoding="utf-8")
+    kept = {name: value for name, value in os.environ.items() if name != "HOME"}
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    session = start(
+        folder, "--benchmark-json=out.json", before=_scarce, variables={**kept, **plain}
+    )
+    output = said(session)
+    assert session.returncode == pytest.ExitCode.OK
+    assert "fwbench: 1 thread;" in output
+    entries = project.entries(str(folder / "out.json"))
+    assert len(entries) == 4
+    for entry in entries:
+        facts = entry["extra_info"]["fwbench"]
+        times_s = [*entry["stats"]["data"], facts["first_call_in_process_s"], facts["completion_s"]]
+        assert all(0 < time_s < 60 for time_s in times_s)
+        assert 0 <= facts["warmup_s"] < 60
+
+
+def test_two_sessions_at_once(project: Project) -> None:
+    """In one folder, each with its own file, journal and saved run."""
+    project.write("test_it.py", CASES)
+    sessions = [
+        start(project.path, f"--benchmark-json={name}", f"--benchmark-save={name}")
+        for name in ("one.json", "other.json")
+    ]
+    assert all("5 passed" in said(session) for session in sessions)
+    assert [len(project.entries(name)) for name in ("one.json", "other.json")] == [4, 4]
+    assert len([*project.path.glob(".benchmarks/*/*.json")]) == 2
+    assert len([*project.path.glob(".fwbench/journal/*.jsonl")]) == 2
+
+
+# What does
+
+
+_LARGE = """
+import numpy as np
+import pytest
+from declared import double, doubling
+
+def allocates(x):
+    np.ones(2**34)
+
+@pytest.mark.fwbench(doubling("large", allocates), double, sizes=(4,))
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_too_little_memory(project: Project) -> None:
+    """The case that asks for more than there is fails, and says so; the session goes on."""
+    project.write("test_it.py", _LARGE)
+    limit = (8 * 2**30, 8 * 2**30)
+    session = start(project.path, before=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+    output = said(session)
+    assert "1 failed, 1 passed" in output
+    assert "MemoryError: Unable to allocate 128. GiB" in output
+
+
+def _without_processes() -> None:
+    """No further process, as a user to whom the limit applies: it does not to root."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
+_NOBODY = 65534
+
+
+def _somebody_else_can_run() -> bool:
+    """Whether another user than root may run this interpreter."""
+    with contextlib.suppress(OSError):
+        command = [sys.executable, "-c", "import fwbench"]
+        return subprocess.run(command, user=_NOBODY, check=False, cwd="/").returncode == 0
+    return False
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and not _somebody_else_can_run(),
+    reason="root may start any number of processes, and only root may run this interpreter",
+)
+def test_too_few_processes(project: Project) -> None:
+    """A session that may start no process says what it could not start, and what to look at."""
+    project.write("test_it.py", CASES)
+    project.path.chmod(0o777)
+    # NumPy's own threads are processes, too, and without them it ends whoever imports it.
+    variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    output = said(start(project.path, before=_without_processes, variables=variables))
+    assert "Traceback" not in output
+    assert "its process cannot be started: [Errno 11]" in output
+    assert "allow more processes (ulimit -u" in output
+
+
+@pytest.fixture
+def no_more_files() -> Iterator[None]:
+    """This process can open no further file."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("no_more_files")
+def test_too_few_open_files() -> None:
+    """A worker that cannot be started for lack of descriptors says so."""
+    with pytest.raises(FrameworkBroken, match=r"Too many open files.*; allow more open files \(ul"):
+        WorkerProcess(WorkerSpec("numpy"), threads=1)
