@@ -11,6 +11,7 @@ import pytest
 
 from fwbench import machine as machine_facts
 from fwbench.cli import doctor
+from fwbench.environments import provenance
 from fwbench.environments.named import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
@@ -179,7 +180,10 @@ def test_doctor_names_the_environments_of_the_project(
     at = lines.index("other environments (fwbench env show NAME says more)")
     assert lines[at + 1] == "  fake@old         python 3.10.1: fake 1.1, numpy 1.26"
     facts = json.loads(out(capsys, "doctor", "--json"))
-    assert facts["environments"] == {"fake@old": {"python": "3.10.1", "frameworks": held}}
+    expected = {"python": "3.10.1", "frameworks": held, "made_here": True}
+    assert facts["environments"] == {"fake@old": expected}
+    provenance.forget(folder)
+    assert f"{lines[at + 1]}; not made on this machine, so it is not run" in out(capsys, "doctor")
 
 
 @pytest.mark.parametrize(("arguments", "threads"), [([], 2), (["--threads", "5"], 5)])

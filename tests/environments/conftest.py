@@ -24,4 +24,6 @@ def env(
         install, "sysconfig", SimpleNamespace(get_path=lambda _: str(made.programs))
     )
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("TMPDIR", str(made.temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(made.temporary))
     return made

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.environments import install
+from fwbench.environments import claim, install
 from fwbench.version import __version__
 from support.installations import Maker
 
@@ -71,7 +71,8 @@ def test_only_the_environment_is_left(env: Maker) -> None:
     assert ignored.read_text(encoding="utf-8") == "*\n"
     names = {path.name for path in env.environments.folder_of("second").iterdir()}
     assert "fwbench-environment.json" in names
-    assert install._MAKER not in names
+    assert claim._MAKER not in names
+    assert [*env.temporary.iterdir()] == []
 
 
 def test_another_interpreter_is_built_on(env: Maker) -> None:

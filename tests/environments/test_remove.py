@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from fwbench import cli
-from fwbench.environments import install
+from fwbench.environments import claim
+from fwbench.errors import UsageError
+from fwbench.processes import owned
 from support.installations import Maker
+from support.signals import listen
 
 # Interruptions
 
@@ -43,18 +49,14 @@ class Installing:
 
     def __init__(self, env: Maker) -> None:
         env.uv(install=_INSTALLING)
-        # Ctrl-C is switched on even where the tests run in the background of a shell.
-        code = (
-            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "from fwbench.cli import main; sys.exit(main())"
-        )
         with (env.path / "stderr").open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, "env", "add", "second", "numpy"],
+                [sys.executable, "-P", "-m", "fwbench", "env", "add", "second", "numpy"],
                 cwd=env.path,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
+                preexec_fn=listen,  # noqa: PLW1509
             )
         deadline = time.monotonic() + _PATIENCE_S
         while not (env.programs / "installing").exists():
@@ -63,7 +65,12 @@ class Installing:
             assert time.monotonic() < deadline, said
             time.sleep(0.02)
         self.installers = psutil.Process(self.process.pid).children(recursive=True)
-        assert len(self.installers) == 2
+        assert len(self.installers) == 3, "a guard, an installer, and what that has started"
+
+    def assert_ended(self) -> None:
+        """Nothing is left of the installers."""
+        _, alive = psutil.wait_procs(self.installers, timeout=10.0)
+        assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
 
     def kill(self) -> None:
         """End everything at once."""
@@ -82,52 +89,99 @@ def installing(env: Maker) -> Iterator[Installing]:
     started.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_installation_leaves_nothing(
     env: Maker, installing: Installing, number: signal.Signals
 ) -> None:
-    """Neither Ctrl-C nor a termination leaves half an environment, or an installer at work."""
+    """No signal leaves half an environment, a temporary file, an installer or what it has started.
+
+    A compiler that goes on, say, would write into a folder that has gone.
+    """
     assert (env.environments.folder_of("second") / "half").exists()
     installing.process.send_signal(number)
     assert installing.process.wait(_PATIENCE_S) == 130
     assert (env.path / "stderr").read_text(encoding="utf-8").endswith("\nfwbench: interrupted\n")
     assert env.left() == []
-    uv = installing.installers[0]
-    assert not uv.is_running()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_an_installer_has_started_ends_with_it(
-    installing: Installing, number: signal.Signals
-) -> None:
-    """A compiler that goes on, say, would write into a folder that has gone."""
-    installing.process.send_signal(number)
-    installing.process.wait(_PATIENCE_S)
-    _, alive = psutil.wait_procs(installing.installers, timeout=5.0)
-    assert alive == []
+    installing.assert_ended()
+    assert [*env.temporary.iterdir()] == []
 
 
 def test_an_environment_that_is_being_made(env: Maker, installing: Installing) -> None:
     """Two cannot make one environment at a time: the second is told who does, and harms nothing."""
     process = installing.process
-    _, said = env("add", "second", "numpy", status=2)
-    assert said == (f"fwbench: error: second is being made by process {process.pid}; wait for it\n")
+    busy = f"second is being made by process {process.pid}; wait for it\n"
+    for command in (["add", "second", "numpy"], ["remove", "second"]):
+        assert env(*command, status=2)[1] == f"fwbench: error: {busy}"
+    assert env("list")[0] == busy
     assert process.poll() is None
     assert (env.environments.folder_of("second") / "half").exists()
-    assert env("list")[0].startswith("there is no environment under ")
-    assert "second" in env("remove", "second", status=2)[1]
     assert env.left() == ["second"]
 
 
-def test_what_a_killed_process_has_left(env: Maker, installing: Installing) -> None:
-    """It is no environment, is in nobody's way, and nothing of it is in the next one."""
-    installing.kill()
+@pytest.mark.parametrize("command", ["add", "remove"])
+def test_what_a_killed_process_has_left(env: Maker, installing: Installing, command: str) -> None:
+    """Its installers end with it. What it has made is no environment, is listed, and can go.
+
+    It is in nobody's way: nothing of it is in the next environment of its name.
+    """
+    installing.process.kill()
+    installing.assert_ended()
     assert env.left() == ["second"]
-    assert env("list")[0].startswith("there is no environment under ")
+    assert [path.name.startswith("fwbench-job-") for path in env.temporary.iterdir()] == [True]
+    assert env("list")[0] == (
+        "second is not complete, its fwbench env add was killed; fwbench env remove second\n"
+    )
+    assert [*env.temporary.iterdir()] == []
+    if command == "remove":
+        assert env("remove", "second") == ("removed second\n", "")
+        assert env.left() == []
+        return
     env.uv()
     env("add", "second", "numpy")
     assert [*env.environments.all()] == ["second"]
     assert not (env.environments.folder_of("second") / "half").exists()
+
+
+def test_two_at_once(env: Maker) -> None:
+    """One makes the environment, however close they are; the others are told, and leave nothing."""
+    folder = env.environments.folder_of("second")
+    together, outcomes = threading.Barrier(4), []
+
+    def make() -> None:
+        together.wait()
+        try:
+            with claim.claimed(folder):
+                together.wait()
+                outcomes.append("made")
+        except UsageError as error:
+            outcomes.append(str(error))
+            together.wait()
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    busy = f"second is being made by process {os.getpid()}; wait for it"
+    assert sorted(outcomes) == ["made", busy, busy, busy]
+    assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == ["second"]
+
+
+@pytest.mark.parametrize("moment", ["before it is named", "while it is removed"])
+def test_what_is_killed_beside_an_environment(env: Maker, moment: str) -> None:
+    """Nobody sees it, and the next command removes it; not while its process is at work."""
+    folder = env.environments.folder
+    (folder / ".fwbench-unnamed-x").mkdir(parents=True)
+    marks = ["fwbench-maker"] if moment == "before it is named" else ["fwbench-environment.json"]
+    for mark in marks:
+        (folder / ".fwbench-unnamed-x" / mark).touch()
+    owner = owned.take(folder / ".fwbench-unnamed-x")
+    assert owner is not None
+    with owner:
+        assert env("list")[0].startswith("there is no environment under ")
+        assert (folder / ".fwbench-unnamed-x").exists()
+    env("list")
+    assert [*folder.iterdir()] == []
 
 
 def test_what_is_nobodys_leftover_stays(env: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +258,7 @@ def test_what_cannot_be_removed(env: Maker, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(install.shutil, "rmtree", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
     _, said = env("remove", "second", status=3)
     folder = env.environments.folder_of("second")
     assert said == f"fwbench: error: cannot remove {folder}: Permission denied\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -48,41 +49,94 @@ def test_captured_output_keeps_apart_what_went_where() -> None:
     )
 
 
-@pytest.mark.parametrize("own_group", [True, False])
-def test_who_is_interrupted_leaves_no_program_behind(own_group: bool) -> None:
-    """The program is ended when whoever hears its lines raises; the exception goes on."""
+#: A program that has started another one; it says the numbers of both.
+_TWO = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(os.getpid(), child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def _processes(line: str) -> list[psutil.Process]:
+    return [psutil.Process(int(number)) for number in line.split()]
+
+
+def _assert_ended(processes: list[psutil.Process]) -> None:
+    """They have, or are about to."""
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_who_is_interrupted_leaves_no_program_behind() -> None:
+    """The program ends, with what it has started, when whoever hears its lines raises."""
     started: list[psutil.Process] = []
 
     def interrupt(line: str) -> None:
-        started.append(psutil.Process(int(line)))
+        started.extend(_processes(line))
         raise KeyboardInterrupt
 
-    text = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        command.run(python(text), keep_lines=1, say=interrupt, own_group=own_group)
+        command.run(python(_TWO), keep_lines=1, say=interrupt)
     assert time.monotonic() - begin < 30
-    assert not started[0].is_running()
+    assert len(started) == 2
+    _assert_ended(started)
 
 
-def test_a_group_is_ended_as_a_whole() -> None:
-    """What a program has started ends with it, where it has a group of its own."""
+def test_what_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program gets as long as it needs for its traceback, no longer."""
+    monkeypatch.setattr(command, "_GRACE_S", 0.2)
     started: list[psutil.Process] = []
 
     def interrupt(line: str) -> None:
-        started.append(psutil.Process(int(line)))
+        started.extend(_processes(line))
         raise KeyboardInterrupt
 
-    text = (
-        "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "print(child.pid, flush=True)\n"
-        "child.wait()\n"
-    )
+    deaf = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){_TWO}"
     with pytest.raises(KeyboardInterrupt):
-        command.run(python(text), keep_lines=1, say=interrupt, own_group=True)
-    psutil.wait_procs(started, timeout=10)
-    assert not started[0].is_running() or started[0].status() == psutil.STATUS_ZOMBIE
+        command.run(python(deaf), keep_lines=1, say=interrupt)
+    _assert_ended(started)
+
+
+@pytest.mark.parametrize("victim", ["parent", "guard"])
+def test_a_program_ends_with_who_asked_for_it(victim: str) -> None:
+    """However it was killed: with all that the program has started, or with its guard alone."""
+    code = (
+        "from fwbench.processes import command\n"
+        f"done = command.run([{sys.executable!r}, '-c', {_TWO!r}], keep_lines=1,\n"
+        "                   say=lambda line: print(line, flush=True))\n"
+        "print(done.status)\n"
+    )
+    with subprocess.Popen(python(code), stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        started = _processes(parent.stdout.readline())
+        guard = started[0].parent()
+        assert guard is not None
+        if victim == "parent":
+            parent.kill()
+            _assert_ended([guard, *started])
+        else:
+            guard.kill()
+            _assert_ended(started[:1])
+            started[1].kill()  # the last that has the pipe
+            assert parent.stdout.read() == "-9\n"
+
+
+def test_what_a_program_leaves_behind_ends_with_it() -> None:
+    """It would keep the pipe, and whoever reads it, for ever."""
+    text = _TWO.replace("time.sleep(60)\n", "os._exit(3)\n")
+    begin = time.monotonic()
+    done = command.run(python(text), keep_lines=1)
+    assert done.status == 3
+    assert time.monotonic() - begin < 30
+    _assert_ended(
+        [
+            psutil.Process(pid)
+            for pid in map(int, done.last_lines[0].split()[1:])
+            if psutil.pid_exists(pid)
+        ]
+    )
 
 
 @pytest.mark.parametrize("run", [lambda given: command.run(given, keep_lines=1), command.capture])

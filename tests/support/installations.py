@@ -19,12 +19,15 @@ class Maker:
         path: the project's folder, which is the current one.
         environments: of the project.
         programs: the only folder of the path where uv could be.
+        temporary: the folder for temporary files.
     """
 
     def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.path = path
         self.programs = path / "programs"
         self.programs.mkdir()
+        self.temporary = path / "temporary"
+        self.temporary.mkdir()
         (path / "pytest.ini").write_text("", encoding="utf-8")
         self.environments = Environments(path)
         self._capsys = capsys

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 
 from fwbench.cli import ab, doctor, env, gate, recover, report
 from fwbench.errors import FwbenchError, UsageError
+from fwbench.processes.interruption import as_keyboard_interrupt
 from fwbench.version import __version__
 
 _COMMANDS = (ab, doctor, env, gate, recover, report)
@@ -33,8 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         docs/exit-statuses.md lists them all.
     """
     _escape_what_cannot_be_encoded()
-    # This is how a cancelled job is ended: as with Ctrl-C, unfinished work is removed.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A job that is cancelled removes unfinished work, as with Ctrl-C.
+    with as_keyboard_interrupt():
+        return _status(arguments)
+
+
+def _status(arguments: Sequence[str] | None) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -55,8 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return _FAILED
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.environments.named import Environments
+from fwbench.environments.named import NOT_MADE_HERE, Environments
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import registry
 from fwbench.isolation.describe import describe
@@ -75,7 +75,11 @@ def _doctor(arguments: argparse.Namespace) -> int:
         "threads": threads,
         "data": {name: _data(name) for name in data.NAMES},
         "environments": {
-            name: {"python": environment.python, "frameworks": dict(environment.frameworks)}
+            name: {
+                "python": environment.python,
+                "frameworks": dict(environment.frameworks),
+                "made_here": environment.is_made_here,
+            }
             for name, environment in environments.all().items()
         },
         "frameworks": {n: a.to_json() for n, a in answers.items() if isinstance(a, Manifest)},
@@ -134,7 +138,8 @@ def _report(facts: dict[str, Any]) -> str:
         has = ", ".join(
             f"{framework} {version}" for framework, version in kept["frameworks"].items()
         )
-        lines.append(f"  {name:<16} python {kept['python']}: {has}")
+        made = "" if kept["made_here"] else f"; {NOT_MADE_HERE}, so it is not run"
+        lines.append(f"  {name:<16} python {kept['python']}: {has}{made}")
     for name, described in facts["frameworks"].items():
         manifest = Manifest.from_json(described)
         threads = "not known" if manifest.threads is None else str(manifest.threads)

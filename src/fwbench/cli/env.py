@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.environments import install
-from fwbench.environments.named import Environment, Environments
+from fwbench.environments import claim, install
+from fwbench.environments.named import NOT_MADE_HERE, Environment, Environments
 from fwbench.errors import unknown
+from fwbench.gate.checkout import remove_abandoned
 from fwbench.project import project_root
 
 
@@ -41,7 +42,11 @@ def add_to(commands: Any) -> None:
 
 
 def _environments() -> Environments:
-    return Environments(project_root(Path()))
+    """The environments of the project, and nothing of what killed commands have left."""
+    remove_abandoned()
+    environments = Environments(project_root(Path()))
+    claim.remove_abandoned(environments.folder)
+    return environments
 
 
 def _add(arguments: argparse.Namespace) -> int:
@@ -60,10 +65,13 @@ def _list(_: argparse.Namespace) -> int:
     environments = _environments()
     by_name = environments.all()
     names = environments.names()
+    unfinished = claim.unfinished(environments.folder)
     for name in names:
         unreadable = f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
         print(_line(by_name[name]) if name in by_name else unreadable)
-    if not names:
+    for name in unfinished:
+        print(claim.problem(environments.folder_of(name)))
+    if not names and not unfinished:
         print(f"there is no environment under {environments.folder}; make one: fwbench env add")
     return 0
 
@@ -94,4 +102,8 @@ def _remove(arguments: argparse.Namespace) -> int:
 
 def _line(environment: Environment) -> str:
     frameworks = ", ".join(f"{name} {version}" for name, version in environment.frameworks.items())
-    return f"{environment.name}: python {environment.python}; {frameworks}"
+    line = f"{environment.name}: python {environment.python}; {frameworks}"
+    if environment.is_made_here:
+        return line
+    name = environment.name
+    return f"{line}; {NOT_MADE_HERE}: fwbench env remove {name}, then fwbench env add it anew"

@@ -7,16 +7,16 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-import psutil
-
+from fwbench.environments import claim, provenance
 from fwbench.environments.named import (
     VARIABLE,
     Environment,
@@ -27,13 +27,11 @@ from fwbench.environments.named import (
 )
 from fwbench.errors import InstallationError, UsageError, unknown
 from fwbench.names import framework_of
-from fwbench.processes import command
+from fwbench.processes import command, owned, scratch
+from fwbench.processes.interruption import held
 from fwbench.version import __version__
 
 _SHOWN_LINES = 15
-
-#: Names the process that is making the environment in a folder.
-_MAKER = "fwbench-maker"
 
 
 def add(
@@ -58,21 +56,19 @@ def add(
             left of the environment then.
     """
     check_name(name)
-    if name in environments.names():
-        raise UsageError(
-            f"there is an environment {name!r} already (fwbench env list); choose another name, or "
-            f"remove it first: fwbench env remove {name}"
-        )
     folder = environments.folder_of(name)
-    with _all_or_nothing(folder):
+    if name in environments.names():
+        raise UsageError(claim.problem(folder))
+    with claim.claimed(folder), scratch.folder() as temporary:
+        run = partial(_run, say=say, temporary=temporary)
         installer = _installer(folder, python)
         try:
-            _run(installer.create, say)
+            run(installer.create)
         except InstallationError as error:
             if python is None:
                 raise
             raise UsageError(f"--python {python} makes no environment: {error}") from error
-        _run([*installer.install, *requirements, *_this_fwbench()], say)
+        run([*installer.install, *requirements, *_this_fwbench()])
         say(f"looking at what {name} can do")
         facts = _looked_at(folder, name)
         environment = Environment(
@@ -98,62 +94,16 @@ def remove(environments: Environments, name: str) -> None:
         UsageError: no environment has that name.
         InstallationError: it cannot be removed.
     """
-    if name not in environments.names():
-        raise unknown("environment", name, environments.names())
+    unfinished = claim.unfinished(environments.folder)
+    if name not in environments.names() and name not in unfinished:
+        raise unknown("environment", name, [*environments.names(), *unfinished])
     folder = environments.folder_of(name)
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise InstallationError(f"cannot remove {folder}: {error.strerror}") from error
-
-
-@contextmanager
-def _all_or_nothing(folder: Path) -> Iterator[None]:
-    """Make a folder; remove it again if what fills it fails or is interrupted."""
-    _claim(folder)
-    try:
-        yield
-        (folder / _MAKER).unlink()
-    except BaseException:
-        with suppress(KeyboardInterrupt):  # a second one must not keep half of it
-            shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _claim(folder: Path) -> None:
-    """Make a folder that no other process is using.
-
-    Raises:
-        UsageError: another process is filling it, or it holds something else.
-        InstallationError: it cannot be made.
-    """
-    maker = folder / _MAKER
-    try:
-        if maker.is_file():
-            number = int(maker.read_text())
-            if _is_older(number, maker.stat().st_mtime):
-                raise UsageError(f"{folder.name} is being made by process {number}; wait for it")
-            shutil.rmtree(folder)  # a process that was killed has left it
-        elif folder.exists():
-            raise UsageError(
-                f"{folder} is there already and is not an environment; choose another name"
-            )
-        folder.mkdir(parents=True)
-        ignored = folder.parent / ".gitignore"
-        if not ignored.exists():  # what is written here is of this machine: no version control
-            ignored.write_text("*\n", encoding="utf-8")
-        maker.write_text(str(os.getpid()))
-    except (OSError, ValueError) as error:
-        raise InstallationError(f"cannot make {folder}: {error}") from error
-
-
-def _is_older(process: int, moment_s: float) -> bool:
-    """Whether a process lives that was there at a moment; numbers are used again."""
-    try:
-        return float(psutil.Process(process).create_time()) <= moment_s
-    except psutil.Error:
-        return False
+    owner = owned.take(folder)
+    if owner is None and name in unfinished:
+        raise UsageError(claim.problem(folder))
+    with owner or nullcontext(), held():
+        claim.discard(folder)
+        provenance.forget(folder)
 
 
 @dataclass(frozen=True)
@@ -192,8 +142,13 @@ def _installer(folder: Path, python: str | None) -> _Installer:
     return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
 
 
-def _run(arguments: Sequence[str], say: Callable[[str], Any]) -> None:
+def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:
     """Run an installer, with its arguments.
+
+    Args:
+        arguments: the installer's name among them.
+        say: called with each line that it prints.
+        temporary: a folder for its temporary files: if it is killed, it removes none of them.
 
     Raises:
         InstallationError: it failed; the message ends with its last lines.
@@ -204,9 +159,8 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any]) -> None:
         done = command.run(
             arguments,
             keep_lines=_SHOWN_LINES,
-            variables=variables,
+            variables={**variables, "TMPDIR": str(temporary)},
             say=lambda line: say(f"  {line}"),
-            own_group=True,  # to be ended with all that it has started
         )
     except OSError as error:
         raise InstallationError(f"cannot run {arguments[0]}: {error.strerror}") from error

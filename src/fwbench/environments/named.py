@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fwbench import project
-from fwbench.errors import StorageError, UsageError
+from fwbench.environments import provenance
+from fwbench.errors import FrameworkBroken, StorageError, UsageError
 from fwbench.names import framework_of
 
 #: Where environments are, if not under the project.
@@ -28,8 +29,11 @@ VARIABLE = "FWBENCH_ENVS"
 #: Stands for the environment that runs pytest.
 DEFAULT = "default"
 
+#: Of an environment that came with a repository, say, so that its interpreter may be any program.
+NOT_MADE_HERE = "not made on this machine"
+
 #: Marks a complete environment, and tells what it holds.
-_FACTS = "fwbench-environment.json"
+FACTS = "fwbench-environment.json"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Environment:
     def interpreter(self) -> str:
         """The path of its Python."""
         return interpreter_in(self.folder)
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether ``fwbench env add`` made it on this machine; nothing of any other is run."""
+        return provenance.is_known(self.folder, self.interpreter)
 
     @property
     def path(self) -> list[str]:
@@ -112,14 +121,14 @@ class Environments:
 
     def names(self) -> list[str]:
         """The names of all complete environments, whether or not they can still be read."""
-        return sorted(mark.parent.name for mark in self.folder.glob(f"*/{_FACTS}"))
+        return sorted(mark.parent.name for mark in self.folder.glob(f"[!.]*/{FACTS}"))
 
     def all(self) -> dict[str, Environment]:
         """Every environment that can be read, by name."""
         environments = {}
         for name in self.names():
             with suppress(StorageError):
-                environments[name] = _read(self.folder / name / _FACTS)
+                environments[name] = _read(self.folder / name / FACTS)
         return environments
 
     def environment_of(self, reference: str) -> Environment | None:
@@ -132,7 +141,7 @@ class Environments:
         """
         label = reference.partition("@")[2]
         for name in (reference, label):
-            mark = self.folder / name / _FACTS
+            mark = self.folder / name / FACTS
             if name and mark.is_file():
                 return _read(mark)
         return None
@@ -141,10 +150,18 @@ class Environments:
         """The interpreter that has a framework.
 
         Raises:
+            FrameworkBroken: it is of an environment that was not made here.
             StorageError: what its environment holds cannot be read.
         """
         environment = self.environment_of(reference)
-        return sys.executable if environment is None else environment.interpreter
+        if environment is None:
+            return sys.executable
+        if not environment.is_made_here:
+            raise FrameworkBroken(
+                f"its environment {environment.folder} was {NOT_MADE_HERE}",
+                f"recreate it: fwbench env remove {environment.name}, then fwbench env add",
+            )
+        return environment.interpreter
 
     def path_of(self, reference: str) -> list[str]:
         """The folders that the interpreter of a framework imports packages from.
@@ -165,14 +182,15 @@ class Environments:
 
 
 def complete(environment: Environment) -> None:
-    """Mark an environment as complete.
+    """Mark an environment as complete, and as made here.
 
     Raises:
-        StorageError: the mark cannot be written.
+        StorageError: a mark cannot be written.
     """
+    provenance.note(environment.folder, environment.interpreter)
     facts = dataclasses.asdict(environment)
     del facts["name"], facts["folder"]
-    mark = environment.folder / _FACTS
+    mark = environment.folder / FACTS
     unfinished = mark.with_suffix(".unfinished")
     try:
         unfinished.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")

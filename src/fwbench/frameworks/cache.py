@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fwbench.errors import FrameworkUnavailable
 from fwbench.frameworks import sources
 from fwbench.manifest import Absent, Manifest
 from fwbench.version import __version__
@@ -48,8 +49,9 @@ class ManifestCache:
         """What a framework has said of itself; None if it must be asked."""
         if not self._cache:
             return None
-        # Anyone may write there, a newer fwbench too: what is not as expected is asked for again.
-        with contextlib.suppress(*_UNEXPECTED):
+        # Anyone may write there, a newer fwbench too: what is not as expected is asked for again,
+        # and so is a framework whose interpreter is not to be run.
+        with contextlib.suppress(*_UNEXPECTED, FrameworkUnavailable):
             return self._read(name, self._cache.get(_key(name), None))
         return None
 

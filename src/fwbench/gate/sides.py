@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +14,14 @@ from typing import Any
 from fwbench.environments.named import DEFAULT, VARIABLE, Environments
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
+from fwbench.gate.checkout import checked_out, git
 from fwbench.names import framework_of
-from fwbench.processes import command
 
 _REVISION = "git:"
 _WORKING_TREE = "."
+
+#: Results that a job writes into the tree are no change of it.
+_SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml")
 
 
 class Side(ABC):
@@ -50,6 +53,10 @@ class Side(ABC):
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What is known of it, for the record."""
+
+    def state(self) -> dict[str, Any]:
+        """What must be the same for further launches to be of the same job."""
+        return self.facts()
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -97,9 +104,18 @@ class Tree(Side):
         """The revision, and whether there are uncommitted changes."""
         return {
             "name": self.name,
-            "revision": _git(self.root, "rev-parse", "HEAD"),
+            "revision": git(self.root, "rev-parse", "HEAD"),
             "dirty": is_dirty(self.root),
         }
+
+    def state(self) -> dict[str, Any]:
+        """The revision, and a digest of changes and of new files that a suite may be made of."""
+        digest = hashlib.sha256(git(self.root, "diff", "--binary", "HEAD").encode())
+        listed = git(self.root, "ls-files", "--others", "--exclude-standard", "-z", *_SOURCES)
+        for name in sorted(filter(None, listed.split("\0"))):
+            digest.update(name.encode())
+            digest.update((self.root / name).read_bytes())
+        return {**self.facts(), "changes": digest.hexdigest()}
 
 
 class Revision(Side):
@@ -118,7 +134,7 @@ class Revision(Side):
         self.root = root
         self.name = name
         try:
-            self.commit = _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}")
+            self.commit = git(root, "rev-parse", "--verify", f"{revision}^{{commit}}")
         except ComparisonError as error:
             raise UsageError(f"{name}: git knows no such revision ({error})") from error
         self._checkout: Path | None = None
@@ -155,14 +171,9 @@ class Revision(Side):
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Checked out in a folder that goes again."""
-        with tempfile.TemporaryDirectory(prefix="fwbench-") as folder:
-            self._checkout = Path(folder).resolve() / "tree"
-            _git(self.root, "worktree", "add", "--detach", str(self._checkout), self.commit)
-            try:
-                yield
-            finally:
-                _git(self.root, "worktree", "remove", "--force", str(self._checkout))
-                self._checkout = None
+        with checked_out(self.root, self.commit) as self._checkout:
+            yield
+        self._checkout = None
 
 
 def sides(base: str, contender: str, environments: Environments) -> tuple[Side, Side]:
@@ -175,6 +186,7 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
 
     Raises:
         UsageError: one of them is none of these, or they cannot be compared.
+        FrameworkBroken: one is in an environment that was not made here.
     """
     of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
     if all(of_tree):
@@ -194,6 +206,8 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
         base_side, contender_side = (
             Installed(DEFAULT, sorted(registry.registered())) for _ in range(2)
         )
+    for reference in (*base_side.references, *contender_side.references):
+        environments.interpreter_of(reference)
     common = {framework_of(name) for name in base_side.references} & {
         framework_of(name) for name in contender_side.references
     }
@@ -207,7 +221,7 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
 
 def is_dirty(root: Path) -> bool:
     """Whether a working tree has changes that are in no revision."""
-    return bool(_git(root, "status", "--porcelain"))
+    return bool(git(root, "status", "--porcelain"))
 
 
 def _of_repository(root: Path, name: str) -> Side:
@@ -231,24 +245,9 @@ def _references(name: str, environments: Environments) -> list[str]:
 
 def _repository() -> Path:
     try:
-        return Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
+        return Path(git(Path.cwd(), "rev-parse", "--show-toplevel"))
     except ComparisonError as error:
         raise UsageError(f"{Path.cwd()} is in no git repository ({error})") from error
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    """What git says.
-
-    Raises:
-        ComparisonError: it fails, or is not there.
-    """
-    try:
-        done = command.capture(["git", *arguments], folder=folder)
-    except OSError as error:
-        raise ComparisonError(f"cannot run git: {error.strerror}") from error
-    if done.status:
-        raise ComparisonError(done.errors.strip() or f"git {arguments[0]} failed")
-    return done.output.strip()
 
 
 def variables_of(side: Side, environments: Environments) -> dict[str, str]:

@@ -24,7 +24,8 @@ def describe(
     Args:
         names: the frameworks to ask.
         threads: how many threads each of them computes with.
-        interpreter_of: returns the interpreter that has a framework, by the framework's name.
+        interpreter_of: returns the interpreter that has a framework, by the framework's name;
+            may raise FrameworkUnavailable.
     """
     workers: dict[str, WorkerProcess] = {}
     try:

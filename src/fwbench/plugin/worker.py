@@ -82,6 +82,8 @@ def _end_with_parent() -> None:
 
 
 def _serve(channel: Channel, name: str, threads: int) -> None:
+    if channel.readable():  # the parent sends nothing yet: it died before it could be noticed
+        return
     try:
         framework = load(framework_of(name), threads)
     except FrameworkUnavailable as error:

@@ -1,19 +1,29 @@
-"""Child processes that run to their end: their output line by line, or as a whole."""
+"""Child processes that run to their end: their output line by line, or as a whole.
+
+They end with this process, however it ends: see :mod:`fwbench.processes.guard`.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
+import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: How long an interrupted process gets to end by itself: Ctrl-C has reached it, too.
-_GRACE_S = 0.25
+from fwbench.processes import guard
+from fwbench.processes.interruption import held
+
+#: How long an interrupted program gets to end by itself.
+_GRACE_S = 2.0
+
+_STATUS_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,6 @@ def run(
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
     say: Callable[[str], Any] = lambda _: None,
-    own_group: bool = False,
 ) -> Finished:
     """Run a program to its end; an exception meanwhile, Ctrl-C included, ends the program.
 
@@ -61,42 +70,17 @@ def run(
         folder: its working directory; None for the current one.
         variables: all of its environment variables; None for those of this process.
         say: called with every line of output as it comes.
-        own_group: start it in a process group of its own, which is killed as a whole.
 
     Raises:
         OSError: the program cannot be started.
     """
     last: deque[str] = deque(maxlen=keep_lines)
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=own_group,
-    ) as process:
-        assert process.stdout is not None  # noqa: S101 (a pipe was asked for)
-        try:
-            for line in process.stdout:
-                last.append(line.rstrip())
-                say(line.rstrip())
-        except BaseException:
-            _end(process, own_group=own_group)
-            raise
-    return Finished(process.returncode, [*last])
-
-
-def _end(process: subprocess.Popen[str], *, own_group: bool) -> None:
-    if own_group:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        return
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE_S)
-    process.terminate()
+    with _guarded(command, folder, variables, subprocess.STDOUT) as program:
+        assert program.process.stdout is not None  # noqa: S101 (a pipe was asked for)
+        for line in program.process.stdout:
+            last.append(line.rstrip())
+            say(line.rstrip())
+    return Finished(program.status(), [*last])
 
 
 def capture(
@@ -105,7 +89,7 @@ def capture(
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Captured:
-    """Run a program to its end, and return what it wrote.
+    """Run a program to its end, and return what it wrote; an exception meanwhile ends it.
 
     Args:
         command: the program and its arguments.
@@ -115,13 +99,106 @@ def capture(
     Raises:
         OSError: the program cannot be started.
     """
+    with _guarded(command, folder, variables, subprocess.PIPE) as program:
+        output, errors = program.process.communicate()
+    return Captured(program.status(), output, errors)
+
+
+def ask(command: Sequence[str], *, folder: Path | None = None) -> Captured:
+    """Run a program that answers at once, unguarded: starting a guard would take longer.
+
+    Args:
+        command: the program and its arguments.
+        folder: its working directory; None for the current one.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
     done = subprocess.run(
-        command,
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
     )
     return Captured(done.returncode, done.stdout, done.stderr)
+
+
+class _Guarded:
+    """A program with its guard.
+
+    Args:
+        command: the program and its arguments.
+        process: of the guard, which has the program's output.
+        connection: to the guard.
+    """
+
+    def __init__(
+        self, command: Sequence[str], process: subprocess.Popen[str], connection: socket.socket
+    ) -> None:
+        self.process = process
+        self._command = command
+        self._connection = connection
+        self._told = ""
+
+    def status(self) -> int:
+        """The exit status of the program, which has ended.
+
+        Raises:
+            OSError: it was not started.
+        """
+        if self._told.startswith("!"):
+            number = int(self._told[1:])
+            raise OSError(number, os.strerror(number), self._command[0])
+        return int(self._told) if self._told else -signal.SIGKILL  # with its guard
+
+    def wait(self) -> None:
+        """Wait until the program has ended, and all that is left of its group."""
+        self._told = self._connection.recv(_STATUS_BYTES).decode()
+        self.process.wait()
+
+    def end(self) -> None:
+        """End the program as Ctrl-C does; soon after, kill it and all that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_GRACE_S)
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _guarded(
+    command: Sequence[str],
+    folder: Path | None,
+    variables: Mapping[str, str] | None,
+    errors: int,
+) -> Iterator[_Guarded]:
+    """A program that is at work; at the end it has ended.
+
+    Args:
+        command: the program and its arguments.
+        folder: its working directory.
+        variables: all of its environment variables.
+        errors: where its standard error goes, as ``subprocess`` takes it.
+    """
+    own_end, other_end = socket.socketpair()
+    with own_end, other_end:
+        process = subprocess.Popen(
+            # -I, -S: none of the variables and packages that are meant for the program.
+            [sys.executable, "-I", "-S", guard.__file__, str(other_end.fileno()), *command],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+            pass_fds=[other_end.fileno()],
+            start_new_session=True,
+        )
+        with process:
+            other_end.close()
+            program = _Guarded(command, process, own_end)
+            try:
+                yield program
+                program.wait()
+            except BaseException:
+                with held():
+                    program.end()
+                raise

@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import SuiteError
-from fwbench.processes import command
+from fwbench.processes import command, scratch
 from fwbench.processes.command import Finished
 
 #: pytest's exit statuses when all tests ran, whether or not some have failed.
 RAN = (0, 1)
+
+#: pytest's exit statuses of a session that a signal, a test's exit, or an error of pytest's own or
+#: a plugin's has ended.
+_INTERRUPTED = 2
+_INTERNAL_ERROR = 3
 
 #: The plugin that deselects all but some node ids, and the environment variable that names the
 #: JSON file with them. A string, because imports do not run up to the plugin's room.
@@ -54,10 +58,10 @@ def run(
             arguments must load :data:`SELECTOR`.
         say: called with every line that pytest prints, as it comes.
     """
-    with tempfile.TemporaryDirectory(prefix="fwbench-") as temporary:
+    with scratch.folder() as temporary:
         given = dict(variables)
         if selected is not None:
-            file = Path(temporary) / "selected.json"
+            file = temporary / "selected.json"
             file.write_text(json.dumps(list(selected)), encoding="utf-8")
             given[SELECTED_VARIABLE] = str(file)
         return command.run(
@@ -68,6 +72,17 @@ def run(
             variables=given,
             say=say,
         )
+
+
+def has_died(done: Finished) -> bool:
+    """Whether a session was ended by a signal or a crash, so that another one may do better.
+
+    Args:
+        done: the session.
+    """
+    if done.status == _INTERRUPTED:  # errors of collection have this exit status, too
+        return any("KeyboardInterrupt" in line for line in done.last_lines)
+    return done.status < 0 or done.status == _INTERNAL_ERROR
 
 
 def measure_suite(
@@ -88,8 +103,8 @@ def measure_suite(
         SuiteError: the session broke down, measured nothing, or had failures that it must not.
     """
     package, _, module = name.rpartition(".")
-    with tempfile.TemporaryDirectory(prefix="fwbench-") as temporary:
-        folder, results = Path(temporary), Path(temporary) / "results.json"
+    with scratch.folder() as folder:
+        results = folder / "results.json"
         suite = resources.files(package).joinpath(f"{module}.py")
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         (folder / "test_suite.py").write_text(suite.read_text(encoding="utf-8"), encoding="utf-8")
