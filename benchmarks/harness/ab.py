@@ -20,6 +20,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import bounds
 import noise
 
 from fwbench.environments.named import Environments
-from fwbench.gate import self_test
+from fwbench.gate import kept, self_test
 from fwbench.gate.ab import PairedComparison, Plan
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
@@ -115,9 +116,12 @@ def _real(number: int) -> list[bounds.Finding]:
         plan = Plan(seed=number)
         both = (_Planted("base"), _Planted("contender"))
         arguments = ["test_self.py", "-k", "30000", *self_test.SHORT]
-        launcher = Launcher(both, arguments, Environments(Path(folder)))
-        job = PairedComparison(launcher, plan, _RULES, say=lambda line: print(line, flush=True))
-        comparison = job.compare(("base", "contender"))
+        say = partial(print, flush=True)
+        with kept.job(Path(folder), {"seed": number}, resume=False) as job:
+            launcher = Launcher(both, arguments, Environments(Path(folder)), job, say)
+            measured = PairedComparison(launcher, plan, _RULES, say=say)
+            comparison = measured.compare(("base", "contender"))
+            job.finish()
         took_s = time.monotonic() - start
     print(json.dumps({key: str(v) for key, v in comparison.verdicts.items()}, indent=1))
     planted = [v for k, v in comparison.verdicts.items() if _name(k) in _SLOWED]

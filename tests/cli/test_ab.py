@@ -2,167 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import statistics
-import subprocess
-import sys
-import time
-from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from fwbench import cli
 from fwbench.frameworks import registry
-from support.projects import Project
-from support.repositories import commit_all, count_worktrees, run_git
-
-_MYMATH = """
-import numpy as np
-from fwbench import Operation
-
-def sorted_often(times):
-    def run(x):
-        for _ in range(times):
-            y = np.sort(x)
-        return y
-    return run
-
-def operation(name, times):
-    made = Operation(
-        name=name,
-        inputs=lambda size, rng: (rng.standard_normal(size),),
-        reference=np.sort,
-        sizes=(5000,),
-        differentiable=False,
-    )
-    made.implement("numpy")(lambda np: sorted_often(times))
-    return made
-
-slowing = operation("slowing", {slowing})
-steady = operation("steady", 2)
-"""
-
-
-_SUITE = """
-import pytest
-from mymath import slowing, steady
-
-@pytest.mark.fwbench(slowing, steady)
-def test_it(case):
-    case.measure()
-"""
-
-
-#: Others may be at work on the machine: what they do to launches is not what is tested here. And
-#: asking what the CPU is takes pytest-benchmark a second, in every launch.
-_CONFTEST = """
-from fwbench.records import replication
-
-replication.is_contended = lambda launch: False
-
-def pytest_benchmark_generate_machine_info():
-    return {"cpu": {"brand_raw": "Fake CPU"}}
-"""
-
-
-#: Time of the processor, which does not run while others have it.
-_INI = """
-[pytest]
-addopts =
-    --fw=numpy --benchmark-max-time=0.02 --benchmark-min-rounds=2 --fw-warmup=0
-    --benchmark-timer=time.thread_time
-"""
-
-
-_SLOWING = "slowing-numpy-cpu-eager-forward-float32-5000"
-_STEADY = _SLOWING.replace("slowing", "steady")
-
-#: As few pairs as can show anything, and margins that nothing but twice the work is beyond.
-_FEW = (
-    *("--pairs", "2", "--budget", "0", "--level", "0.9", "--confidence", "0.5", "--seed", "1"),
-    *("--margin", "0.3", "--threshold", "0.5", "--resolution", "0.9"),
-    *("--threshold-first-call", "100", "--threshold-dispatch", "100"),
-)
-
-
-class Suite:
-    """A repository with a small suite.
-
-    Args:
-        project: where.
-        temporary: a folder for temporary files, and nothing else.
-    """
-
-    def __init__(self, project: Project, temporary: Path) -> None:
-        self.path = project.path.resolve()
-        self.temporary = temporary
-        project.write(".gitignore", "__pycache__/\n/packages/\n")
-        run_git(self.path, "init", "--quiet")
-        self.commit(
-            pytest__ini=_INI,
-            conftest__py=_CONFTEST,
-            mymath__py=_MYMATH.replace("{slowing}", "2"),
-            test_it__py=_SUITE,
-        )
-
-    def commit(self, **files: str) -> str:
-        """Commit files; returns the commit."""
-        return commit_all(self.path, **files)
-
-    def slow(self) -> str:
-        """What makes one operation do twice the work."""
-        return _MYMATH.replace("{slowing}", "4")
-
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        """Start ``fwbench ab``."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "fwbench", "ab", *arguments],
-            cwd=self.path,
-            env={**os.environ, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def ab(self, *arguments: str) -> tuple[int, str, str]:
-        """Run ``fwbench ab``; gives exit status, what it printed, what it said beside."""
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=300)
-        assert "Traceback" not in err
-        return process.returncode, out, err
-
-    def figures(self) -> dict[str, Any]:
-        """What ``--json figures.json`` has."""
-        found: dict[str, Any] = json.loads((self.path / "figures.json").read_text(encoding="utf-8"))
-        return found
-
-    def assert_clean(self) -> None:
-        """Neither worktrees nor temporary files are left."""
-        assert count_worktrees(self.path) == 1
-        assert [path.name for path in self.temporary.iterdir()] == []
-
-
-@pytest.fixture
-def suite(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """A repository with a suite of two cases and one commit."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    return Suite(project, temporary)
+from support.repositories import run_git
+from support.suites import FEW, SLOWING, STEADY, TESTS, Suite
 
 
 def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     """An operation that does twice the work, uncommitted: exit status 1, named everywhere."""
     (suite.path / "mymath.py").write_text(suite.slow(), encoding="utf-8")
     outputs = ("--json", "figures.json", "--markdown", "verdicts.md")
-    status, out, err = suite.ab("git:HEAD", ".", *_FEW, *outputs)
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, *outputs)
     assert status == 1, out + err
-    rows = [line.split() for line in out.splitlines() if _SLOWING in line or _STEADY in line]
-    assert {(row[0], row[1]) for row in rows} >= {("regressed", _SLOWING), ("unchanged", _STEADY)}
+    rows = [line.split() for line in out.splitlines() if SLOWING in line or STEADY in line]
+    assert {(row[0], row[1]) for row in rows} >= {("regressed", SLOWING), ("unchanged", STEADY)}
     assert "pair 2, base: all cases" in err
     assert "pair 3, base: 1 of 2 cases are open, 0.0 min left" in err
     figures = suite.figures()
@@ -185,10 +42,10 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
 
 def test_ab_of_one_revision(suite: Suite) -> None:
     """The same on both sides: nothing has changed, and pytest's arguments select."""
-    status, out, err = suite.ab("git:HEAD", "git:HEAD", *_FEW, "-k", "steady")
+    status, out, err = suite.ab("git:HEAD", "git:HEAD", *FEW, "-k", "steady")
     assert status == 0, out + err
-    assert _STEADY in out
-    assert _SLOWING not in out
+    assert STEADY in out
+    assert SLOWING not in out
     assert "uncommitted" not in out
     suite.assert_clean()
 
@@ -196,11 +53,11 @@ def test_ab_of_one_revision(suite: Suite) -> None:
 def test_ab_of_tests_that_one_side_has(suite: Suite) -> None:
     """A test that is gone is missing, a renamed one perhaps renamed: exit status 11."""
     more = "\n@pytest.mark.fwbench(steady)\ndef test_more(case):\n    case.measure()\n"
-    suite.commit(test_it__py=_SUITE.replace("fwbench(slowing, steady)", "fwbench(slowing)") + more)
+    suite.commit(test_it__py=TESTS.replace("fwbench(slowing, steady)", "fwbench(slowing)") + more)
     only = ("-k", "steady")
-    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *_FEW, *only)
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW, *only)
     assert status == 11, out + err
-    rows = [line for line in out.splitlines() if _STEADY in line]
+    rows = [line for line in out.splitlines() if STEADY in line]
     assert [row.split()[0] for row in rows] == ["missing", "new"]
     assert "renamed to " in rows[0]
     assert "test_more" in rows[0]
@@ -212,7 +69,7 @@ def test_ab_of_a_suite_that_breaks_down(suite: Suite, side: str) -> None:
     """One that cannot be collected: exit status 3 and the session's last lines; nothing is left."""
     suite.commit(mymath__py="raise RuntimeError('the suite of this side is broken')\n")
     pair = ("git:HEAD", "git:HEAD~1") if side == "base" else ("git:HEAD~1", "git:HEAD")
-    status, out, err = suite.ab(*pair, *_FEW, "--json", "figures.json")
+    status, out, err = suite.ab(*pair, *FEW, "--json", "figures.json")
     assert status == 3, out + err
     assert "a launch of git:HEAD broke down" in err
     assert "the suite of this side is broken" in err
@@ -229,71 +86,16 @@ _FLAKY = """
 
 def test_ab_of_a_case_that_fails_when_it_is_measured_again(suite: Suite) -> None:
     """A flagged case that is lost then is inconclusive; the job goes on to its end."""
-    suite.commit(mymath__py=suite.slow(), test_it__py=_SUITE.replace("    case", _FLAKY))
+    suite.commit(mymath__py=suite.slow(), test_it__py=TESTS.replace("    case", _FLAKY))
     arguments = ("-k", "slowing", "--fail-on", "inconclusive")
-    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *_FEW, *arguments)
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW, *arguments)
     assert status == 10, out + err
     suite.assert_clean()
 
 
-_HANGING = """
-import os, time
-from pathlib import Path
-import pytest
-from mymath import slowing
-
-@pytest.mark.fwbench(slowing)
-def test_it(case):
-    Path(os.environ["HANGING"]).touch()
-    time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
-    """A job that is cancelled leaves no worktree, no file and no process: exit status 130."""
-    suite.commit(test_it__py=_HANGING)
-    hanging = suite.temporary.parent / "hanging"
-    # Ctrl-C is switched on even where the tests run in the background of a shell.
-    code = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from fwbench.cli import main; sys.exit(main())"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "ab", "git:HEAD", "git:HEAD", *_FEW],
-        cwd=suite.path,
-        env={**os.environ, "HANGING": str(hanging)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        until = time.monotonic() + _PATIENCE_S
-        while not hanging.exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        below = psutil.Process(process.pid).children(recursive=True)
-        assert len(below) >= 2, "a session and its worker"
-        process.send_signal(number)
-        _, err = process.communicate(timeout=_PATIENCE_S)
-    finally:
-        process.kill()
-    assert process.returncode == 130, err
-    assert err.splitlines()[-1] == "fwbench: interrupted"
-    _, alive = psutil.wait_procs(below, timeout=10)
-    for left in alive:
-        left.kill()
-    assert alive == []
-    suite.assert_clean()
-
-
-_PATIENCE_S = 60.0
-
-
 def test_ab_measures_or_says_why_not(suite: Suite) -> None:
     """With --benchmark-disable nothing is timed: an error that says so, before many launches."""
-    status, out, err = suite.ab("git:HEAD", ".", *_FEW, "--benchmark-disable")
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, "--benchmark-disable")
     assert status in (2, 3), out + err
     assert out == ""
     assert "--benchmark-disable" in err or "measured nothing" in err
@@ -303,7 +105,7 @@ def test_ab_measures_or_says_why_not(suite: Suite) -> None:
 
 def test_ab_that_selects_nothing(suite: Suite) -> None:
     """No case is an error with the session's last lines, not an empty success."""
-    status, out, err = suite.ab("git:HEAD", ".", *_FEW, "-k", "nothing_of_that_name")
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, "-k", "nothing_of_that_name")
     assert status == 3, out + err
     assert "deselected" in err
     suite.assert_clean()
@@ -365,7 +167,7 @@ def test_ab_of_what_cannot_be_written(
 ) -> None:
     """Refused before the first launch: minutes later would be too late."""
     monkeypatch.chdir(suite.path)
-    status = cli.main(["ab", "git:HEAD", ".", *_FEW, "--json", "nowhere/figures.json"])
+    status = cli.main(["ab", "git:HEAD", ".", *FEW, "--json", "nowhere/figures.json"])
     assert status not in (0, 1, 10, 11)
     error = capfd.readouterr().err
     assert "nowhere" in error
@@ -374,10 +176,10 @@ def test_ab_of_what_cannot_be_written(
 
 def test_ab_of_frameworks(suite: Suite) -> None:
     """Two names of frameworks are compared in the tree as it is; the seed is printed."""
-    few = [argument for argument in _FEW if argument not in ("--seed", "1")]
+    few = [argument for argument in FEW if argument not in ("--seed", "1")]
     status, out, err = suite.ab("numpy", "default", *few, "-k", "steady")
     assert status == 0, out + err
     assert "numpy against default: --seed " in err
-    assert f"unchanged  {_STEADY}" in out
+    assert f"unchanged  {STEADY}" in out
     assert "git" not in out
     suite.assert_clean()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import random
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,17 @@ from fwbench.cli.gate import (
 )
 from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
-from fwbench.gate import self_test
-from fwbench.gate.ab import PairedComparison, Plan
+from fwbench.gate import kept, self_test
+from fwbench.gate.ab import Earlier, PairedComparison, Plan
+from fwbench.gate.checkout import remove_abandoned
 from fwbench.gate.launcher import Launcher
-from fwbench.gate.sides import Tree, is_dirty, sides
-from fwbench.gate.verdicts import Rules
+from fwbench.gate.sides import Side, Tree, is_dirty, sides
+from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
 from fwbench.project import project_root
+from fwbench.records.privacy import without_secrets
+from fwbench.records.units import count
+from fwbench.version import __version__
 
 _MINUTE_S = 60
 
@@ -50,7 +55,7 @@ def add_to(commands: Any) -> None:
         description="Whatever is not an option of this command goes to pytest, such as "
         "'benchmarks -k gemm'. Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 "
         "if one is inconclusive or all of them are (of those that --fail-on names, in this order); "
-        "2 for a usage error.",
+        "2 for a usage error, 130 if it was interrupted.",
     )
     what = "an environment, FRAMEWORK, FRAMEWORK@ENVIRONMENT, default, git:REV, or . (this tree)"
     ab.add_argument("base", metavar="BASE", nargs="?", help=what)
@@ -94,6 +99,12 @@ def add_to(commands: Any) -> None:
         type=checked(values.natural, "seed"),
         help="of the order of launches and cases (default: a new one, which is printed)",
     )
+    ab.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the finished launches of the newest comparison of this project that was "
+        "interrupted; everything but --budget, --fail-on and the files to write must be the same",
+    )
     add_rules(ab, LEVEL)
     add_outputs(ab)
     ab.set_defaults(run=_ab, takes_more=True)
@@ -104,31 +115,102 @@ def _ab(arguments: argparse.Namespace) -> int:
     say = partial(print, file=sys.stderr)
     plan = Plan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
     rules = rules_of(arguments)
+    remove_abandoned()
     if arguments.self_test is not None:
         return _self_test(arguments.self_test, plan, rules, say)
     if arguments.contender is None:
         raise UsageError("two sides are compared: fwbench ab BASE CONTENDER [pytest arguments]")
     check_writable(arguments)
-    environments = Environments(project_root(Path()))
+    root = project_root(Path())
+    environments = Environments(root)
     both = sides(arguments.base, arguments.contender, environments)
-    say(f"{arguments.base} against {arguments.contender}: --seed {seed}")
+    settings = _settings(both, arguments, rules, root)
+    if not arguments.resume:
+        settings["seed"] = seed
+    with kept.job(root, settings, resume=arguments.resume) as job:
+        plan = dataclasses.replace(plan, seed=job.seed)
+        say(f"{arguments.base} against {arguments.contender}: --seed {job.seed}")
+        launcher = Launcher(both, arguments.more, environments, job, say)
+        try:
+            comparison = _comparison(launcher, both, plan, rules, job, say)
+            return _concluded(comparison, settings, arguments, job)
+        except BaseException as error:
+            _part(job, error, say)
+            raise
+
+
+def _settings(
+    both: tuple[Side, Side], arguments: argparse.Namespace, rules: Rules, root: Path
+) -> dict[str, Any]:
+    """What must be the same for launches to be of one job, as it comes back from JSON."""
+    base, contender = both
+    settings = {
+        "fwbench": __version__,
+        "folder": str(Path.cwd().relative_to(root)),
+        "base": base.state(),
+        "contender": contender.state(),
+        "pytest": without_secrets(arguments.more),
+        "pairs": arguments.pairs,
+        "rules": dataclasses.asdict(rules),
+        "seed": arguments.seed,
+    }
+    made: dict[str, Any] = json.loads(json.dumps(settings))
+    return made
+
+
+def _comparison(
+    launcher: Launcher,
+    both: tuple[Side, Side],
+    plan: Plan,
+    rules: Rules,
+    job: kept.Job,
+    say: Callable[[str], Any],
+) -> Comparison:
     notes = _notes(both)
+    if job.earlier:
+        earlier = count(len(job.earlier), "launch", "launches")
+        notes.append(f"resumed: {earlier} had been measured before, for {job.folder.name}")
     for note in notes:
         say(note)
-    job = PairedComparison(
-        Launcher(both, arguments.more, environments),
-        plan,
-        rules,
-        {*both[0].tested, *both[1].tested},
-        say,
-    )
-    facts = {"base": both[0].facts(), "contender": both[1].facts()}
+    measured = PairedComparison(launcher, plan, rules, {*both[0].tested, *both[1].tested}, say)
     with ExitStack() as ready:
         for side in both:
             ready.enter_context(side.ready())
-        comparison = job.compare((arguments.base, arguments.contender), notes)
-    settings = {**comparison.rules, "sides": facts, "pytest": arguments.more}
-    return conclude(dataclasses.replace(comparison, rules=settings), arguments)
+        return measured.compare(
+            (both[0].name, both[1].name),
+            notes,
+            Earlier(
+                [launch.cases for launch in job.earlier],
+                sum(launch.took_s for launch in job.earlier),
+            ),
+        )
+
+
+def _concluded(
+    comparison: Comparison, settings: dict[str, Any], arguments: argparse.Namespace, job: kept.Job
+) -> int:
+    """Print and write a comparison; returns the exit status.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; so is the command, now that what is known is told.
+    """
+    both = {"base": settings["base"], "contender": settings["contender"]}
+    rules = {**comparison.rules, "sides": both, "pytest": settings["pytest"]}
+    status = conclude(dataclasses.replace(comparison, rules=rules), arguments)
+    if comparison.interrupted:
+        raise KeyboardInterrupt
+    job.finish()
+    return status
+
+
+def _part(job: kept.Job, error: BaseException, say: Callable[[str], Any]) -> None:
+    """Say what is left of a job that has not come to its end."""
+    if isinstance(error, UsageError) and not job.earlier:
+        job.finish()  # these launches cannot be compared, now or later
+    elif job.launches:
+        launches = count(job.launches, "finished launch", "finished launches")
+        with suppress(OSError):  # the terminal has gone, perhaps
+            say(f"{launches} kept under {job.folder}; to go on with them, add --resume")
 
 
 #: Comparisons of each kind that the self-test draws.

@@ -196,7 +196,7 @@ def check_writable(arguments: argparse.Namespace) -> None:
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Print a comparison, and write it to the files that were asked for.
+    """Write a comparison to the files that were asked for, and print it.
 
     Args:
         comparison: base and contender, judged.
@@ -205,12 +205,13 @@ def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
     Returns:
         The exit status.
     """
-    print("\n".join(verdicts.table(comparison)))
+    # First: whatever reads the table may have gone.
     if arguments.markdown is not None:
         files.write_atomically(arguments.markdown, verdicts.markdown(comparison))
     if arguments.json is not None:
         text = json.dumps(comparison.to_json(), indent=2) + "\n"
         files.write_atomically(arguments.json, text)
+    print("\n".join(verdicts.table(comparison)))
     return comparison.exit_status(arguments.fail_on)
 
 

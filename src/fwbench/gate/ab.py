@@ -23,6 +23,7 @@ from fwbench.gate.verdicts import (
     one_sided,
     unjudged,
 )
+from fwbench.records.units import count
 
 _MINUTE_S = 60
 
@@ -43,12 +44,38 @@ class Plan:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """The launches of the same job that were measured before it was interrupted.
+
+    :data:`Measure` returns them again, in their order, before it measures others.
+
+    Attributes:
+        cases: of each of them, the keys of the cases that it was to measure; None for all.
+        took_s: how long they took together.
+    """
+
+    cases: Sequence[Collection[str] | None] = ()
+    took_s: float = 0.0
+
+    def of_pair(self, number: int) -> Collection[str] | None:
+        """The cases of a pair of which a launch is there; None if there is none.
+
+        Args:
+            number: of the pair, from 1.
+        """
+        first = 2 * (number - 1)
+        return self.cases[first] if first < len(self.cases) else None
+
+
+NOTHING = Earlier()
+
 #: Measures one launch: of the base (0) or the contender (1), of these cases (None: of all), with
 #: this seed for their order.
 Measure = Callable[[int, Collection[str] | None, int], SampleSet]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Case:
     """A case of both sides, with its pairs so far."""
 
@@ -89,66 +116,78 @@ class PairedComparison:
         self.say = say
         self._clock = clock
         self._random = random.Random(plan.seed)  # noqa: S311 (no secret)
+        self._first: list[tuple[SampleSet, SampleSet]] = []
         self._pairs = 0
         self._pair_s = 0.0
+        self._earlier = NOTHING
+        self._interrupted = False
 
-    def compare(self, names: tuple[str, str], notes: Sequence[str] = ()) -> Comparison:
-        """Measure both sides and judge.
+    def compare(
+        self, names: tuple[str, str], notes: Sequence[str] = (), earlier: Earlier = NOTHING
+    ) -> Comparison:
+        """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
 
         Args:
             names: of base and contender.
             notes: what else a reader must know.
+            earlier: what was measured before the job was interrupted.
 
         Raises:
             DifferentSettings: the sides differ in what is not compared.
+            KeyboardInterrupt: it was interrupted before there was a pair.
         """
-        self._ends_s = self._clock() + self.plan.budget_s
-        base, contender = self._everything()
-        differences = refuse_differences(base, contender, self.tested)
-        unequal = {
-            key: why
-            for key, sample in contender.samples.items()
-            if key in base.samples and (why := unequal_work(base.samples[key], sample))
-        }
-        cases = {
-            key: _Case(base.samples[key], sample)
-            for key, sample in contender.samples.items()
-            if key in base.samples and key not in unequal
-        }
-        self._go_on(cases)
-        judgements = [
-            unjudged(contender.samples[key], Verdict.INCONCLUSIVE, why)
-            for key, why in unequal.items()
-        ]
-        for case in cases.values():
-            judgements += self._judged(case, len(cases))
+        self._earlier = earlier
+        self._ends_s = self._clock() + self.plan.budget_s - earlier.took_s
+        self._pair_s = 2 * earlier.took_s / max(1, len(earlier.cases))
+        sides: _Sides | None = None
+        try:
+            self._measure_first()
+            sides = _Sides(self._first, self.tested)
+            self._go_on(sides.cases)
+        except KeyboardInterrupt:
+            if not self._first:
+                raise
+            self._interrupted = True
+        return self._comparison(sides or _Sides(self._first, self.tested), names, notes)
+
+    def _comparison(
+        self, sides: _Sides, names: tuple[str, str], notes: Sequence[str]
+    ) -> Comparison:
+        judgements = sides.unequal()
+        for case in sides.cases.values():
+            judgements += self._judged(case, len(sides.cases))
         return Comparison(
             *names,
-            [*judgements, *one_sided(base, contender)],
+            [*judgements, *one_sided(sides.base, sides.contender)],
             {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)},
-            [*differences, *notes, *self._measured(cases)],
+            [*sides.differences, *notes, *self._measured(sides.cases)],
+            interrupted=self._interrupted,
         )
 
-    def _everything(self) -> tuple[SampleSet, SampleSet]:
+    def _measure_first(self) -> None:
         """The first pairs: of all cases."""
-        runs: tuple[list[SampleSet], list[SampleSet]] = ([], [])
         for _ in range(self.plan.pairs):
-            for run, measured in zip(runs, self._pair(None, "all cases"), strict=True):
-                run.append(measured)
+            self._first.append(self._pair(None, "all cases"))
             # Before the rest is measured for nothing.
-            refuse_differences(runs[0][0], runs[1][0], self.tested)
-        return _joined(runs[0]), _joined(runs[1])
+            refuse_differences(*self._first[0], self.tested)
 
-    def _go_on(self, cases: Mapping[str, _Case]) -> None:
+    def _go_on(self, cases: dict[str, _Case]) -> None:
         """Further pairs, of the cases that are not decided."""
         open_ = self._undecided(cases, cases)
-        while open_ and (selected := self._affordable(cases, open_)):
+        while open_ and (selected := self._selected(cases, open_)):
             left_s = max(0.0, self._ends_s - self._clock())
             what = f"{len(selected)} of {len(cases)} cases are open"
-            sides = self._pair(selected, f"{what}, {left_s / _MINUTE_S:.1f} min left")
+            pair = self._pair(selected, f"{what}, {left_s / _MINUTE_S:.1f} min left")
             for key in selected:
-                _extend(cases[key], key, *sides)
+                cases[key] = _extended(cases[key], key, *pair)
             open_ = self._undecided(cases, open_)
+
+    def _selected(self, cases: Mapping[str, _Case], open_: list[str]) -> Collection[str]:
+        """The cases of the next pair: those of an earlier one, or all that time allows."""
+        earlier = self._earlier.of_pair(self._pairs + 1)
+        if earlier is None:
+            return self._affordable(cases, open_)
+        return [key for key in earlier if key in cases]
 
     def _undecided(self, cases: Mapping[str, _Case], among: Collection[str]) -> list[str]:
         return [
@@ -174,27 +213,38 @@ class PairedComparison:
 
     def _pair(self, selected: Collection[str] | None, cases: str) -> tuple[SampleSet, SampleSet]:
         """One launch of each side, in random order, with one order of cases."""
-        self._pairs += 1
-        start = self._clock()
+        start_s = self._clock()
         seed = self._random.randrange(10**6)
         launched: dict[int, SampleSet] = {}
-        for side in self._random.sample((0, 1), 2):
-            self.say(f"pair {self._pairs}, {('base', 'contender')[side]}: {cases}")
+        for place, side in enumerate(self._random.sample((0, 1), 2)):
+            if 2 * self._pairs + place >= len(self._earlier.cases):
+                self.say(f"pair {self._pairs + 1}, {('base', 'contender')[side]}: {cases}")
             launched[side] = self.measure(side, selected, seed)
-        self._pair_s = self._clock() - start
+        self._pairs += 1
+        if 2 * self._pairs > len(self._earlier.cases):
+            self._pair_s = self._clock() - start_s
         return launched[0], launched[1]
 
     def _judged(self, case: _Case, cases: int) -> list[Judgement]:
         if case.lost:
             return [unjudged(case.contender, Verdict.INCONCLUSIVE, case.lost)]
-        return decisions.judge(case.base, case.contender, self.rules, cases)
+        judgements = decisions.judge(case.base, case.contender, self.rules, cases)
+        return [self._explained(judgement) for judgement in judgements]
+
+    def _explained(self, judgement: Judgement) -> Judgement:
+        """A judgement; if there is none because the job was interrupted, it says so."""
+        if self._interrupted and judgement.verdict is Verdict.INCONCLUSIVE:
+            return dataclasses.replace(judgement, reason="interrupted before it was decided")
+        return judgement
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """How many pairs it took, and what stood in the way."""
+        interrupted = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
         if not cases:
-            return []
+            return interrupted
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
-        notes = [f"{len(more)} of {len(cases)} cases took more than {self.plan.pairs} pairs"]
+        took = f"{len(more)} of {len(cases)} cases took more than {self.plan.pairs} pairs"
+        notes = [*interrupted, took]
         contended = [
             case for case in cases.values() if case.base.contended or case.contender.contended
         ]
@@ -206,13 +256,54 @@ class PairedComparison:
         return notes
 
 
-def _extend(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> None:
-    """Add a pair to a case, or note why there is none."""
+def _extended(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> _Case:
+    """A case with one more pair, or with the reason why there is none."""
     if key not in base.samples or key not in contender.samples:
-        case.lost = f"then {contender.unmeasured.get(key) or base.unmeasured.get(key, 'lost')}"
-        return
-    case.base = case.base.joined(base.samples[key])
-    case.contender = case.contender.joined(contender.samples[key])
+        why = contender.unmeasured.get(key) or base.unmeasured.get(key, "lost")
+        return dataclasses.replace(case, lost=f"then {why}")
+    return _Case(case.base.joined(base.samples[key]), case.contender.joined(contender.samples[key]))
+
+
+class _Sides:
+    """Both sides after the first pairs.
+
+    Args:
+        pairs: the first ones, of all cases.
+        tested: the facts that may differ.
+
+    Attributes:
+        base: its launches.
+        contender: its launches.
+        differences: what differs, and may.
+        cases: those that both sides have, as far as they do equal work.
+
+    Raises:
+        DifferentSettings: the sides differ in what is not compared.
+    """
+
+    def __init__(
+        self, pairs: Sequence[tuple[SampleSet, SampleSet]], tested: Collection[str]
+    ) -> None:
+        self.base, self.contender = (_joined(runs) for runs in zip(*pairs, strict=True))
+        self.differences = refuse_differences(self.base, self.contender, tested)
+        common = {
+            key: (self.base.samples[key], sample)
+            for key, sample in self.contender.samples.items()
+            if key in self.base.samples
+        }
+        self._unequal = {
+            key: why for key, samples in common.items() if (why := unequal_work(*samples))
+        }
+        self.cases = {
+            key: _Case(*samples) for key, samples in common.items() if key not in self._unequal
+        }
+
+    def unequal(self) -> list[Judgement]:
+        """The judgements of the cases that do not do equal work on both sides."""
+        return [
+            unjudged(self.contender.samples[key], Verdict.INCONCLUSIVE, why)
+            for key, why in self._unequal.items()
+        ]
 
 
 def _joined(runs: Sequence[SampleSet]) -> SampleSet:

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Sequence
+import signal
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fwbench.environments.named import Environments
-from fwbench.errors import ComparisonError
-from fwbench.gate.samples import SampleSet
+from fwbench.errors import ComparisonError, DifferentSettings
+from fwbench.gate.kept import Job, KeptLaunch
+from fwbench.gate.samples import FACTS, SampleSet, refuse_differences
 from fwbench.gate.sides import Side, variables_of
-from fwbench.processes import session
+from fwbench.processes import scratch, session
+from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
-from fwbench.records.stored import load
+from fwbench.records.stored import parse
 
 
 class Launcher:
-    """Measures launches of base and contender.
+    """Measures launches of base and contender; one that dies is repeated, once.
 
     Args:
         sides: base and contender, both ready.
         arguments: of pytest, as the user gave them.
         environments: the named environments of the project.
+        job: keeps what is measured, and has what an interrupted job has left.
+        say: called with what goes wrong.
     """
 
     def __init__(
-        self, sides: Sequence[Side], arguments: Sequence[str], environments: Environments
+        self,
+        sides: Sequence[Side],
+        arguments: Sequence[str],
+        environments: Environments,
+        job: Job,
+        say: Callable[[str], object],
     ) -> None:
         self._sides = sides
         self._arguments = arguments
         self._environments = environments
+        self._job = job
+        self._say = say
+        self._earlier = [*job.earlier]
+        self._first: dict[int, SampleSet] = {}
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
 
     def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> SampleSet:
@@ -38,21 +53,60 @@ class Launcher:
 
         Raises:
             ComparisonError: the session broke down, or measured nothing.
+            DifferentSettings: launches of an interrupted job were measured with other settings.
         """
-        name, nodeids = self._sides[side].name, self._nodeids[side]
-        with tempfile.TemporaryDirectory(prefix="fwbench-") as folder:
-            results = Path(folder) / "results.json"
-            selected = None if keys is None else [nodeids[key] for key in keys]
-            self._run(self._sides[side], seed, results, selected)
-            if keys is not None and not results.is_file():
-                # Once they could be measured: that they cannot now is for the job to judge.
-                return SampleSet(name, {}, dict.fromkeys(keys, "failed"))
-            run = replace(SampleSet.of_stored(load(results)), name=name)
-        nodeids.update({key: sample.nodeid for key, sample in run.samples.items()})
+        launch = self._earlier.pop(0) if self._earlier else self._measured(side, keys, seed)
+        lost = {key: "failed" for key in keys or () if key not in launch.run.samples}
+        unmeasured = {**lost, **launch.run.unmeasured}
+        run = replace(launch.run, name=self._sides[side].name, unmeasured=unmeasured)
+        self._refuse_differences(self._first.setdefault(side, run), run)
+        self._nodeids[side].update({key: sample.nodeid for key, sample in run.samples.items()})
         return run
 
-    def _run(self, side: Side, seed: int, results: Path, selected: Sequence[str] | None) -> None:
-        done = session.run(
+    def _refuse_differences(self, first: SampleSet, run: SampleSet) -> None:
+        """Refuse to go on with kept launches if what they were measured with has changed.
+
+        Raises:
+            DifferentSettings: it has.
+        """
+        differences = refuse_differences(first, run, FACTS) if self._job.earlier else ()
+        if differences:
+            raise DifferentSettings(
+                f"the kept launches of {run.name} were measured with other settings: "
+                f"{'; '.join(differences)}; run the comparison without --resume"
+            )
+
+    def _measured(self, side: int, keys: Collection[str] | None, seed: int) -> KeptLaunch:
+        selected = None if keys is None else [self._nodeids[side][key] for key in keys]
+        start_s = time.monotonic()
+        values = self._values(self._sides[side], seed, selected)
+        return self._job.keep(values, keys, time.monotonic() - start_s)
+
+    def _values(self, side: Side, seed: int, selected: Sequence[str] | None) -> dict[str, Any]:
+        """What a launch writes."""
+        with scratch.folder() as folder:
+            results = folder / "results.json"
+            done = self._run(side, seed, results, selected)
+            if session.has_died(done):
+                self._say(f"a launch of {side.name} has died ({_ending(done)}): it is repeated")
+                results.unlink(missing_ok=True)
+                done = self._run(side, seed, results, selected)
+            if results.is_file() and done.status in session.RAN:
+                values: dict[str, Any] = parse(results)
+                return values
+        if done.status in session.RAN and selected is not None:
+            # Once they could be measured: that they cannot now is for the job to judge.
+            return {"benchmarks": []}
+        what = "measured nothing" if done.status in session.RAN else "broke down"
+        raise ComparisonError(
+            f"a launch of {side.name} {what} ({_ending(done)}); its last output:\n"
+            + "\n".join(done.last_lines)
+        )
+
+    def _run(
+        self, side: Side, seed: int, results: Path, selected: Sequence[str] | None
+    ) -> Finished:
+        return session.run(
             [
                 *("-p", SELECTOR, *self._arguments, *side.arguments),
                 *("--fw-launches", "1", "--fw-seed", str(seed)),
@@ -62,10 +116,9 @@ class Launcher:
             variables=variables_of(side, self._environments),
             selected=selected,
         )
-        measured = results.is_file() or selected is not None
-        if done.status not in session.RAN or not measured:
-            what = "measured nothing" if done.status in session.RAN else "broke down"
-            raise ComparisonError(
-                f"a launch of {side.name} {what} (pytest's exit status is {done.status}); its "
-                "last output:\n" + "\n".join(done.last_lines)
-            )
+
+
+def _ending(done: Finished) -> str:
+    if done.status < 0:
+        return f"by {signal.Signals(-done.status).name}"
+    return f"pytest's exit status is {done.status}"

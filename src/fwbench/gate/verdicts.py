@@ -168,6 +168,7 @@ class Comparison:
         judgements: of every metric of every case of either side.
         rules: the numbers that it was decided by, by name.
         notes: what else a reader must know.
+        interrupted: whether more was to be measured.
     """
 
     base: str
@@ -175,6 +176,7 @@ class Comparison:
     judgements: Sequence[Judgement]
     rules: Mapping[str, Any]
     notes: Sequence[str] = field(default_factory=list)
+    interrupted: bool = False
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -235,7 +237,11 @@ class Comparison:
         """
         judgements = [_checked(_judgement(judgement)) for judgement in values["judgements"]]
         names = ("base", "contender", "rules", "notes")
-        comparison = cls(judgements=judgements, **{name: values[name] for name in names})
+        comparison = cls(
+            judgements=judgements,
+            interrupted=values.get("interrupted") is True,
+            **{name: values[name] for name in names},
+        )
         if not isinstance(comparison.rules["confidence"], float | int):
             raise TypeError(f"the confidence is {comparison.rules['confidence']!r}")
         if not all(

@@ -10,14 +10,15 @@ _HUNDRED = 99.95  # what rounds to 100
 _FOUR = 999.95
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun in the plural that it takes: ``1 case``, ``2 cases``.
 
     Args:
         number: how many.
         noun: in the singular.
+        plural: of the noun, where that is not the noun and an s.
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def time(seconds: float) -> str:

@@ -84,6 +84,12 @@ def header(comparison: Comparison) -> list[str]:
 
 
 def _alarm(comparison: Comparison) -> list[str]:
+    """What a reader must know before anything else."""
+    interrupted = "interrupted: what follows is what was known by then"
+    return [interrupted] * comparison.interrupted + _nothing_judged(comparison)
+
+
+def _nothing_judged(comparison: Comparison) -> list[str]:
     if not comparison.is_all_inconclusive:
         return []
     number = sum(verdict is Verdict.INCONCLUSIVE for verdict in comparison.verdicts.values())

@@ -1,0 +1,219 @@
+"""The finished launches of a comparison, kept until it is over: ``fwbench ab --resume``.
+
+A comparison has a folder in the project, with what it measures and a file for each launch: what
+``--benchmark-json`` wrote of it, as any other run. Launches follow each other in an order that the
+seed decides, so those that are kept are the first ones of the job, whenever it was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwbench import project
+from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench.gate.samples import SampleSet
+from fwbench.processes import owned, scratch
+from fwbench.processes.interruption import held
+from fwbench.processes.owned import Owned
+from fwbench.records.files import write_atomically
+from fwbench.records.stored import from_json, parse
+
+#: How many interrupted jobs of a project are kept.
+_JOBS = 10
+
+#: In the folder of a job: what it measures.
+_SETTINGS = "job.json"
+
+#: In the file of a launch: what the job knows of it.
+_OWN = "fwbench_ab"
+
+
+@dataclass(frozen=True)
+class KeptLaunch:
+    """A finished launch.
+
+    Attributes:
+        run: what it measured.
+        cases: the keys of the cases that it was to measure; None for all.
+        took_s: how long it took.
+    """
+
+    run: SampleSet
+    cases: Sequence[str] | None
+    took_s: float
+
+
+class Job:
+    """A comparison that is at work.
+
+    Args:
+        folder: where its launches are kept.
+        seed: of the order of launches and cases.
+
+    Attributes:
+        folder: where its launches are kept.
+        seed: of the order of launches and cases.
+        earlier: the launches that an interrupted job has left to this one.
+        launches: how many are kept by now.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.earlier = [_launch(file) for file in sorted(folder.glob("launch-*.json"))]
+        self.launches = len(self.earlier)
+        self._is_over = False
+
+    def keep(
+        self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
+    ) -> KeptLaunch:
+        """Keep a launch that has finished.
+
+        Args:
+            values: what ``--benchmark-json`` wrote.
+            cases: the keys of the cases that it was to measure; None for all.
+            took_s: how long it took.
+
+        Raises:
+            StorageError: it cannot be written.
+            UnreadableRun: the values are not those of a run.
+        """
+        own = {"cases": None if cases is None else [*cases], "took_s": took_s}
+        file = self.folder / f"launch-{self.launches + 1:04}.json"
+        write_atomically(file, json.dumps({**values, _OWN: own}))
+        self.launches += 1
+        return _launch(file)
+
+    def finish(self) -> None:
+        """Say that nobody needs the launches any more: what comes of them is safe."""
+        self._is_over = True
+
+    def close(self) -> None:
+        """Remove the launches if nobody needs them, or if there are none."""
+        if self._is_over or not self.launches:
+            with held():
+                scratch.remove(self.folder)
+
+
+def _launch(file: Path) -> KeptLaunch:
+    """A launch from its file.
+
+    Raises:
+        UnreadableRun: it is damaged.
+    """
+    values = parse(file)
+    run = SampleSet.of_stored(from_json(file.name, values, str(file)))
+    match values.get(_OWN):
+        case {"cases": None | [*_] as cases, "took_s": float() | int() as took_s} if (
+            0 <= took_s < math.inf and all(isinstance(case, str) for case in cases or ())
+        ):
+            return KeptLaunch(run, cases, took_s)
+    raise UnreadableRun(
+        f"{file} is not a launch of fwbench ab: {_OWN} is {values.get(_OWN)!r}; start the "
+        "comparison anew, without --resume"
+    )
+
+
+@contextmanager
+def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Job]:
+    """A comparison to be measured; its launches stay if it is left before it is finished.
+
+    Args:
+        root: of the project.
+        settings: all that it measures, in JSON's own types; a seed of None is any.
+        resume: whether to go on with the newest interrupted job of the same settings.
+
+    Raises:
+        UsageError: there is none to go on with; the message says how the newest one differs.
+        UnreadableRun: what is kept of it is damaged.
+        StorageError: a folder for a new one cannot be made.
+    """
+    folder = project.own_folder(root, "ab")
+    with ExitStack() as stack:
+        made = _resumed(folder, settings, stack) if resume else _new(folder, settings, stack)
+        begun = Job(made, _settings(made)["seed"])
+        stack.callback(begun.close)
+        yield begun
+
+
+def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
+    try:
+        project.make_own_folder(folder)
+        for number, (old, owner) in enumerate(_left(folder), 1):
+            with owner:
+                if number >= _JOBS or not (old / _SETTINGS).is_file():
+                    scratch.remove(old)
+        made = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=folder))
+        mine = owned.take(made)
+        if mine is not None:
+            stack.enter_context(mine)
+        write_atomically(made / _SETTINGS, json.dumps(settings, indent=2) + "\n")
+    except OSError as error:
+        raise StorageError(f"cannot write under {folder}: {error.strerror}") from error
+    return made
+
+
+def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
+    different = ""
+    for made, owner in _left(folder):
+        differences = _differences(_settings(made), settings)
+        if not differences:
+            stack.enter_context(owner)
+            return made
+        owner.release()
+        different = different or f"{made} differs in\n  " + "\n  ".join(differences)
+    if not different:
+        raise UsageError(
+            f"--resume: no interrupted comparison is kept under {folder}; run this without --resume"
+        )
+    raise UsageError(
+        f"--resume: no interrupted comparison is like this one; the newest, {different}\n"
+        "run it as it was, or run this one without --resume"
+    )
+
+
+def _left(folder: Path) -> Iterator[tuple[Path, Owned]]:
+    """The jobs that nobody is at work on, the newest first, each owned by who is given it."""
+    for made in sorted(folder.glob("*"), reverse=True):
+        if (owner := owned.take(made)) is not None:
+            yield made, owner
+
+
+def _settings(made: Path) -> dict[str, Any]:
+    """What a kept job measures; nothing if that cannot be read."""
+    with suppress(UnreadableRun):
+        kept = parse(made / _SETTINGS)
+        if isinstance(kept, dict):
+            return kept
+    return {}
+
+
+def _differences(kept: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """In what a kept job is another one: a setting, there and here."""
+    there, here = _flat(kept), _flat(settings)
+    if here["seed"] is None and isinstance(there.get("seed"), int):
+        del here["seed"]
+    return [
+        f"{name}: {there.get(name)} -> {value}"
+        for name, value in here.items()
+        if there.get(name) != value
+    ]
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, those within others by both names."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{inner}": each for inner, each in value.items()})
+        else:
+            flat[name] = value
+    return flat

@@ -1,0 +1,151 @@
+"""``fwbench ab`` that is ended, by whatever signal: nothing stays but finished launches."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from fwbench import cli
+from support.suites import FEW, TESTS, Suite
+
+_PATIENCE_S = 60.0
+
+#: The launch of the given number, from 1, goes on until it is ended.
+_HANGING = """
+import os, time
+from pathlib import Path
+import pytest
+from mymath import slowing
+
+@pytest.mark.fwbench(slowing)
+def test_it(case):
+    with open(os.environ["LAUNCHES"], "a") as launches:
+        print(os.getpid(), file=launches)
+    if len(Path(os.environ["LAUNCHES"]).read_text().split()) == int(os.environ["HANGING"]):
+        time.sleep(600)
+    case.measure()
+"""
+
+
+@contextmanager
+def _hanging(
+    suite: Suite, launch: int, *more: str
+) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+    """A job, with all that it has started, that has come to a launch that hangs."""
+    suite.commit(test_it__py=_HANGING)
+    launches = suite.temporary.parent / "launches"
+    launches.touch()
+    process = suite.start(
+        *("git:HEAD", "git:HEAD", *FEW, *more), LAUNCHES=str(launches), HANGING=str(launch)
+    )
+    try:
+        until = time.monotonic() + _PATIENCE_S
+        while len(launches.read_text(encoding="utf-8").split()) < launch:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert len(below) >= 3, "a guard, a session and its worker"
+        yield process, below
+    finally:
+        process.kill()
+
+
+def _assert_ended(processes: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
+    """A job that is cancelled leaves no worktree, no file and no process: exit status 130."""
+    with _hanging(suite, 1) as (process, below):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert (process.returncode, out) == (130, ""), err
+    assert err.splitlines()[-1] == "fwbench: interrupted"
+    _assert_ended(below)
+    assert suite.kept() == []
+    suite.assert_clean()
+
+
+def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
+    """What is known is told and written, and goes on as if nothing had happened."""
+    files = ("--json", "figures.json", "--markdown", "verdicts.md")
+    with _hanging(suite, 4, *files) as (process, below):
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 130, err
+    _assert_ended(below)
+    suite.assert_clean()
+    assert out.startswith("interrupted: what follows is what was known by then\n")
+    assert "interrupted after 1 pair" in out
+    assert suite.figures()["interrupted"] is True
+    assert "interrupted after 1 pair" in (suite.path / "verdicts.md").read_text(encoding="utf-8")
+    *_, kept, last = err.splitlines()
+    assert last == "fwbench: interrupted"
+    assert kept.startswith("3 finished launches kept under ")
+    assert suite.kept() == [f"launch-000{number}.json" for number in (1, 2, 3)]
+
+    variables = {"LAUNCHES": str(suite.temporary.parent / "launches"), "HANGING": "0"}
+    process = suite.start("git:HEAD", "git:HEAD", *FEW, *files, "--resume", **variables)
+    out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, out + err
+    assert "resumed: 3 launches had been measured before" in out
+    assert "pair 1, " not in err
+    assert err.count("pair 2, ") == 1
+    assert suite.figures()["interrupted"] is False
+    assert suite.kept() == []
+    suite.assert_clean()
+
+
+def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its launch ends with it; what it had no time to remove goes with the next command."""
+    with _hanging(suite, 2) as (process, below):
+        process.kill()
+        process.communicate()
+    _assert_ended(below)
+    with pytest.raises(AssertionError):
+        suite.assert_clean()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(suite.path)
+        patch.setattr("tempfile.tempdir", str(suite.temporary))
+        assert cli.main(["env", "list"]) == 0
+    assert "there is no environment" in capsys.readouterr().out
+    suite.assert_clean()
+    assert suite.kept() == ["launch-0001.json"]
+
+
+def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:
+    """It alone is measured again."""
+    tests = TESTS.replace("import pytest", "import os, pathlib, pytest, signal") + (
+        "\n@pytest.fixture(autouse=True, scope='session')\n"
+        "def killed():\n"
+        "    once = pathlib.Path(os.environ['ONCE'])\n"
+        "    if not once.exists():\n"
+        "        once.touch()\n"
+        "        os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    suite.commit(test_it__py=tests)
+    process = suite.start("git:HEAD", "git:HEAD", *FEW, ONCE=str(suite.temporary.parent / "once"))
+    out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, out + err
+    assert err.count("a launch of git:HEAD has died (by SIGKILL): it is repeated") == 1
+    suite.assert_clean()
+
+
+def test_ab_that_there_is_nothing_to_resume_of(
+    suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A usage error, before anything is measured."""
+    monkeypatch.chdir(suite.path)
+    assert cli.main(["ab", "git:HEAD", ".", *FEW, "--resume"]) == 2
+    error = capfd.readouterr().err
+    assert "--resume: no interrupted comparison is kept under " in error
+    suite.assert_clean()

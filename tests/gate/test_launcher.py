@@ -1,0 +1,149 @@
+"""A launch is measured, kept, and repeated once if it dies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.environments.named import Environments
+from fwbench.errors import ComparisonError, DifferentSettings
+from fwbench.gate import kept
+from fwbench.gate.kept import Job
+from fwbench.gate.launcher import Launcher
+from fwbench.gate.sides import Installed
+from fwbench.processes import session
+from fwbench.processes.command import Finished
+from support.launched_runs import entry, output
+
+_STATUSES = {"killed": -9, "terminated": -15, "crashed": 3, "interrupted": 2}
+
+
+class Sessions:
+    """Sessions of pytest that only end.
+
+    Attributes:
+        endings: exit status and last line of those to come; later ones pass.
+        started: how many there were.
+        facts: what is recorded of the case.
+    """
+
+    def __init__(self) -> None:
+        self.endings: list[tuple[int, str]] = []
+        self.started = 0
+        self.facts: dict[str, Any] = {}
+
+    def run(self, _: Sequence[str], *, results: Path, **__: Any) -> Finished:
+        """One session, which writes its results if it passes."""
+        self.started += 1
+        status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
+        if status == 0 and "no results" not in line:
+            results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
+        elif status == 2:
+            results.write_text("{half of", encoding="utf-8")
+        return Finished(status, ["...", line])
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    """In place of real ones."""
+    made = Sessions()
+    monkeypatch.setattr(session, "run", made.run)
+    return made
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """A job that has begun."""
+    with kept.job(tmp_path, {"seed": 0}, resume=False) as begun:
+        yield begun
+
+
+def _launcher(job: Job, said: list[str] | None = None) -> Launcher:
+    both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
+    say = [].append if said is None else said.append
+    return Launcher(both, ["-k", "gemm"], Environments(job.folder), job, say)
+
+
+@pytest.mark.parametrize("how", _STATUSES)
+def test_a_launch_that_dies_is_repeated(job: Job, sessions: Sessions, how: str) -> None:
+    """That it did is said; it is measured, and kept, once."""
+    sessions.endings = [(_STATUSES[how], "!!! KeyboardInterrupt !!!")]
+    said: list[str] = []
+    run = _launcher(job, said)(0, None, 1)
+    assert len(run.samples) == 1
+    assert (sessions.started, job.launches) == (2, 1)
+    assert [line.startswith("a launch of numpy has died (") for line in said] == [True]
+
+
+def test_a_launch_that_dies_twice_ends_the_job(job: Job, sessions: Sessions) -> None:
+    """How, and its last lines, are the error; earlier launches are kept."""
+    launcher = _launcher(job)
+    launcher(0, None, 1)
+    sessions.endings = [(-11, "once"), (-9, "twice")]
+    with pytest.raises(ComparisonError, match=r"default broke down \(by SIGKILL\)") as raised:
+        launcher(1, None, 1)
+    assert str(raised.value).endswith("...\ntwice")
+    assert (sessions.started, job.launches) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ((2, "Interrupted: 1 error during collection"), "broke down (pytest's exit status is 2)"),
+        ((4, "unrecognized arguments"), "broke down (pytest's exit status is 4)"),
+        ((5, "2 deselected"), "broke down (pytest's exit status is 5)"),
+        ((0, "no results"), "measured nothing (pytest's exit status is 0)"),
+    ],
+)
+def test_what_would_only_happen_again_is_not_repeated(
+    job: Job, sessions: Sessions, ending: tuple[int, str], said: str
+) -> None:
+    """A suite that is broken, arguments that are wrong, nothing that is selected."""
+    sessions.endings = [ending]
+    with pytest.raises(ComparisonError) as raised:
+        _launcher(job)(0, None, 1)
+    assert said in str(raised.value)
+    assert (sessions.started, job.launches) == (1, 0)
+
+
+def test_cases_that_fail_when_they_are_measured_again(job: Job, sessions: Sessions) -> None:
+    """They are lost in this launch, which is kept as such."""
+    launcher = _launcher(job)
+    (key,) = launcher(0, None, 1).samples
+    sessions.endings = [(1, "1 failed")]
+    run = launcher(0, [key], 2)
+    assert (run.samples, run.unmeasured) == ({}, {key: "failed"})
+    assert job.launches == 2
+
+
+# Resumed
+
+
+def _resumed(job: Job) -> Job:
+    return Job(job.folder, job.seed)
+
+
+def test_kept_launches_are_not_measured_again(job: Job, sessions: Sessions) -> None:
+    """They come first, in their order; those that follow know their cases."""
+    before = [_launcher(job)(0, None, 1)]
+    launcher = _launcher(_resumed(job))
+    run = launcher(0, None, 1)
+    assert run == before[0]
+    assert sessions.started == 1
+    launcher(0, [*run.samples], 2)
+    assert sessions.started == 2
+
+
+def test_kept_launches_of_another_framework(job: Job, sessions: Sessions) -> None:
+    """An update in between makes them launches of something else: refused, by name."""
+    _launcher(job)(0, None, 1)
+    sessions.facts = {"framework_version": "9.9"}
+    launcher = _launcher(_resumed(job))
+    launcher(0, None, 1)
+    launcher(1, None, 1)  # of the other side nothing was kept
+    with pytest.raises(DifferentSettings, match=r"kept launches of numpy.*9\.9.*--resume"):
+        launcher(0, None, 2)
