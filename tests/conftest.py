@@ -1,12 +1,14 @@
 """What the tests share."""
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from fwbench.workloads.data import Found
+from support.forkserver import ForkServer
 from support.neighbours import blocking
 from support.projects import CASES, Project
 from support.real_data import find_real
@@ -68,14 +70,31 @@ def real() -> Callable[[str], Found]:
     return find_real
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """What spares the sessions of projects, and their workers, their imports."""
+    server = ForkServer.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture
 def project(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared: Path
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    shared: Path,
+    fork_server: ForkServer,
 ) -> Iterator[Project]:
-    """A project without tests yet."""
-    made = Project(pytester, monkeypatch, shared)
+    """A project without tests yet, whose sessions are forked."""
+    made = Project(pytester, monkeypatch, shared, fork_server.run)
     yield made
     made.keep_manifests()
+
+
+@pytest.fixture
+def started(project: Project) -> None:
+    """Have the sessions of the project, and their workers, started as a user's are."""
+    project.run_program = subprocess.run
 
 
 @pytest.fixture

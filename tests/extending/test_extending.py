@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -45,14 +43,7 @@ def _copied(project: Project) -> Path:
 def _reported(project: Project) -> str:
     """The HTML of a report of one case."""
     write(project.path / "run.json", case())
-    done = subprocess.run(
-        [sys.executable, "-m", "fwbench", "report", "run.json", "-o", "report.html"],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = project.python("-m", "fwbench", "report", "run.json", "-o", "report.html")
     assert done.returncode == 0, done.stderr
     return (project.path / "report.html").read_text(encoding="utf-8")
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from fwbench.isolation.describe import describe
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.workloads import OPERATIONS
@@ -46,28 +45,76 @@ def _installed(framework: str) -> Any:
     return pytest.param(framework, marks=mark)
 
 
-def _run(program: str, framework: str) -> Any:
-    """What a program prints last, as JSON, in a process that has one thread."""
+each_framework = pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED])
+
+
+#: Prints what a framework says of itself, what its gaps turn out to be when they are filled by
+#: force, and what becomes of learners: in every execution that it declares, and in one that nobody
+#: knows.
+_PROBE = """
+import json, sys
+from fwbench import workloads
+from fwbench.cases.work import bind
+from fwbench.errors import DeclarationError
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.registry import load
+from fwbench.grid import Cell
+
+framework = load(sys.argv[1], 1)
+manifest = framework.manifest("")
+operations = {operation.name: operation for operation in workloads.OPERATIONS}
+tried, closed = [], []
+for gap in framework.gaps:
+    devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
+    for execution in sorted({*framework.executions} - framework.on_request):
+        if gap.workload not in operations or not devices or gap.execution not in (None, execution):
+            continue
+        operation, dtype = operations[gap.workload], gap.dtype or "float32"
+        direction = gap.direction or "forward"
+        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, 8)
+        tried.append(operation.name)
+        try:
+            with framework.scope(devices[0], "float32"):
+                work = bind(cell, framework)
+                work.verify(work.run())
+        except Exception:
+            continue
+        closed.append(cell.id)
+
+def learner(execution):
+    return framework.learner(Job(workloads.mlp, "cpu", execution, "float32", 8))
+
+named, refused = [], ""
+if framework.training_executions:
+    with framework.scope("cpu", "float32"):
+        for execution in framework.training_executions:
+            named.append(execution in learner(execution).executions)
+        try:
+            learner("inference")
+        except DeclarationError as error:
+            refused = str(error)
+found = {"tried": tried, "closed": closed, "named": named, "refused": refused}
+print(json.dumps({"manifest": manifest.to_json(), **found}))
+"""
+
+
+@functools.cache
+def _probed(framework: str) -> dict[str, Any]:
+    """What :data:`_PROBE` prints of a framework, in a process that has one thread."""
     done = subprocess.run(
-        [sys.executable, "-c", program, framework],
+        [sys.executable, "-c", _PROBE, framework],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **thread_variables(1)},
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-each_framework = pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED])
-
-
-@functools.cache
 def _manifest(framework: str) -> Manifest:
-    """What a framework says of itself, in a process of its own."""
-    (answer,) = describe([framework], 1).values()
-    assert isinstance(answer, Manifest), answer
-    return answer
+    return Manifest.from_json(_probed(framework)["manifest"])
 
 
 def _expected(manifest: Manifest, kind: str = "cpu") -> int:
@@ -132,46 +179,13 @@ def test_compile(framework: str, shared: Path) -> None:
     assert "2 passed" in output, output
 
 
-#: Fills each gap of a framework by force and prints those that turn out to be none.
-_FORCE_GAPS = """
-import json, sys
-from fwbench import workloads
-from fwbench.cases.work import bind
-from fwbench.frameworks.registry import load
-from fwbench.grid import Cell
-
-framework = load(sys.argv[1], 1)
-manifest = framework.manifest("")
-operations = {operation.name: operation for operation in workloads.OPERATIONS}
-tried, closed = [], []
-for gap in framework.gaps:
-    devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
-    for execution in sorted({*framework.executions} - framework.on_request):
-        if gap.workload not in operations or not devices or gap.execution not in (None, execution):
-            continue
-        operation, dtype = operations[gap.workload], gap.dtype or "float32"
-        direction = gap.direction or "forward"
-        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, 8)
-        tried.append(operation.name)
-        try:
-            with framework.scope(devices[0], "float32"):
-                work = bind(cell, framework)
-                work.verify(work.run())
-        except Exception:
-            continue
-        closed.append(cell.id)
-print(json.dumps([tried, closed]))
-"""
-
-
 @each_framework
 def test_gaps_are_strict(framework: str) -> None:
     """What a framework says it does not offer it really does not: a closed gap shows itself."""
-    tried, closed = _run(_FORCE_GAPS, framework)
     operations = {operation.name for operation in OPERATIONS}
     declared = {gap.workload for gap in _manifest(framework).gaps} & operations
-    assert {*tried} == declared
-    assert closed == []
+    assert {*_probed(framework)["tried"]} == declared
+    assert _probed(framework)["closed"] == []
 
 
 @each_framework
@@ -180,37 +194,15 @@ def test_nothing_of_a_framework_is_out_of_date(framework: str) -> None:
     assert _manifest(framework).notices == ()
 
 
-#: Asks for a learner in every execution that the framework declares, and in one that nobody knows.
-_TRAINS = """
-import json, sys
-from fwbench.errors import DeclarationError
-from fwbench.frameworks.learner import Job
-from fwbench.frameworks.registry import load
-from fwbench.workloads import mlp
-
-framework = load(sys.argv[1], 1)
-named, refused = [], False
-with framework.scope("cpu", "float32"):
-    for execution in framework.training_executions:
-        learner = framework.learner(Job(mlp, "cpu", execution, "float32", 8))
-        named.append(execution in learner.executions)
-    try:
-        framework.learner(Job(mlp, "cpu", "inference", "float32", 8))
-    except DeclarationError as error:
-        refused = "'inference'" in str(error)
-print(json.dumps([named, refused]))
-"""
-
-
 @pytest.mark.parametrize(
     "framework", [_installed(name) for name in ("mxnet", "tensorflow", "torch")]
 )
 def test_training_code_names_the_executions_that_it_trains_in(framework: str) -> None:
     """Each that the framework declares, and none besides: what is new is not trained eagerly."""
-    named, refused = _run(_TRAINS, framework)
+    named = _probed(framework)["named"]
     assert named
     assert all(named)
-    assert refused
+    assert "'inference'" in _probed(framework)["refused"]
 
 
 _MEASURED = """
@@ -272,6 +264,7 @@ def _assert_sane(facts: dict[str, Any], framework: str, threads: int) -> None:
 
 
 @pytest.mark.serial
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(project: Project, threads: int) -> None:
     """In one session of all frameworks, each computes with the threads asked for and says so.

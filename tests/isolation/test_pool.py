@@ -13,6 +13,8 @@ import pytest
 
 from support.projects import QUICKLY, Project
 
+pytestmark = pytest.mark.usefixtures("started")
+
 # How cases die
 
 

@@ -208,6 +208,7 @@ def test_collecting_needs_no_baseline(suite: Project) -> None:
 # What passes and what fails
 
 
+@pytest.mark.usefixtures("started")
 def test_an_unchanged_suite_passes(gated: Project) -> None:
     """Its verdicts are shown and stored, and it may become the baseline."""
     result = gated.run(*_PASSING, "--benchmark-json=now.json")

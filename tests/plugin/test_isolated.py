@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -187,6 +185,7 @@ def test_ordinary(noting):
 """
 
 
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize("isolation", ["process", "none"])
 def test_processes(project: Project, isolation: str) -> None:
     """One worker a framework sets up every fixture once; ordinary tests run in the parent."""
@@ -297,14 +296,8 @@ def test_keeping_and_comparing(project: Project) -> None:
     assert "Performance has regressed" in str(slower.stderr) + str(slower.stdout)
     # fwbench's own summary comes nevertheless.
     slower.stdout.fnmatch_lines(["*- fwbench -*", "skipped 4 cases: *"])
-    compared = subprocess.run(
-        [sys.executable, "-m", "pytest_benchmark", "compare", "measured.json", str(saved)],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert all(f"test_it[{name}]" in compared for name in records)
+    compared = project.python("-m", "pytest_benchmark", "compare", "measured.json", str(saved))
+    assert all(f"test_it[{name}]" in compared.stdout for name in records)
 
 
 def _scale(path: Path, factor: float) -> None:

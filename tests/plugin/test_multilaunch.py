@@ -78,6 +78,7 @@ def _by_process(project: Project) -> list[list[str]]:
     return [*found.values()]
 
 
+@pytest.mark.usefixtures("started")
 def test_launches_are_processes_and_one_record(told: Project) -> None:
     """Three launches are three processes that measure every case, and one record of each case."""
     result, records = told.measure("--fw-launches=3")
@@ -177,13 +178,7 @@ def test_pytest_benchmark_compares_them(told: Project) -> None:
     compared = [line for line in result.outlines if line.startswith("test_it")]
     assert sum("(NOW)" in line for line in compared) == 4
     assert sum("(0001_first)" in line for line in compared) == 4
-    command = subprocess.run(
-        [sys.executable, "-m", "pytest_benchmark", "compare", "0001"],
-        cwd=told.path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = told.python("-m", "pytest_benchmark", "compare", "0001")
     assert command.stdout.count("test_it[") >= 4
 
 
@@ -240,6 +235,7 @@ def test_failures_that_are_not_enough(told: Project) -> None:
     assert len(_order(told)) == 4 + 3
 
 
+@pytest.mark.usefixtures("started")
 def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
     """The case that killed it has failed in that launch; the others have all their launches."""
     _troubled(
@@ -438,12 +434,7 @@ def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.P
         assert [one["launch"] for one in kept] == ([0, 1] if name == again else [0]), name
         assert entry["stats"]["data"] == [one["value_s"] for one in kept]
     assert stuck_in != again
-    subprocess.run(
-        [sys.executable, "-m", "fwbench", "recover", "-o", "recovered.json"],
-        cwd=told.path,
-        check=True,
-        capture_output=True,
-    )
+    told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
     assert told.records("recovered.json") == stored
 
 
@@ -461,12 +452,7 @@ def test_a_kill_leaves_a_journal_of_launches(told: Project, stuck: subprocess.Po
     os.killpg(stuck.pid, signal.SIGKILL)
     stuck.communicate(timeout=_PATIENCE_S)
     assert not (told.path / "measured.json").exists()
-    subprocess.run(
-        [sys.executable, "-m", "fwbench", "recover", "-o", "recovered.json"],
-        cwd=told.path,
-        check=True,
-        capture_output=True,
-    )
+    told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
     recovered = told.records("recovered.json")
     assert sorted(recovered) == sorted(_IDS)
     again = _order(told)[4][1]

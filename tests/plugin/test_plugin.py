@@ -156,6 +156,7 @@ def test_settings(cases: Project, where: str) -> None:
         assert facts["steady"] in (True, False)
 
 
+@pytest.mark.usefixtures("started")
 def test_a_session(cards: Project) -> None:
     """One session shows it all: -k, ids, params, groups, header, summary."""
     result, records = cards.measure(
@@ -408,6 +409,7 @@ def test_xdist_without_cases(cases: Project, arguments: list[str]) -> None:
 _FRAMEWORKS = {"mxnet", "tensorflow", "torch"}
 
 
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("arguments", "passed"),
     [(["test_first.py"], 1), (["test_first.py", "test_plain.py", "--benchmark-json=out.json"], 2)],

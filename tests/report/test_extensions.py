@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -70,14 +69,7 @@ def sections(runs):
 
 def report(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
     """What ``fwbench report`` does with the project's run."""
-    return subprocess.run(
-        [sys.executable, "-m", "fwbench", "report", "run.json", *arguments],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return project.python("-m", "fwbench", "report", "run.json", *arguments)
 
 
 @pytest.fixture
@@ -139,9 +131,7 @@ def test_what_cannot_be_used_is_named(
     assert line.startswith("fwbench: error: the package my-package names my_module in " + group)
     assert message in line
     assert not (measured.path / "report.md").exists()
-    command = [sys.executable, "-m", "fwbench", "env", "list"]
-    other = subprocess.run(command, cwd=measured.path, capture_output=True, check=False)
-    assert other.returncode == 0
+    assert measured.python("-m", "fwbench", "env", "list").returncode == 0
 
 
 @pytest.mark.parametrize("package", [charts, sections], ids=["charts", "sections"])

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -13,10 +14,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-#: As little as can be measured; how long anything takes is no test's business.
 #: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
 _OWN = ("numpy", "mxnet", "tensorflow", "torch")
 
+#: As little as can be measured; how long anything takes is no test's business.
 QUICKLY = ("--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "--fw-warmup=0")
 
 _DECLARED = '''
@@ -90,14 +91,26 @@ class Project:
 
     What fwbench's own frameworks say of themselves is known if an earlier project has asked them.
 
+    Args:
+        pytester: makes the folder.
+        monkeypatch: sets variables of the sessions.
+        shared: a folder for what is the same in all projects.
+        run_program: runs Python as ``subprocess.run`` does.
+
     Attributes:
         path: the folder.
         packages: what lies here can be imported, also by a worker.
+        run_program: as above; ``subprocess.run`` itself for sessions that start as a user's do.
     """
 
     def __init__(
-        self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared: Path
+        self,
+        pytester: pytest.Pytester,
+        monkeypatch: pytest.MonkeyPatch,
+        shared: Path,
+        run_program: Callable[..., "subprocess.CompletedProcess[str]"],
     ) -> None:
+        self.run_program = run_program
         self.path = pytester.path
         self.packages = self.path / "packages"
         self.packages.mkdir()
@@ -172,20 +185,24 @@ class Project:
         # Not pytester.runpytest_subprocess: it adds the project to PYTHONPATH, on which every kept
         # manifest depends.
         started_s = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments],
+        done = self.python("-m", "pytest", *arguments)
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        output, errors = done.stdout.splitlines(), done.stderr.splitlines()
+        return pytest.RunResult(
+            done.returncode, output, errors, duration=time.perf_counter() - started_s
+        )
+
+    def python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run Python in the folder, to the program's end."""
+        return self.run_program(
+            [sys.executable, *arguments],
             cwd=self.path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
             timeout=300,
-        )
-        sys.stdout.write(done.stdout)
-        sys.stderr.write(done.stderr)
-        output, errors = done.stdout.splitlines(), done.stderr.splitlines()
-        return pytest.RunResult(
-            done.returncode, output, errors, duration=time.perf_counter() - started_s
         )
 
     def measure(

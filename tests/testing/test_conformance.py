@@ -17,6 +17,7 @@ def _installed(framework: str) -> object:
     return pytest.param(framework, marks=mark)
 
 
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     "framework", [_installed(name) for name in ("numpy", "torch", "mxnet", "tensorflow", "jax")]
 )

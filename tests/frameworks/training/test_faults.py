@@ -275,6 +275,7 @@ def _left_behind(mark: str) -> Sequence[psutil.Process]:
 
 
 @pytest.mark.serial
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("framework", "timeout", "said"),
     [

@@ -15,6 +15,8 @@ import pytest
 from support.projects import QUICKLY, Project
 from support.real_training import MLP, all_of, facts_of, one_of
 
+pytestmark = pytest.mark.usefixtures("started")
+
 # Toggles
 
 

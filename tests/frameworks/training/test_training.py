@@ -23,6 +23,8 @@ from fwbench.workloads.data import Found
 from support.projects import Project
 from support.real_training import MLP, SCHEDULE, all_of, facts_of, if_installed, one_of
 
+pytestmark = pytest.mark.usefixtures("started")
+
 _ROOT = Path(__file__).parents[3]
 
 #: Each framework with one of its executions.

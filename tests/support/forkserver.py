@@ -1,0 +1,350 @@
+"""Python programs that are forked from a process which has imported what they need.
+
+Most of the processor time of a small pytest session goes into imports, and again in each of its
+workers. A fork server imports once. What it forks is a child of the process that has asked for it,
+as if ``subprocess`` had started it: ``Popen`` waits for it, signals it and reads from it. In a
+forked program ``subprocess`` has a fork server, too, so that workers and launches are forked.
+
+Forked is what gives the same process as a start: another interpreter, other variables that an
+interpreter reads when it starts, or a folder that hides a module which is imported already, and the
+program is started. A test of how processes start has them all started: see
+:attr:`support.projects.Project.forks`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import fcntl
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+from unittest import mock
+
+#: What sessions of fwbench import, and its workers before their framework.
+_PRELOADED = ("fwbench.cli", "fwbench.plugin.cases", "fwbench.plugin.worker")
+
+#: How the environment variables begin that the interpreter, the C library and NumPy read once, and
+#: those that may differ nevertheless: a fork has its own path, and fwbench sets NumPy's threads.
+_READ_ONCE = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLAS_")
+_MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS")
+
+#: What is meant for the session that starts the server.
+_OURS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+_MESSAGE_BYTES = 2**20
+_DESCRIPTORS = 16
+
+#: More than any process here has open: descriptors wait there until their own numbers are free.
+_HIGH = 500
+
+_start_program = subprocess._fork_exec
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Python program as ``subprocess`` would start it.
+
+    Attributes:
+        arguments: the command line.
+        folder: where it is started.
+        variables: all of its environment variables.
+        descriptors: the numbers that its descriptors have in it.
+        new_session: whether it leads a process session of its own.
+    """
+
+    arguments: Sequence[str]
+    folder: str
+    variables: dict[str, str]
+    descriptors: Sequence[int]
+    new_session: bool
+
+    @property
+    def _is_safe(self) -> bool:
+        return "-P" in self.arguments[1:2]
+
+    @property
+    def _own(self) -> Sequence[str]:
+        """The arguments behind those of the interpreter: ``-m`` or ``-c``, and what it runs."""
+        return self.arguments[1 + self._is_safe :]
+
+    @property
+    def _path(self) -> list[str]:
+        """The folders of modules that come before the interpreter's own."""
+        current = {"-m": self.folder, "-c": ""}[self._own[0]]
+        given = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
+        return [current] * (not self._is_safe) + [str(Path(self.folder, one)) for one in given]
+
+    def can_be_forked(self) -> bool:
+        """Whether a fork of this process becomes what a start would give."""
+        return (
+            self.arguments[0] == sys.executable
+            and self._own[:1] in (["-m"], ["-c"])
+            and _read_once(self.variables) == _read_once(os.environ)
+            and not any(_hides(entry or self.folder) for entry in self._path)
+        )
+
+    def become(self, received: Sequence[int], server: ForkServer) -> None:
+        """Run the program in this process, which was forked for it.
+
+        Args:
+            received: its descriptors, by the numbers that they have here.
+            server: forks what it starts.
+        """
+        self._take(received)
+        for name in ("stdin", "stdout", "stderr"):
+            stream = _reopened(getattr(sys, name))
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.variables)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.path[:0] = self._path
+        importlib.invalidate_caches()
+        subprocess._fork_exec = server.fork_exec
+        atexit.register(server.stop)
+        kind, program, *rest = self._own
+        sys.orig_argv[:] = self.arguments
+        sys.argv[:] = [kind, *rest]
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        if kind == "-m":
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            code = compile(program, "<string>", "exec", dont_inherit=True)
+            exec(code, main.__dict__)  # noqa: S102 (as the interpreter does)
+
+    def _take(self, received: Sequence[int]) -> None:
+        waiting = [_raised(descriptor) for descriptor in received]
+        for descriptor, number in zip(waiting, self.descriptors, strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+
+def _raised(descriptor: int) -> int:
+    """The same with a number that no program gives to a descriptor."""
+    raised = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(descriptor)
+    return raised
+
+
+def _reopened(stream: TextIO) -> TextIO:
+    """A standard stream of what its descriptor is now."""
+    made = open(  # noqa: SIM115 (open as long as the process lives)
+        stream.fileno(), stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False
+    )
+    if stream.line_buffering:
+        made.reconfigure(line_buffering=True)
+    return made
+
+
+def _read_once(variables: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.startswith(_READ_ONCE) and name not in _MAY_DIFFER
+    }
+
+
+def _hides(folder: str) -> bool:
+    """Whether a folder has a module of the name of one that has been imported."""
+    names = {path.stem for path in Path(folder).glob("*")}
+    return not names.isdisjoint({*sys.modules, "sitecustomize", "usercustomize"})
+
+
+class ForkServer:
+    """The fork server of this process.
+
+    Args:
+        connection: to the server.
+        wait: waits for the server, a child of this process, to end.
+    """
+
+    def __init__(self, connection: socket.socket, wait: Callable[[], Any]) -> None:
+        self._connection = connection
+        self._wait = wait
+
+    @classmethod
+    def start(cls) -> ForkServer:
+        """Start one with a fresh interpreter."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())],
+            # A process with threads is not to be forked, and OpenBLAS starts some.
+            env={**os.environ, **dict.fromkeys(_OURS, ""), "OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        theirs.close()
+        return cls(ours, process.wait)
+
+    def run(self, arguments: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        """``subprocess.run`` of a program that is forked.
+
+        Args:
+            arguments: the command line.
+            options: those of ``subprocess.run``.
+        """
+        with mock.patch.object(subprocess, "_fork_exec", self.fork_exec):
+            return subprocess.run(arguments, **options)  # noqa: PLW1510 (as the caller says)
+
+    def fork_exec(self, *call: Any) -> int:
+        """Start a program as ``subprocess`` asks; returns its process id.
+
+        Args:
+            call: what ``Popen`` gives to :mod:`!_posixsubprocess`.
+        """
+        arguments, _, _, passed, folder, variables = call[:6]
+        stdin, _, _, stdout, _, stderr, _, errpipe_write, _, new_session = call[6:16]
+        given = dict(one.split(b"=", 1) for one in variables) if variables else os.environb
+        numbers = {number: number for number in passed if number != errpipe_write}
+        for number, descriptor in enumerate((stdin, stdout, stderr)):
+            numbers[number] = number if descriptor < 0 else descriptor
+        program = Program(
+            arguments=[os.fsdecode(one) for one in arguments],
+            folder=str(Path(os.fsdecode(folder or "")).absolute()),
+            variables={os.fsdecode(name): os.fsdecode(value) for name, value in given.items()},
+            descriptors=[*numbers],
+            new_session=bool(new_session),
+        )
+        return self._fork(program, [*numbers.values()]) or _start_program(*call)
+
+    def _fork(self, program: Program, descriptors: Sequence[int]) -> int:
+        """The process id of a fork that becomes a program; 0 if it has to be started."""
+        message = json.dumps(asdict(program)).encode()
+        with _adopting():
+            socket.send_fds(self._connection, [message], descriptors)
+            return int(self._connection.recv(_MESSAGE_BYTES))
+
+    def stop(self) -> None:
+        """End the server: nothing more is forked."""
+        self._connection.close()
+        self._wait()
+
+
+@contextmanager
+def _adopting() -> Iterator[None]:
+    """Make this process the parent of descendants that lose theirs."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0)
+
+
+# In the server
+
+
+class _Imports:
+    """A plugin that imports what is forked: as a part of a session, which rewrites assertions."""
+
+    def pytest_collection(self) -> None:
+        for name in _PRELOADED:
+            importlib.import_module(name)
+
+
+def _run_a_session() -> None:
+    """Have pytest import itself and its plugins."""
+    import pytest
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["--rootdir", folder, "-c", os.devnull, "-p", "no:cacheprovider", folder]
+        status = pytest.main(arguments, plugins=[_Imports()])
+    assert status == pytest.ExitCode.NO_TESTS_COLLECTED
+    _forget_the_session()
+
+
+def _forget_the_session() -> None:
+    """Leave nothing behind that a fork would find otherwise if it had been started."""
+    tempfile.tempdir = None  # of TMPDIR
+    for name in [name for name in sys.modules if name.partition(".")[0] == "xdist"]:
+        del sys.modules[name]  # keeps the path of modules as it was at its import
+
+
+def _serve(requests: socket.socket) -> tuple[Program, Sequence[int]]:
+    """Fork what is asked for; returns in each fork, with its program and its descriptors."""
+    while True:
+        message, received, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, _DESCRIPTORS)
+        if not message:
+            os._exit(0)  # whoever could ask has ended
+        program = Program(**json.loads(message))
+        pid = _fork_orphan() if program.can_be_forked() else None
+        if pid == 0:
+            return program, received
+        for descriptor in received:
+            os.close(descriptor)
+        requests.send(str(pid or 0).encode())
+
+
+def _fork_orphan() -> int:
+    """Fork a process that has lost its parent, so that whoever asked for it adopts it.
+
+    Returns:
+        Its process id; 0 in itself.
+    """
+    said, say = os.pipe()
+    adopted, adopt = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        if os.fork() > 0:
+            os._exit(0)
+        os.write(say, str(os.getpid()).encode())
+        os.close(adopt)
+        os.read(adopted, 1)  # the end, when the parent has gone
+    else:
+        os.waitpid(parent, 0)
+        os.close(adopt)
+    pid = int(os.read(said, 32)) if parent else 0
+    for descriptor in (said, say, adopted):
+        os.close(descriptor)
+    return pid
+
+
+def main(descriptor: int) -> None:
+    """Serve; each fork gets a server of its own before it becomes its program.
+
+    Args:
+        descriptor: of the connection.
+    """
+    del sys.path[0]  # the folder of this file
+    _run_a_session()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    requests = socket.socket(fileno=descriptor)
+    while True:
+        program, received = _serve(requests)
+        requests.close()
+        if program.new_session:
+            os.setsid()
+        ours, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server = os.fork()
+        if server:
+            break
+        for one in (ours.detach(), *received):
+            os.close(one)
+    requests.close()
+    own = socket.socket(fileno=_raised(ours.detach()))
+    program.become(received, ForkServer(own, partial(os.waitpid, server, 0)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
