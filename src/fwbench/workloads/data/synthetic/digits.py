@@ -45,6 +45,17 @@ _FINE = 3
 _GRID = int((_HEIGHT + 2 * _MARGIN) * _FINE)
 
 
+#: Between which bounds an example's distortion is drawn: shifts in pixels, the tangent of half the
+#: angle that it is turned by, slant, widths and heights, and the size and phase of two bends.
+_DISTORTIONS = (
+    *((-2.5, 2.5), (-2.5, 2.5), (-0.15, 0.15), (-0.3, 0.3), (0.9, 1.35), (0.9, 1.2)),
+    *((-1.5, 1.5), (0.0, 1.0), (-1.5, 1.5), (0.0, 1.0)),
+)
+
+#: How many images are drawn at a time: as many as caches hold.
+_TOGETHER = 64
+
+
 def digits(examples: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Digits shifted, turned, slanted, bent, drawn with pens of any width on spotted paper.
 
@@ -55,33 +66,47 @@ def digits(examples: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], 
     Returns:
         Images and labels.
     """
-    y = labels(examples, 10, rng)
-    column, row = _warped(examples, rng)
-    distance = _distances().reshape(-1)[_place(column, row) + y[:, None, None] * _GRID**2]
-    pen = uniform(rng, 0.7, 1.9, examples, 1, 1)
-    ink = np.clip(pen + 0.5 - distance, 0, 1) * uniform(rng, 0.7, 1.0, examples, 1, 1)
-    spots = uniform(rng, -1.0, 1.0, examples, _IMAGE, _IMAGE)
-    ink += spots * spots * spots * uniform(rng, 0.0, 0.5, examples, 1, 1)
-    return (np.clip(ink, 0, 1) * 255).astype(np.uint8)[..., None], y
-
-
-def _warped(examples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Where on the undistorted digit each pixel lies: columns and rows, 0 is the centre."""
 
     def each(low: float, high: float) -> Floats:
         return uniform(rng, low, high, examples, 1, 1)
 
+    y = labels(examples, 10, rng)
+    distortions = np.stack([each(*bounds) for bounds in _DISTORTIONS])
+    pen, black = each(0.7, 1.9), each(0.7, 1.0)
+    spots = uniform(rng, -1.0, 1.0, examples, _IMAGE, _IMAGE)
+    spotted = each(0.0, 0.5)
+    distances = _distances().reshape(-1)
+    images = np.empty((examples, _IMAGE, _IMAGE, 1), np.uint8)
+    for start in range(0, examples, _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        column, row = _warped(*distortions[:, some])
+        distance = distances[_place(column, row) + y[some, None, None] * _GRID**2]
+        ink = np.clip(pen[some] + 0.5 - distance, 0, 1) * black[some]
+        ink += spots[some] * spots[some] * spots[some] * spotted[some]
+        images[some, ..., 0] = np.clip(ink, 0, 1) * 255
+    return images, y
+
+
+def _warped(
+    shift_x: Floats,
+    shift_y: Floats,
+    half: Floats,
+    slant: Floats,
+    width: Floats,
+    height: Floats,
+    *bends: Floats,
+) -> tuple[Floats, Floats]:
+    """Where on the undistorted digit each pixel lies: columns and rows, 0 is the centre."""
+    bend_x, phase_x, bend_y, phase_y = bends
     pixels = np.arange(_IMAGE, dtype=np.float32) - (_IMAGE - 1) / 2
-    x = pixels + each(-2.5, 2.5)
-    y = pixels[:, None] + each(-2.5, 2.5)
-    half = each(-0.15, 0.15)  # the tangent of half the angle
+    x, y = pixels + shift_x, pixels[:, None] + shift_y
     cosine = (1 - half * half) / (1 + half * half)
     sine = 2 * half / (1 + half * half)
-    slanted = x + each(-0.3, 0.3) * y
-    column = (slanted * cosine - y * sine) * each(0.9, 1.35)
-    row = (slanted * sine + y * cosine) * each(0.9, 1.2)
-    column = column + each(-1.5, 1.5) * wave(row * (1 / 20) + each(0.0, 1.0))
-    row = row + each(-1.5, 1.5) * wave(column * (1 / 20) + each(0.0, 1.0))
+    slanted = x + slant * y
+    column = (slanted * cosine - y * sine) * width
+    row = (slanted * sine + y * cosine) * height
+    column = column + bend_x * wave(row * (1 / 20) + phase_x)
+    row = row + bend_y * wave(column * (1 / 20) + phase_y)
     return column, row
 
 
