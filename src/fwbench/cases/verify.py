@@ -110,7 +110,7 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
             f"the result has the shape {actual.shape}, the NumPy reference {reference.shape}; "
             "the implementation computes something else"
         )
-    if actual.size == 0:
+    if np.array_equal(actual, reference):  # as of copies, and where there are no elements
         return Deviation(0.0, 0.0)
     errors = _errors(actual, reference)
     worst = np.unravel_index(int(np.argmax(errors)), errors.shape)
