@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Sequence
 
 from fwbench.cases import reading
@@ -26,12 +27,16 @@ __tracebackhide__ = True
 #: Work that remains is in every reading. What else takes time, such as other processes or whatever
 #: a framework prepares when it reads for the first time, is not in the shortest of so many. The
 #: second shortest counts: work may be done while this process has to wait for a processor.
-_TRIES = 10
+_TRIES = 30
 
 #: Nor may a single disturbed call look long, or one reading of what was there: so many tries are
 #: made at least, except of calls that take longer than a disturbance.
 _TRIES_AT_LEAST = 3
 _LONG_S = 0.1
+
+#: Before each further try: a process that has slept keeps its processor for a while, and on a busy
+#: machine every reading would be disturbed otherwise.
+_PAUSE_S = 0.01
 
 #: What the shortest reading may take: so many times reading alone, this share of the call, and so
 #: many seconds. JAX's first readings of results take twice as long as later ones.
@@ -62,6 +67,8 @@ def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
     readings_s: list[float] = []
     call_s = alone_s = idle_s = math.inf
     for tries in range(1, 1 + _TRIES):
+        if tries > _TRIES_AT_LEAST and call_s < _LONG_S:
+            time.sleep(_PAUSE_S)
         taken_s, result = clock.time(work.run)
         idle_s = min(idle_s, _idle_s(clock))
         arrays = work.arrays(result)
