@@ -47,7 +47,6 @@ _CHANGES: dict[str, Callable[[Environment], object]] = {
     "another program": lambda environment: Path(environment.interpreter).write_text("#!/bin/sh\n"),
     "a link elsewhere": lambda environment: _link(environment, sys.executable),
     "other modules": lambda environment: (environment.folder / "pyvenv.cfg").write_text("home = ."),
-    "gone": lambda environment: Path(environment.interpreter).unlink(),
 }
 
 

@@ -214,20 +214,17 @@ def test_what_others_keep_out_of_version_control_stays(
 
 def test_what_is_removed_is_gone(env: Maker) -> None:
     """The whole folder; other environments stay, and the name is free again."""
-    env.uv()
-    env("add", "second", "numpy")
-    env("add", "third", "numpy")
+    env.make("second", "third")
     assert env("remove", "second") == ("removed second\n", "")
     assert env.left() == ["third"]
     assert [*env.environments.all()] == ["third"]
-    env("add", "second", "numpy")
+    env.make("second")
     assert env.left() == ["second", "third"]
 
 
 def test_what_is_no_environment(env: Maker) -> None:
     """It is named, with those that are; and nothing is removed, wherever a name would lead."""
-    env.uv()
-    env("add", "second", "numpy")
+    env.make("second")
     for command in ("remove", "show"):
         _, said = env(command, "secnod", status=2)
         assert said.startswith("fwbench: error: unknown environment 'secnod'")
@@ -240,8 +237,7 @@ def test_what_is_no_environment(env: Maker) -> None:
 
 def test_an_environment_that_cannot_be_read_can_be_removed(env: Maker) -> None:
     """It is still listed, with what to do about it."""
-    env.uv()
-    env("add", "second", "numpy")
+    env.make("second")
     facts = env.environments.folder_of("second") / "fwbench-environment.json"
     facts.write_text("{", encoding="utf-8")
     listed, _ = env("list")
@@ -252,8 +248,7 @@ def test_an_environment_that_cannot_be_read_can_be_removed(env: Maker) -> None:
 
 def test_what_cannot_be_removed(env: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is named, with the reason."""
-    env.uv()
-    env("add", "second", "numpy")
+    env.make("second")
 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")

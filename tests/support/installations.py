@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
-from fwbench.environments.named import Environments
+from fwbench.environments.named import Environment, Environments, complete
 from support.venvs import Uv
 
 
@@ -31,6 +31,13 @@ class Maker:
         (path / "pytest.ini").write_text("", encoding="utf-8")
         self.environments = Environments(path)
         self._capsys = capsys
+
+    def make(self, *names: str) -> None:
+        """Make environments that are complete, and empty."""
+        for name in names:
+            folder = self.environments.folder_of(name)
+            folder.mkdir(parents=True)
+            complete(Environment(name, folder, ("numpy",), "3.11", "uv", {"numpy": "1.0"}))
 
     def uv(self, **behaviour: str) -> Uv:
         """Put a uv on the path that makes environments without a network."""

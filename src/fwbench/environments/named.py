@@ -156,7 +156,8 @@ class Environments:
         environment = self.environment_of(reference)
         if environment is None:
             return sys.executable
-        if not environment.is_made_here:
+        # One that has gone is run by nobody, which says so itself.
+        if Path(environment.interpreter).exists() and not environment.is_made_here:
             raise FrameworkBroken(
                 f"its environment {environment.folder} was {NOT_MADE_HERE}",
                 f"recreate it: fwbench env remove {environment.name}, then fwbench env add",
