@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import StorageError, UsageError
 from fwbench.version import __version__
+from support.launched_runs import entry, write
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,17 @@ def test_each_ending_has_its_status(
     errors = capsys.readouterr().err
     assert said in errors
     assert ("Traceback" in errors) == ("bug" in said)
+
+
+def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of cases come from files that were sent."""
+    made = entry(load="high")
+    made["param"] = "gemm\x1b[2J"
+    path = write(tmp_path / "run.json", made)
+    assert cli.main(["gate", str(path), str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "gemm\\x1b[2J: load is 'high'" in said
 
 
 _PRINTS = """

@@ -102,6 +102,27 @@ def test_gate_refuses_what_it_cannot_write(
     assert not (folder / "figures.json").exists()
 
 
+@pytest.mark.parametrize("option", ["--json", "--markdown"])
+@pytest.mark.parametrize("path", ["base.json", "slower.json", "../{}/slower.json"])
+def test_gate_does_not_replace_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str, path: str
+) -> None:
+    """However it is named."""
+    before = {name: (folder / name).read_bytes() for name in ("base.json", "slower.json")}
+    arguments = ["gate", "base.json", "slower.json", option, path.format(folder.name)]
+    assert cli.main(arguments) == _USAGE_ERROR
+    assert "would replace a run" in capsys.readouterr().err
+    assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_gate_does_not_write_among_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next comparison would take it for one."""
+    write(folder / "runs" / "1.json", entry())
+    assert cli.main(["gate", "runs", "slower.json", "--json", "runs/figures.json"]) == _USAGE_ERROR
+    assert "lie among runs" in capsys.readouterr().err
+    assert cli.main(["gate", "runs", "same.json", "--markdown", "runs/verdicts.md"]) == 0
+
+
 def test_gate_takes_the_baseline_that_was_set(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,15 @@ def test_what_is_damaged_is_left_out_and_told(
     assert not path.exists()
 
 
+def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is recovered goes to another file."""
+    path = journal(project, "20300101T000000-9.jsonl", "first")
+    before = path.read_bytes()
+    said = out(capsys, "recover", str(path), "-o", str(path), status=2)
+    assert "is the journal, and would be lost" in said
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

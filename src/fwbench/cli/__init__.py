@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from fwbench.cli import ab, doctor, env, gate, recover, report
+from fwbench.cli.messages import warn
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.processes.interruption import as_keyboard_interrupt
 from fwbench.version import __version__
@@ -42,21 +43,20 @@ def _status(arguments: Sequence[str] | None) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:
-        print("fwbench: interrupted", file=sys.stderr)
+        warn("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever reads has read enough. Python writes what is left once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except FwbenchError as error:
-        print(f"fwbench: error: {error}", file=sys.stderr)
+        warn(f"error: {error}")
         return _USAGE_ERROR if isinstance(error, UsageError) else _FAILED
     except Exception as error:  # noqa: BLE001 (Python's own exit status for it, 1, is a verdict)
         traceback.print_exc()
-        print(
-            f"fwbench: this is a bug of fwbench: {type(error).__name__}. Please report it with the "
-            "lines above",
-            file=sys.stderr,
+        warn(
+            f"this is a bug of fwbench: {type(error).__name__}. Please report it with the lines "
+            "above"
         )
         return _FAILED
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fwbench.cli.messages import warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.metrics import THRESHOLDS
@@ -21,7 +21,7 @@ from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
-from fwbench.report import verdicts
+from fwbench.report import escaping, verdicts
 
 
 def add_to(commands: Any) -> None:
@@ -217,6 +217,7 @@ def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
 
 def _gate(arguments: argparse.Namespace) -> int:
     check_facts(arguments.allow_different)
+    _refuse_replacing(arguments)
     check_writable(arguments)
     *base, contender = arguments.runs
     if len(base) > 1:
@@ -231,11 +232,24 @@ def _gate(arguments: argparse.Namespace) -> int:
     return conclude(compare(baseline, measured, rules_of(arguments), differences), arguments)
 
 
+def _refuse_replacing(arguments: argparse.Namespace) -> None:
+    """Refuse to write where a run is, or among the runs of a folder.
+
+    Raises:
+        UsageError: a run would be replaced.
+    """
+    runs = {path.resolve() for path in arguments.runs}
+    for path in filter(None, (arguments.markdown, arguments.json)):
+        place = path.resolve()
+        if place in runs or (place.suffix == ".json" and place.parent in runs):
+            raise UsageError(f"{path} would replace a run, or lie among runs; write it elsewhere")
+
+
 def _note(*sides: SampleSet) -> None:
     """Say once what this version does not know of what was read."""
     notice = unknown_notice(sides)
     if notice is not None:
-        print(f"fwbench: {notice}", file=sys.stderr)
+        warn(notice)
 
 
 def _baseline() -> Baseline:
@@ -255,5 +269,5 @@ def _show(_: argparse.Namespace) -> int:
     _note(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
-        print(f"  {sample.name}: {len(sample.launches)} launches")
+        print(f"  {escaping.terminal(sample.name)}: {len(sample.launches)} launches")
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from fwbench.ceilings import ceilings
-from fwbench.errors import StorageError
+from fwbench.cli.messages import warn
+from fwbench.errors import StorageError, UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
@@ -32,13 +32,14 @@ def add_to(commands: Any) -> None:
 
 def _recover(arguments: argparse.Namespace) -> int:
     path = arguments.journal or _latest_journal()
+    if arguments.output.resolve() == path.resolve():
+        raise UsageError(f"{path} is the journal, and would be lost; write to another file")
     recovered = recover(path, host.with_statistics)
     run = recovered.run
     ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
     files.write_atomically(arguments.output, dumps(run, indent=4))
     finish(path)
-    for problem in recovered.lost:
-        print(f"fwbench: left out: {problem}", file=sys.stderr)
+    warn(*(f"left out: {problem}" for problem in recovered.lost))
     print(f"{len(run['benchmarks'])} records of {path} written to {arguments.output}")
     return 0
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fwbench import studies
+from fwbench.cli.messages import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
@@ -83,7 +83,7 @@ def _report(arguments: argparse.Namespace) -> int:
     _check(arguments)
     runs, problems = _read(arguments.runs, arguments.only)
     if arguments.runs and not runs:
-        _warn(problems)
+        warn(*problems)
         raise UsageError("none of these is a run; nothing is written")
     before = [
         section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
@@ -94,7 +94,7 @@ def _report(arguments: argparse.Namespace) -> int:
         problems += unread
     notice = unknown_notice(runs)
     incomplete = [f"{run.name}: {run.incompleteness}" for run in runs if run.incompleteness]
-    _warn([*problems, *incomplete, *([notice] if notice else [])])
+    warn(*problems, *incomplete, *([notice] if notice else []))
     _write(arguments.output, partial(html.render, runs, problems, before))
     _write(arguments.markdown, partial(markdown.render, runs, problems, before))
     _write(arguments.csv, partial(csv.render, runs))
@@ -143,11 +143,6 @@ def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> No
 def _is_in(history: Path, path: Path) -> bool:
     """Whether a file would be taken for a run of a history."""
     return path.suffix == ".json" and path.is_relative_to(history.resolve())
-
-
-def _warn(problems: Sequence[str]) -> None:
-    for problem in problems:
-        print(f"fwbench: {problem}", file=sys.stderr)
 
 
 def _write(path: Path | None, make: Callable[[], str]) -> None:
