@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,9 +155,14 @@ def test_a_bare_comparison_needs_the_baseline_too(suite: Project) -> None:
 
 
 def test_a_damaged_baseline(gated: Project) -> None:
-    """Refused with the file."""
-    gated.write(".fwbench/baseline/baseline.json", '{"benchmarks": [')
-    _assert_refused(gated, gated.run(*_GATE), "baseline.json", "cut off")
+    """Refused with file and fact, of all that JSON can be; before anything is measured."""
+    made = json.loads((gated.path / "baseline.json").read_text(encoding="utf-8"))
+    made["benchmarks"][-1]["extra_info"]["fwbench"]["launches"][0]["value_s"] = math.nan
+    gated.write(".fwbench/baseline/baseline.json", json.dumps(made))
+    said = ("baseline.json is not a valid fwbench run", "launches[0].value_s is nan")
+    _assert_refused(gated, gated.run(*_GATE), *said)
+    gated.write(".benchmarks/0001_named.json", json.dumps(made))
+    _assert_refused(gated, gated.run(*_GATE, "--benchmark-compare=0001"), *said[1:])
 
 
 def test_more_cases_than_launches_can_decide(gated: Project) -> None:

@@ -15,12 +15,13 @@ from fwbench import cli
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun
 from fwbench.plugin import host
 from fwbench.records import page
-from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured, Statistics
+from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured
 from fwbench.records.journal import Journal, recover
 from fwbench.records.replication import MEDIANS
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load
 from fwbench.records.table import Table
+from fwbench.records.upstream import Statistics
 from fwbench.report.section import KEYS
 from fwbench.report.writers import csv
 from support.launched_runs import entry, output, write

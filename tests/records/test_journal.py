@@ -14,6 +14,7 @@ from fwbench.records import journal
 from fwbench.records.journal import Journal
 from support.fakes import entry
 from support.journals import measured
+from support.launched_runs import entry as launched
 
 HEAD = {"fwbench_journal": 1, "machine_info": {"node": "here"}, "version": "5.3.1"}
 
@@ -118,11 +119,18 @@ def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
         (b"[" * 100_000, "is not a record"),
         (b'["fullname"]', "is not a record"),
         (
-            b'{"fullname": "x", "param": "x-1", "extra_info": {"fwbench": {"threads": 2}}}',
+            (
+                b'{"fullname": "x", "param": "x-1", "stats": {"min": 1.0},'
+                b' "extra_info": {"fwbench": {"threads": 2}}}'
+            ),
             "x-1: workload is missing",
         ),
+        (b'{"fullname": "x", "extra_info": {}}', "x: stats is None, and must be an object"),
+        (b'{"fullname": "x", "extra_info": [], "stats": {"min": 1.0}}', "x: extra_info is []"),
+        (b'{"fullname": "x", "stats": {"min": 0}}', "x: stats.min is 0, and must be"),
+        (b'{"fullname": ["x"], "stats": {"min": 1.0}}', "its record: fullname is ['x']"),
     ],
-    ids=["cut", "binary", "deep", "a list", "a fact"],
+    ids=["cut", "binary", "deep", "a list", "a fact", "no stats", "a list", "a time", "a name"],
 )
 def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, said: str) -> None:
     """What comes before and after it is recovered, and it is named."""
@@ -131,6 +139,63 @@ def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, said: str)
     path.write_bytes(b"\n".join([head, first, damaged, last, b""]))
     found = journal.recover(path, host.with_statistics)
     assert found.run["benchmarks"] == [entry("first"), entry("last")]
+    (problem,) = found.lost
+    assert problem.startswith(f"{path}: line 3: ")
+    assert said in problem
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"garbage", b'{"fwbench_journal": 1, "machine_info": 5}', b'{"fwbench_journal": 1, "fw'],
+    ids=["binary", "a fact", "cut"],
+)
+def test_a_damaged_head_costs_what_it_says(folder: Path, head: bytes) -> None:
+    """The machine and the settings are lost, and named; no record is."""
+    path = written(folder, HEAD, entry("first"), entry("last"))
+    _, *others = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([head, *others]))
+    found = journal.recover(path, host.with_statistics)
+    assert found.run == {"benchmarks": [entry("first"), entry("last")]}
+    (problem,) = found.lost
+    assert problem.startswith(f"{path}: line 1: ")
+
+
+def _launch(number: int, **changes: Any) -> dict[str, Any]:
+    """The entry of one launch of a case."""
+    made: dict[str, Any] = {
+        **launched("gemm", launches=None, launch=number),
+        "options": {"min_rounds": 5},
+        "stats": {"data": [1.0 + number, 2.0], "iterations": 3},
+    }
+    return {**made, **changes}
+
+
+_MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
+    "no options": (_launch(1, options=None), "options is None"),
+    "no rounds": (_launch(1, stats={"min": 1.0, "iterations": 3}), "stats.data is missing"),
+    "empty": (_launch(1, stats={"data": [], "iterations": 3}), "stats.data is empty"),
+    "no iterations": (_launch(1, stats={"data": [1.0]}), "stats.iterations is missing"),
+    "no statistic": (
+        {**_launch(1), **launched("gemm", launches=None, launch=1, statistic=None)},
+        "launch is 1, and statistic is missing",
+    ),
+    "twice": (_launch(0), "has such a record in a line before"),
+    "no launch": (
+        {**_launch(0), **launched("gemm", launches=None)},
+        "has such a record in a line before",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damaged", "said"), _MALFORMED.values(), ids=_MALFORMED)
+def test_a_malformed_launch_costs_that_launch(
+    folder: Path, damaged: dict[str, Any], said: str
+) -> None:
+    """The others of its case are merged, and it is named by its line."""
+    path = written(folder, HEAD, _launch(0), damaged, _launch(2))
+    found = journal.recover(path, host.with_statistics)
+    (case,) = found.run["benchmarks"]
+    assert [each["launch"] for each in case["extra_info"]["fwbench"]["launches"]] == [0, 2]
     (problem,) = found.lost
     assert problem.startswith(f"{path}: line 3: ")
     assert said in problem

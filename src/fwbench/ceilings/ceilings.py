@@ -196,12 +196,13 @@ def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceilin
         ceilings: ceilings by device.
     """
     for entry in entries:
-        facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
+        facts = CaseFacts.unchecked(entry.get("extra_info", {}).get("fwbench", {}))
         ceiling = ceilings.get(facts.device_name or "")
         if ceiling is None or facts.flops is None or facts.bytes is None or facts.result_is_view:
             continue
         seconds = ceiling.attainable_s(facts.flops, facts.bytes, facts.dtype)
-        if seconds:
-            share = seconds / entry["stats"]["median"]
+        median_s = entry["stats"].get("median")
+        if seconds and median_s:
+            share = seconds / median_s
             best = CaseFacts(attainable_s=seconds, attainable_share=share)
             entry["extra_info"]["fwbench"].update(best)

@@ -243,6 +243,8 @@ def unequal_work(base: Sample, contender: Sample) -> str:
     if None not in views and views[0] != views[1]:
         names = ["a view" if view else "a copy" for view in views]
         return f"not equal work: the base's result is {names[0]}, the contender's {names[1]}"
+    if not any(base.values(time) and contender.values(time) for time in (MINIMUM, MEDIAN)):
+        return "not comparable: one side has the smallest rounds only, the other the median ones"
     ours, theirs = (sample.done.get("precision_bits") for sample in (base, contender))
     if None not in (ours, theirs) and ours != theirs:
         return f"not equal work: the base computed in {ours} bits, the contender in {theirs}"

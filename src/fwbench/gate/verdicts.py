@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import statistics as _statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +14,8 @@ from fwbench.errors import unknown
 from fwbench.gate.metrics import METRICS, THRESHOLDS, Metric
 from fwbench.gate.samples import Sample, SampleSet
 from fwbench.options.values import TIME
+from fwbench.records.session_facts import StoredComparison, StoredJudgement
+from fwbench.records.table import DamagedFact, shown
 
 
 class Verdict(StrEnum):
@@ -227,65 +228,55 @@ class Comparison:
         return {**dataclasses.asdict(self), "verdicts": self.counts, "means": self.means}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
+    def from_json(cls, values: Any) -> Self:
         """The comparison that :meth:`to_json` wrote, in this version or an earlier one.
 
         Raises:
-            KeyError: something is missing.
-            TypeError: something is of another kind.
-            ValueError: a verdict is not known.
+            DamagedFact: a value is missing, or not what it must be.
         """
-        judgements = [_checked(_judgement(judgement)) for judgement in values["judgements"]]
-        names = ("base", "contender", "rules", "notes")
-        comparison = cls(
-            judgements=judgements,
-            interrupted=values.get("interrupted") is True,
-            **{name: values[name] for name in names},
+        return cls.of_stored(StoredComparison.checked(values))
+
+    @classmethod
+    def of_stored(cls, stored: StoredComparison) -> Self:
+        """The comparison in a run that was gated.
+
+        Raises:
+            DamagedFact: a verdict is not known, or has no figures.
+        """
+        judgements = [_judgement(judgement) for judgement in stored.judgements]
+        return cls(
+            stored.base,
+            stored.contender,
+            judgements,
+            dict(stored.rules),
+            stored.notes,
+            interrupted=bool(stored.interrupted),
         )
-        if not isinstance(comparison.rules["confidence"], float | int):
-            raise TypeError(f"the confidence is {comparison.rules['confidence']!r}")
-        if not all(
-            isinstance(text, str)
-            for text in (comparison.base, comparison.contender, *comparison.notes)
-        ):
-            raise TypeError(
-                f"names or notes are not text: {comparison.base!r}, {comparison.notes!r}"
-            )
-        return comparison
 
 
-#: What earlier versions wrote: other names, and a figure that is gone.
-_RENAMED = {"base_s": "base", "contender_s": "contender"}
-_GONE = ("change",)
-
-
-def _judgement(values: Mapping[str, Any]) -> Judgement:
-    known = {_RENAMED.get(name, name): v for name, v in values.items() if name not in _GONE}
-    return Judgement(**{**known, "verdict": Verdict(values["verdict"])})
-
-
-def _checked(judgement: Judgement) -> Judgement:
-    """A judgement from a file, if its figures are figures.
-
-    Raises:
-        TypeError: a figure is not a number, or a name is not text.
-        ValueError: a figure is out of range.
-    """
-    names = (judgement.key, judgement.name, judgement.framework, judgement.metric)
-    texts = (*names, judgement.reason)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"names of a case that are not text: {texts}")
-    ends = [
-        figure for figure in (judgement.ratio, judgement.low, judgement.high) if figure is not None
-    ]
-    if judgement.visible is not None:
-        ends.append(judgement.visible + 1)
-    values = [*judgement.base, *judgement.contender]
-    if not all(0 < end < math.inf for end in ends) or not all(0 <= v < math.inf for v in values):
-        raise ValueError(f"figures of {judgement.name} that cannot be: {(*ends, *values)}")
-    if judgement.ratio is not None and not (judgement.base and judgement.contender):
-        raise ValueError(f"{judgement.name} has a ratio and no launches")
-    return judgement
+def _judgement(stored: StoredJudgement) -> Judgement:
+    base = stored.base or stored.base_s or ()
+    contender = stored.contender or stored.contender_s or ()
+    if stored.verdict not in [*Verdict]:
+        raise DamagedFact(f"{stored.name}: unknown verdict {shown(stored.verdict)}")
+    if stored.ratio is not None and not (base and contender):
+        raise DamagedFact(f"{stored.name} has a ratio and no launches")
+    return Judgement(
+        stored.key,
+        stored.name,
+        stored.framework,
+        Verdict(stored.verdict),
+        stored.reason or "",
+        stored.metric or "",
+        stored.ratio,
+        stored.low,
+        stored.high,
+        stored.p,
+        stored.visible,
+        stored.threshold,
+        base,
+        contender,
+    )
 
 
 #: A change in either direction.

@@ -14,7 +14,7 @@ from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
-from fwbench.records.session_facts import StoredGate
+from fwbench.records.session_facts import StoredComparison, StoredGate
 from fwbench.records.stored import load
 from fwbench.report import verdicts
 
@@ -113,7 +113,7 @@ class Gate:
             self.store.gate = StoredGate(
                 base=baseline.name,
                 verdicts=self.comparison.counts,
-                comparison=self.comparison.to_json(),
+                comparison=StoredComparison.unchecked(self.comparison.to_json()),
             )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -88,9 +88,8 @@ def gap(facts: CaseFacts, other: CaseFacts) -> Gap | None:
     """
     steps = facts.steps_per_epoch or 1
     gaps = [
-        Gap(abs(losses[0] - losses[1]), allowed_nats(max(losses), steps, epoch), epoch)
-        for epoch, losses in enumerate(zip(curve(facts), curve(other), strict=False), 1)
-        if all(map(math.isfinite, losses))  # they may not be, in runs that another program wrote
+        Gap(abs(loss - another), allowed_nats(max(abs(loss), abs(another)), steps, epoch), epoch)
+        for epoch, (loss, another) in enumerate(zip(curve(facts), curve(other), strict=False), 1)
     ]
     return max(gaps, key=lambda found: found.excess, default=None)
 
@@ -120,7 +119,8 @@ def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
     """
     values = facts.toggles or {}
     toggles = [values.get(toggle.name) for toggle in known.values() if toggle.changes_work]
-    return (*facts.work, facts.steps_per_epoch, len(curve(facts)), *toggles)
+    # Toggles of other packages' frameworks may be lists.
+    return (*facts.work, facts.steps_per_epoch, len(curve(facts)), *map(str, toggles))
 
 
 def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Name, Unequal]:

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from fwbench.measure.condition import CONDITIONS
-from fwbench.records.table import FINITE, NOT_NEGATIVE, POSITIVE, Table, fact, one_of
+from fwbench.records.table import (
+    ABOVE_MINUS_1,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Table,
+    fact,
+    one_of,
+)
 from fwbench.records.units import (
     BYTES,
     COUNT,
@@ -45,16 +53,15 @@ class Epoch(Table):
     epoch: int | None = fact("which epoch of it, from 1", COUNT, POSITIVE)
     warmup: bool | None = fact("whether it is kept out of the statistics")
     seconds: float = fact("time until its last update was done", SECONDS, NOT_NEGATIVE)
-    # Not finite in runs that another program wrote: reports show it as it is.
     train_loss: float = fact("mean loss over its steps", NATS)
     train_losses: list[float] | None = fact("mean loss over each tenth of its steps", NATS)
     validation_loss: float | None = fact("validation loss afterwards, without dropout", NATS)
-    validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, NOT_NEGATIVE)
+    validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, FRACTION)
     validation_s: float | None = fact("time of that validation", SECONDS, NOT_NEGATIVE)
     cpu_utilization: float | None = fact("busy share of the threads", SHARE, NOT_NEGATIVE)
     gpu: Gpu | None = fact("use of the GPU at its end", null=_NO_GPU)
     test_accuracy: float | None = fact(
-        "test accuracy after it", SHARE, NOT_NEGATIVE, null="between milestones"
+        "test accuracy after it", SHARE, FRACTION, null="between milestones"
     )
 
 
@@ -63,7 +70,7 @@ class Tested(Table):
 
     repetition: int = fact("which training, from 1", COUNT, POSITIVE)
     epoch: int | None = fact("after which epoch of it, from 1", COUNT, POSITIVE)
-    accuracy: float = fact("share of right answers on the test set", SHARE, NOT_NEGATIVE)
+    accuracy: float = fact("share of right answers on the test set", SHARE, FRACTION)
 
 
 class Unequal(Table):
@@ -105,9 +112,11 @@ class Measured(Table):
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
     drift: float | None = fact(
-        "median of the last fifth of the rounds over that of the first, minus 1", SHARE, FINITE,
+        "median of the last fifth of the rounds over that of the first, minus 1",
+        SHARE,
+        ABOVE_MINUS_1,
         null="where there was one round",
-    )  # fmt: skip
+    )
     condition: str | None = fact(
         "`clean`, `drifting` or `contended`: docs/measuring.md", check=one_of(*CONDITIONS)
     )
@@ -142,10 +151,12 @@ class Launch(Measured):
 
     launch: int = fact("which launch, from 0", COUNT, NOT_NEGATIVE)
     value_s: float = fact("what stands for it: the `statistic` of its rounds", SECONDS, POSITIVE)
-    min_s: float | None = fact("the smallest of its rounds", SECONDS, POSITIVE)
-    median_s: float | None = fact("the median one", SECONDS, POSITIVE)
+    min_s: float | None = fact("the smallest of its rounds", SECONDS, POSITIVE, needs=("median_s",))
+    median_s: float | None = fact("the median one", SECONDS, POSITIVE, needs=("min_s",))
     iterations: int | None = fact("calls of a round", COUNT, POSITIVE)
-    rounds_s: list[float] | None = fact("time of a call in each round", SECONDS, POSITIVE)
+    rounds_s: list[float] | None = fact(
+        "time of a call in each round", SECONDS, POSITIVE, filled=True
+    )
 
 
 class CaseFacts(Measured):
@@ -186,7 +197,9 @@ class CaseFacts(Measured):
     )
 
     # Verification.
-    max_relative_error: float | None = fact("largest error against the reference", SHARE, FINITE)
+    max_relative_error: float | None = fact(
+        "largest error against the reference", SHARE, NOT_NEGATIVE
+    )
     tolerance: float | None = fact("error that is allowed", SHARE, NOT_NEGATIVE)
     precision_bits: int | None = fact(
         "bits of mantissa that it was computed in, by the error: 52, 23, 10 or 7", COUNT, POSITIVE
@@ -224,12 +237,12 @@ class CaseFacts(Measured):
     steps_per_epoch: int | None = fact("steps of an epoch", COUNT, POSITIVE)
     warmup_epochs: int | None = fact("epochs kept out of the statistics", COUNT, NOT_NEGATIVE)
     repetitions: int | None = fact("trainings from the initial weights", COUNT, POSITIVE)
-    epochs: list[Epoch] | None = fact("every epoch, those of the warm-up among them")
+    epochs: list[Epoch] | None = fact("every epoch, those of the warm-up among them", filled=True)
     epoch_s: float | None = fact("median time of an epoch", SECONDS, POSITIVE)
     step_s: float | None = fact("that, divided by the steps", SECONDS, POSITIVE)
-    total_s: list[float] | None = fact("time of each training", SECONDS, POSITIVE)
+    total_s: list[float] | None = fact("time of each training", SECONDS, POSITIVE, filled=True)
     first_epoch_excess: float | None = fact(
-        "what the first epoch took beyond a typical one", SHARE, FINITE
+        "what the first epoch took beyond a typical one", SHARE, ABOVE_MINUS_1
     )
     images_per_s: float | None = fact("images learned from in a second", PER_SECOND, POSITIVE)
     tokens_per_s: float | None = fact("tokens learned from in a second", PER_SECOND, POSITIVE)
@@ -248,8 +261,10 @@ class CaseFacts(Measured):
     )
 
     # Launches.
-    launch: int | None = fact("which launch, while launches are not merged", COUNT, NOT_NEGATIVE)
-    launches: list[Launch] | None = fact("every launch")
+    launch: int | None = fact(
+        "which launch, while launches are not merged", COUNT, NOT_NEGATIVE, needs=("statistic",)
+    )
+    launches: list[Launch] | None = fact("every launch", filled=True)
     contended: bool | None = fact("whether a launch had to share its processors")
 
     @property
@@ -278,21 +293,3 @@ class CaseFacts(Measured):
             *(self.workload, self.device, self.direction, self.dtype, self.size),
             None if data is None else data.digest,
         )
-
-
-class Statistics(Table):
-    """pytest-benchmark's statistics, as far as they are read."""
-
-    strict = True
-
-    data: list[float] | None = fact("time of a call in each round", SECONDS, POSITIVE)
-    min: float | None = fact("the smallest of them", SECONDS, POSITIVE)
-    median: float | None = fact("the median", SECONDS, POSITIVE)
-    q1: float | None = fact("the lower quartile", SECONDS, POSITIVE)
-    q3: float | None = fact("the upper quartile", SECONDS, POSITIVE)
-    rounds: int | None = fact("how many rounds", COUNT, POSITIVE)
-    iterations: int | None = fact("calls of a round", COUNT, POSITIVE)
-
-    def is_known(self, name: str) -> bool:
-        """Whatever else pytest-benchmark keeps is its own business."""
-        return True

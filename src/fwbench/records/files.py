@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written as a whole or not at all, and read up to a size."""
 
 from __future__ import annotations
 
@@ -9,6 +9,30 @@ import tempfile
 from pathlib import Path
 
 from fwbench.errors import StorageError
+
+#: Of the largest file that is read. A thousand cases in ten launches of 800 rounds, the most that
+#: a case has by default, are about 400 MiB.
+LARGEST_BYTES = 512 * 2**20
+
+
+def read(path: Path) -> bytes:
+    """The content of a file, of at most 512 MiB.
+
+    Raises:
+        StorageError: it cannot be read, or is larger.
+    """
+    try:
+        with path.open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            content = b"" if size_bytes > LARGEST_BYTES else file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    if max(size_bytes, len(content)) > LARGEST_BYTES:
+        raise StorageError(
+            f"cannot read {path}: it is larger than {LARGEST_BYTES // 2**20} MiB, and so is not a "
+            "run, or has too many cases for one; measure part of them in each of several sessions"
+        )
+    return content
 
 
 def check_writable(path: Path) -> None:
@@ -32,7 +56,8 @@ def check_writable(path: Path) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file as a whole or not at all: an earlier file stays until the new one is complete.
 
-    A link is followed; devices and pipes are written to, since they keep nothing.
+    A link is followed; devices and pipes are written to, since they keep nothing. Halves of
+    characters, which names of files and damaged runs may have, are escaped.
 
     Args:
         path: of the file.
@@ -43,7 +68,7 @@ def write_atomically(path: Path, text: str) -> None:
     """
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
             _replace(path.resolve(), text)
     except OSError as error:
@@ -53,7 +78,7 @@ def write_atomically(path: Path, text: str) -> None:
 def _replace(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

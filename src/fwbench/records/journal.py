@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,11 @@ from typing import Any
 
 from fwbench import project
 from fwbench.errors import StorageError
-from fwbench.jsontext import dumps
-from fwbench.records import replication
-from fwbench.records.stored import facts_of
+from fwbench.jsontext import dumps, loads
+from fwbench.records import files, replication
+from fwbench.records.stored import head_of, record_of
 from fwbench.records.table import DamagedFact
+from fwbench.records.upstream import LaunchEntry
 
 #: How many journals of finished sessions are kept; a session that begins one deletes older ones.
 _JOURNALS = 10
@@ -128,54 +129,81 @@ def recover(journal: Path, complete: Callable[[replication.Entry], Any]) -> Reco
 
     Raises:
         StorageError: the file cannot be read, or is not a journal with at least one record.
+        UnreadableRun: a newer fwbench wrote it.
     """
-    try:
-        lines = journal.read_bytes().split(b"\n")
-    except OSError as error:
-        raise StorageError(f"cannot read {journal}: {error.strerror}") from error
-    head = _parsed(lines[0])
-    if not isinstance(head, dict) or "fwbench_journal" not in head:
-        raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
-    entries, lost = [], []
+    reader = _Reader(journal)
     # Whatever follows the last line break was cut off while it was written.
-    for number, line in enumerate(lines[1:-1], 2):
-        try:
-            if (entry := _entry(line)) is not None:
-                entries.append(entry)
-        except StorageError as error:
-            lost.append(f"{journal}: line {number}: {error}")
-    if not entries:
-        problems = "".join(f"\n  {problem}" for problem in lost)
+    for number, line in enumerate(files.read(journal).split(b"\n")[:-1], 1):
+        reader.read(number, line)
+    if not reader.is_journal and not reader.entries:
+        raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
+    if not reader.entries:
+        problems = "".join(f"\n  {problem}" for problem in reader.lost)
         raise StorageError(
             f"{journal} has no record: the session ended before a case did, or all are damaged"
             f"{problems}"
         )
-    del head["fwbench_journal"]
-    gathered = replication.gather(entries)
-    return Recovered({**head, "benchmarks": [complete(entry) for entry in gathered]}, lost)
+    gathered = replication.gather(reader.entries)
+    return Recovered({**reader.head, "benchmarks": [*map(complete, gathered)]}, reader.lost)
+
+
+class _Reader:
+    """Reads a journal line by line.
+
+    Attributes:
+        is_journal: whether the first line says so.
+        head: what is around the records; empty if that line is damaged.
+        entries: the records.
+        lost: what is wrong with the lines that are damaged.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self.is_journal = False
+        self.head: dict[str, Any] = {}
+        self.entries: list[replication.Entry] = []
+        self.lost: list[str] = []
+        self._journal = journal
+        self._launches: dict[str, set[int | None]] = defaultdict(set)
+
+    def read(self, number: int, line: bytes) -> None:
+        """Keep what a line has, or note what is wrong with it.
+
+        Args:
+            number: of the line, from 1.
+            line: without its line break.
+        """
+        try:
+            values = _parsed(line)
+            if number == 1:
+                self._read_head(values)
+            elif values != _END:
+                self._read_entry(values)
+        except DamagedFact as error:
+            self.lost.append(f"{self._journal}: line {number}: {error}")
+
+    def _read_head(self, values: Any) -> None:
+        self.is_journal = isinstance(values, dict) and "fwbench_journal" in values
+        if not self.is_journal:
+            raise DamagedFact("is not the head of a journal")
+        head_of(values, str(self._journal))
+        self.head = {name: value for name, value in values.items() if name != "fwbench_journal"}
+
+    def _read_entry(self, values: Any) -> None:
+        if not isinstance(values, dict) or "fullname" not in values:
+            raise DamagedFact("is not a record")
+        facts = record_of(values, "its record").facts
+        if facts.launch is not None or facts.launches:
+            LaunchEntry.checked(values)
+        before = self._launches[values["fullname"]]
+        is_new = before <= {None} if facts.launch is None else not before & {None, facts.launch}
+        if not is_new:
+            raise DamagedFact(f"{values['fullname']} has such a record in a line before")
+        before.add(facts.launch)
+        self.entries.append(values)
 
 
 def _parsed(line: bytes) -> Any:
     """A line as JSON; None if it is not."""
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(line)
+    with contextlib.suppress(ValueError):
+        return loads(line)
     return None
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """The record of a line; None of the line that ends a journal.
-
-    Raises:
-        StorageError: it is not a record, or a value of it is damaged.
-    """
-    entry = _parsed(line)
-    if entry == _END:
-        return None
-    if not isinstance(entry, dict) or "fullname" not in entry:
-        raise StorageError("is not a record")
-    try:
-        facts_of(entry)
-    except DamagedFact as error:
-        case = entry.get("param") or entry["fullname"]
-        raise StorageError(f"{case}: {error}; the journal was changed") from None
-    return entry

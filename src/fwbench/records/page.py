@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args, get_origin
 
-from fwbench.records import facts, session_facts
+from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
 
 _HEAD = f"""# What a record holds
@@ -19,6 +19,15 @@ or a lower one is read, and keys that a newer version of fwbench added are kept 
 are. A toggle that was asked for is also a key of its case, by its name.
 
 *Required* keys are always there; others may be absent. A key is null only where its row says when.
+
+What is read is checked: a file with a value that is not what its row says is refused as a whole, by
+file, case and key, and no verdict is given. Of a journal such a value costs its line. Numbers are
+finite, and no larger or smaller than a quantity of their unit can be:
+
+{{units}}
+
+A file is refused, too, that is larger than {files.LARGEST_BYTES // 2**20} MiB (reading takes up to
+four times its size), is nested more than 100 levels deep, or has an object with the same key twice.
 """
 
 #: What stands behind the key of several tables.
@@ -27,7 +36,7 @@ _SIGNS = {list: "[]", dict: ".*"}
 
 def page() -> str:
     """The text of docs/record.md, from the tables of facts."""
-    parts = [_HEAD]
+    parts = [_HEAD.format(units=_units())]
     for title, root in (
         ("A case: `benchmarks[].extra_info.fwbench`", facts.CaseFacts),
         ("The session: `fwbench`", session_facts.SessionFacts),
@@ -38,6 +47,14 @@ def page() -> str:
             for path, table in _within(root, "")
         ]
     return "\n".join(parts)
+
+
+def _units() -> str:
+    rows = [
+        f"| {unit.name} | {f'{unit.least:g}' if unit.least else ''} | {unit.most:g} |"
+        for unit in units.ALL
+    ]
+    return "\n".join(["| unit | at least, if not 0 | at most |", "|---|---|---|", *rows])
 
 
 def _within(table: type[Table], path: str) -> Iterator[tuple[str, type[Table]]]:

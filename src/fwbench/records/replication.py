@@ -165,7 +165,9 @@ def gather(entries: Iterable[Entry]) -> list[Entry]:
     gathered: list[Entry] = []
     for group in by_case.values():
         launched = [
-            entry for entry in group if "launch" in entry.get("extra_info", {}).get("fwbench", {})
+            entry
+            for entry in group
+            if entry.get("extra_info", {}).get("fwbench", {}).get("launch") is not None
         ]
         gathered += [merge(launched)] if launched else group[-1:]
     return gathered

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.records.table import NOT_NEGATIVE, POSITIVE, Table, fact
-from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, Unit
+from fwbench.records.table import (
+    ABOVE_MINUS_1,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Table,
+    fact,
+)
+from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, SHARE, Unit
 
 #: Why a case is missing that was still to be measured when its session ended.
 NOT_REACHED = "not reached before the session ended"
 
-_A_SECOND = Unit("1/s")
+_A_SECOND = Unit("1/s", most=1e21)
+_NOT_COMPARED = "where nothing was compared"
+_NO_BOUND = "where so few launches exclude nothing"
 
 
 class Machine(Table):
@@ -44,7 +53,7 @@ class StoredPlan(Table):
     """How often every case was measured."""
 
     launches: int = fact("fresh processes for each case", COUNT, POSITIVE)
-    seed: int = fact("seed of the order of cases", COUNT)
+    seed: int = fact("seed of the order of cases", COUNT, NOT_NEGATIVE)
 
 
 class StoredManifest(Table):
@@ -73,12 +82,71 @@ class Outcome(Table):
     interrupted: bool = fact("whether it was interrupted, or broke down")
 
 
+class StoredJudgement(Table):
+    """The verdict on one metric of one case."""
+
+    key: str = fact("what the case has in common with the same case elsewhere")
+    name: str = fact("name of the case")
+    framework: str = fact("framework of the case; empty for a benchmark that is not fwbench's")
+    verdict: str = fact("the verdict")
+    reason: str | None = fact("why, where that does not follow from the figures")
+    metric: str | None = fact("what was compared; empty if nothing was")
+    ratio: float | None = fact(
+        "the contender's figure over the base's", NONE, POSITIVE, null=_NOT_COMPARED
+    )
+    low: float | None = fact("lower bound of the ratio", NONE, POSITIVE, null=_NO_BOUND)
+    high: float | None = fact("upper bound of the ratio", NONE, POSITIVE, null=_NO_BOUND)
+    p: float | None = fact(
+        "probability that chance alone looks like that", NONE, FRACTION,
+        null="where launches are in pairs",
+    )  # fmt: skip
+    visible: float | None = fact(
+        "smallest slow-down that would have shown", SHARE, ABOVE_MINUS_1, null="if none would"
+    )
+    threshold: float | None = fact(
+        "smallest change that is worth a verdict", SHARE, NOT_NEGATIVE, null=_NOT_COMPARED
+    )
+    base: list[float] | None = fact("the base's figure of each launch", NONE, NOT_NEGATIVE)
+    contender: list[float] | None = fact("the contender's", NONE, NOT_NEGATIVE)
+    base_s: list[float] | None = fact("`base`, in files of earlier versions", SECONDS, POSITIVE)
+    contender_s: list[float] | None = fact("`contender`, likewise", SECONDS, POSITIVE)
+
+    def is_known(self, name: str) -> bool:
+        """Whether a key is declared, or was in an earlier version."""
+        return super().is_known(name) or name == "change"
+
+
+class StoredRules(Table):
+    """The numbers that a comparison was decided by, as far as they are read."""
+
+    confidence: float = fact("of each bound of an interval", NONE, FRACTION)
+
+    def is_known(self, name: str) -> bool:
+        """The others are shown as they are."""
+        return True
+
+
+class StoredComparison(Table):
+    """A comparison with a base: what `--json` of `fwbench gate` and `fwbench ab` writes."""
+
+    base: str = fact("name of the base")
+    contender: str = fact("name of the contender")
+    judgements: list[StoredJudgement] = fact("those of every metric of every case")
+    rules: StoredRules = fact("what it was decided by")
+    notes: list[str] = fact("what else a reader must know")
+    interrupted: bool | None = fact("whether more was to be measured")
+    verdicts: dict[str, int] | None = fact("cases by verdict", COUNT, NOT_NEGATIVE)
+    means: dict[str, float] | None = fact(
+        "geometric mean of the ratios of times, by framework", NONE, POSITIVE
+    )
+
+
 class StoredGate(Table):
     """The verdicts of ``--fw-gate``, and its comparison."""
 
     base: str | None = fact("name of the baseline")
     verdicts: dict[str, int] | None = fact("cases by verdict", COUNT, NOT_NEGATIVE)
-    comparison: dict[str, Any] | None = fact("all figures, as `fwbench gate --json` writes them")
+    comparison: StoredComparison | None = fact("the figures")
     problem: str | None = fact("why nothing could be compared")
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from fwbench.errors import UnreadableRun
-from fwbench.records import equality
-from fwbench.records.facts import SCHEMA, CaseFacts, Statistics
+from fwbench.errors import StorageError, UnreadableRun
+from fwbench.jsontext import loads
+from fwbench.records import equality, files
+from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.session_facts import SessionFacts
-from fwbench.records.table import DamagedFact
+from fwbench.records.table import DamagedFact, shown
+from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")
 
@@ -74,16 +76,15 @@ class StoredRun:
     records: tuple[StoredRecord, ...]
     session: SessionFacts = field(default_factory=SessionFacts)
     when: str = ""
-    machine_info: Mapping[str, Any] = field(default_factory=dict)
-    commit_info: Mapping[str, Any] = field(default_factory=dict)
+    machine_info: MachineInfo = field(default_factory=MachineInfo)
+    commit_info: CommitInfo = field(default_factory=CommitInfo)
 
     @property
     def cpu(self) -> str | None:
         """Model of the CPU, as fwbench or else pytest-benchmark recorded it; None if neither."""
         if self.session.machine is not None and self.session.machine.cpu:
             return self.session.machine.cpu
-        cpu = self.machine_info.get("cpu")
-        return cpu.get("brand_raw") if isinstance(cpu, Mapping) else None
+        return self.machine_info.cpu.brand_raw if self.machine_info.cpu is not None else None
 
     @property
     def unknown(self) -> list[str]:
@@ -149,17 +150,18 @@ def parse(path: Path) -> Any:
     """The values in a JSON file.
 
     Raises:
-        UnreadableRun: it cannot be read, is empty, or is cut off.
+        UnreadableRun: it cannot be read, is empty, is cut off, or is larger than any run.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableRun(f"cannot read {path}: {error}") from error
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        cut = "is empty" if not text.strip() else f"is not JSON, or is cut off ({error})"
+        text = files.read(path)
+        return loads(text)
+    except StorageError as error:
+        raise UnreadableRun(str(error)) from error
+    except json.JSONDecodeError as error:
+        cut = f"is not JSON, or is cut off ({error})" if text.strip() else "is empty"
         raise UnreadableRun(f"{path} {cut}; measure again with --benchmark-json") from error
+    except ValueError as error:
+        raise UnreadableRun(f"cannot read {path}: {error}; is it a run of fwbench's?") from error
 
 
 def from_json(name: str, values: Any, place: str = "") -> StoredRun:
@@ -182,17 +184,34 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
             "file that --benchmark-json wrote"
         )
     try:
-        session = _session(values.get("fwbench", {}), place)
-        return StoredRun(
-            name,
-            _marked([_record(entry, number) for number, entry in enumerate(entries)]),
-            session,
-            str(values.get("datetime") or ""),
-            _object(values, "machine_info"),
-            _object(values, "commit_info"),
-        )
+        info, session = head_of(values, place)
+        records = [record_of(entry, f"benchmark {n}") for n, entry in enumerate(entries)]
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
+    return StoredRun(
+        name,
+        _marked(records),
+        session,
+        info.datetime or "",
+        info.machine_info or MachineInfo(),
+        info.commit_info or CommitInfo(),
+    )
+
+
+def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFacts]:
+    """What is around the benchmarks of a run.
+
+    Args:
+        values: of the run, parsed.
+        place: what messages call it.
+
+    Raises:
+        DamagedFact: a value is not what it must be.
+        UnreadableRun: a newer fwbench wrote it.
+    """
+    session = _session(values.get("fwbench", {}), place)
+    info = {name: values[name] for name in RunInfo.declared() if name in values}
+    return RunInfo.checked(info), session
 
 
 def _marked(records: Sequence[StoredRecord]) -> tuple[StoredRecord, ...]:
@@ -230,17 +249,25 @@ def _session(values: Any, place: str) -> SessionFacts:
     return SessionFacts.checked(values, "fwbench")
 
 
-def _record(entry: Any, number: int) -> StoredRecord:
-    nodeid = entry.get("fullname") if isinstance(entry, dict) else None
-    if not isinstance(nodeid, str):
-        raise DamagedFact(f"benchmark {number}: fullname is {nodeid!r}, and must be a text")
-    case = str(entry.get("param") or nodeid)
+def record_of(entry: Any, place: str) -> StoredRecord:
+    """The record in an entry of pytest-benchmark's.
+
+    Args:
+        entry: as JSON has it.
+        place: what messages call it if it does not say which case it is of.
+
+    Raises:
+        DamagedFact: a value is not what it must be; the message names case and key.
+    """
+    if not isinstance(entry, dict):
+        raise DamagedFact(f"{place} is {shown(entry)}, and must be an object")
+    names = (entry.get("param"), entry.get("fullname"), place)
+    case = next(name for name in names if name and isinstance(name, str))
+    known = _named(case, lambda: Entry.checked(entry))
     stats = _named(case, lambda: _statistics(entry.get("stats")))
     facts = _named(case, lambda: facts_of(entry))
-    name = str(entry.get("name") or nodeid)
-    params = _named(case, lambda: _object(entry, "params"))
-    param, group = str(entry.get("param") or ""), str(entry.get("group") or "")
-    return StoredRecord(nodeid, name, param, group, params, facts, stats)
+    name, param, group = known.name or known.fullname, known.param or "", known.group or ""
+    return StoredRecord(known.fullname, name, param, group, known.params or {}, facts, stats)
 
 
 def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
@@ -251,10 +278,10 @@ def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
     """
     extra_info = entry.get("extra_info", {})
     if not isinstance(extra_info, dict):
-        raise DamagedFact(f"extra_info is {extra_info!r}, and must be an object")
+        raise DamagedFact(f"extra_info is {shown(extra_info)}, and must be an object")
     facts = extra_info.get("fwbench", {})
     if not isinstance(facts, dict):
-        raise DamagedFact(f"extra_info.fwbench is {facts!r}, and must be an object")
+        raise DamagedFact(f"extra_info.fwbench is {shown(facts)}, and must be an object")
     return CaseFacts.checked(_named_today(facts)) if facts else CaseFacts()
 
 
@@ -283,13 +310,6 @@ def _statistics(values: Any) -> Statistics:
     if not stats.data and stats.min is None:
         raise DamagedFact("stats.min is missing")
     return stats
-
-
-def _object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = values.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise DamagedFact(f"{name} is {value!r}, and must be an object")
-    return value or {}
 
 
 def _named(what: str, read: Callable[[], T]) -> T:

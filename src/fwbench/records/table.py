@@ -13,8 +13,8 @@ only where ``null`` says when; a null elsewhere is read as absent, or as damage 
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -41,16 +41,27 @@ class Check:
     Attributes:
         words: the condition, to be read behind the type: ``above 0``.
         holds: whether a value meets it.
+        unit: of a number, which must be as large as a quantity of it can be.
     """
 
     words: str
     holds: Callable[[Any], bool]
+    unit: Unit = NONE
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value can be, and is what it must be."""
+        return self.can_be(value) and self.holds(value)
+
+    def can_be(self, value: Any) -> bool:
+        """Whether there can be such a quantity; true of whatever is not a number."""
+        return not isinstance(value, float | int) or self.unit.can_be(value)
 
 
 ANY = Check("", lambda _: True)
-FINITE = Check("that is finite", math.isfinite)
-POSITIVE = Check("above 0", lambda value: 0 < value < math.inf)
-NOT_NEGATIVE = Check("of at least 0", lambda value: 0 <= value < math.inf)
+POSITIVE = Check("above 0", lambda value: value > 0)
+NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
+FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)
+ABOVE_MINUS_1 = Check("above -1", lambda value: value > -1)
 
 
 def one_of(*choices: str) -> Check:
@@ -72,6 +83,7 @@ class Fact:
         check: what it must be beyond its type.
         null: where it is null; empty if it never is.
         needs: other keys that must be there wherever it is.
+        filled: whether it is a list of at least one value.
         name: the key.
         table: the class that declares it.
     """
@@ -81,6 +93,7 @@ class Fact:
     check: Check
     null: str
     needs: Sequence[str]
+    filled: bool
     name: str = field(default="", init=False)
     table: type[Table] = field(init=False)
 
@@ -117,6 +130,7 @@ def fact(
     *,
     null: str = "",
     needs: Sequence[str] = (),
+    filled: bool = False,
 ) -> Any:
     """Declare a key of a table.
 
@@ -126,8 +140,9 @@ def fact(
         check: what it must be beyond its type; of a list, each of its values.
         null: where it is null; without it, it never is.
         needs: other keys that must be there wherever it is.
+        filled: whether it is a list of at least one value.
     """
-    return Fact(meaning, unit, check, null, needs)
+    return Fact(meaning, unit, dataclasses.replace(check, unit=unit), null, needs, filled)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -329,6 +344,8 @@ def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator
     value = values[declared.name]
     if value is None and not declared.is_required and (declared.null or not declared.table.strict):
         return
+    if declared.filled and value == []:
+        yield f"{path} is empty"
     yield from _damage(value, declared.type, declared.check, path)
     for needed in declared.needs:
         if values.get(needed) is None:
@@ -336,7 +353,7 @@ def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator
 
 
 def _damage_of_list(values: Sequence[Any], kind: Any, check: Check, path: str) -> Iterator[str]:
-    if kind is float and all(type(item) is float and check.holds(item) for item in values):
+    if kind is float and all(type(item) is float and check.is_met(item) for item in values):
         return  # rounds: thousands of numbers, nearly always sound
     for number, item in enumerate(values):
         yield from _damage(item, kind, check, f"{path}[{number}]")
@@ -349,15 +366,20 @@ def _matches(value: Any, kind: Any, check: Check) -> bool:
         return False
     if isinstance(value, bool) and kind is not bool:
         return False
-    return isinstance(value, (float, int) if kind is float else kind) and check.holds(value)
+    return isinstance(value, (float, int) if kind is float else kind) and check.is_met(value)
 
 
 def _problem(value: Any, kind: Any, check: Check, path: str) -> str:
-    shown = repr(value)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
     must = " ".join(filter(None, (type_words(kind), check.words)))
     article = "an" if must.startswith("o") else "a"
-    return f"{path} is {shown}, and must be {article} {must}"
+    bounds = "" if check.can_be(value) else f", {check.unit.bounds}"
+    return f"{path} is {shown(value)}, and must be {article} {must}{bounds}"
+
+
+def shown(value: Any) -> str:
+    """A damaged value for a message: as much of it as tells what it is."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 #: Characters of a damaged value that a message shows.

@@ -63,18 +63,37 @@ class Unit:
     Attributes:
         name: as the documentation shows it; empty for names, switches and the like.
         show: the quantity for people to read.
+        least: the smallest size that a quantity other than 0 can have.
+        most: the largest size that it can have.
     """
 
     name: str
     show: Callable[[Any], str] = str
+    least: float = 0.0
+    most: float = 1e30
+
+    def can_be(self, quantity: float) -> bool:
+        """Whether there can be such a quantity; never of NaN, and never of an infinite one."""
+        return quantity == 0 or self.least <= abs(quantity) <= self.most
+
+    @property
+    def bounds(self) -> str:
+        """How large a quantity can be, in words."""
+        start = f"from {self.least:g} " if self.least else ""
+        return f"{start}up to {self.most:g} {self.name}".rstrip()
 
 
+# What is beyond these was not measured, but is damage: a time shorter than any clock can tell, or
+# of more than thirty years.
 NONE = Unit("")
-SECONDS = Unit("s", time)
-BYTES = Unit("bytes", gibibytes)
-SHARE = Unit("share", percent)
-COUNT = Unit("count", "{:,}".format)
-CPUS = Unit("CPUs", "{:.2f}".format)
-NATS = Unit("nats", "{:.2g}".format)
-FLOPS = Unit("floating-point operations", four_digits)
-PER_SECOND = Unit("1/s", "{:,.0f}".format)
+SECONDS = Unit("s", time, least=1e-12, most=1e9)
+BYTES = Unit("bytes", gibibytes, most=1e18)
+SHARE = Unit("share", percent, most=1e9)
+COUNT = Unit("count", "{:,}".format, most=1e18)
+CPUS = Unit("CPUs", "{:.2f}".format, most=1e6)
+NATS = Unit("nats", "{:.2g}".format, most=1e39)  # float32 has such losses
+FLOPS = Unit("floating-point operations", four_digits, most=1e21)
+PER_SECOND = Unit("1/s", "{:,.0f}".format, most=1e21)
+
+#: All of them, as the documentation lists them.
+ALL = (SECONDS, BYTES, SHARE, COUNT, CPUS, NATS, FLOPS, PER_SECOND)

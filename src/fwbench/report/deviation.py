@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 
 
@@ -27,13 +26,11 @@ def largest_deviation(
 
 
 def deviation_text(curves: Mapping[str, Sequence[float]]) -> str:
-    """How far loss curves lie apart, in words; empty where a loss is not finite, or for one curve.
+    """How far loss curves lie apart, in words; empty for one curve.
 
     Args:
         curves: losses after each epoch, by name.
     """
-    if not all(math.isfinite(loss) for curve in curves.values() for loss in curve):
-        return ""
     largest = largest_deviation(curves)
     if largest is None:
         return ""

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
-from fwbench.records.facts import CaseFacts, Epoch, Statistics
+from fwbench.records.facts import CaseFacts, Epoch
 from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,
@@ -22,7 +22,9 @@ from fwbench.records.stored import (
     from_json,
     parse,
 )
+from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
+from fwbench.records.upstream import CommitInfo, MachineInfo, Statistics
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,8 @@ class Run:
     records: Sequence[Record]
     session: SessionFacts = field(default_factory=SessionFacts)
     when: str = ""
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    commit: Mapping[str, Any] = field(default_factory=dict)
+    machine: MachineInfo = field(default_factory=MachineInfo)
+    commit: CommitInfo = field(default_factory=CommitInfo)
     comparison: Comparison | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: str | None = None
@@ -172,8 +174,8 @@ def read(path: Path, number: int = 0) -> Run:
         if isinstance(values, dict) and "judgements" in values:
             return Run(number, path.name, [], comparison=Comparison.from_json(values))
         return _run(from_json(path.name, values, str(path)), number)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UnreadableRun(damaged(str(path), f"its comparison: {error!r}")) from error
+    except DamagedFact as error:
+        raise UnreadableRun(damaged(str(path), f"its comparison: {error}")) from error
 
 
 def _run(stored: StoredRun, number: int) -> Run:
@@ -186,7 +188,7 @@ def _run(stored: StoredRun, number: int) -> Run:
         stored.when,
         stored.machine_info,
         stored.commit_info,
-        Comparison.from_json(gate.comparison) if gate is not None and gate.comparison else None,
+        Comparison.of_stored(gate.comparison) if gate is not None and gate.comparison else None,
         ceilings.of_session(stored.session),
         stored.cpu,
         stored.unknown,

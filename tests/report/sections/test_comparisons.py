@@ -278,6 +278,16 @@ def test_a_comparison_is_not_said_to_be_of_pytest_benchmark(tmp_path: Path) -> N
     assert "pytest-benchmark" not in section.text
 
 
+def test_a_newer_comparison_is_shown(tmp_path: Path) -> None:
+    """As newer runs are: what is not known of it is not looked at."""
+    made = compared().to_json()
+    made["judgements"][0]["colour"] = "red"
+    made["weather"] = "fine"
+    found = read(keep(tmp_path / "verdicts.json", made)).comparison
+    assert found is not None
+    assert found.counts == compared().counts
+
+
 def _first(**facts: Any) -> Callable[[dict[str, Any]], None]:
     return lambda made: made["judgements"][0].update(facts)
 
@@ -287,7 +297,8 @@ _DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a verdict that is a list": _first(verdict=[]),
     "no verdict": lambda made: made["judgements"][0].pop("verdict"),
     "no name": lambda made: made["judgements"][0].pop("name"),
-    "a fact that none has": _first(colour="red"),
+    "a ratio that is NaN": _first(ratio=float("nan")),
+    "a launch beyond all numbers": _first(base=[1e35]),
     "a case that is text": lambda made: made["judgements"].append("gemm"),
     "cases that are a number": lambda made: made.update(judgements=3),
     "no base": lambda made: made.pop("base"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -205,20 +204,6 @@ def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
     assert column(found, "accuracy")["torch eager"] == TableCell("")
     assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
     assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_training_that_diverged_is_shown(tmp_path: Path, loss: float) -> None:
-    """Its loss is not a number, and that is what its row says; no point is drawn nowhere."""
-    diverged = training(losses=((2.0, loss, loss),) * 2)
-    run = stored(tmp_path, "run.json", diverged, training("mxnet"))
-    cells = column(part([run], "training lenet"), "last loss")
-    assert cells["torch eager"].text == str(loss)
-    dots = shown(run).all("circle")
-    assert dots
-    assert {dot.attributes[name] for dot in dots for name in ("cx", "cy")}.isdisjoint(
-        {"nan", "inf", "-inf"}
-    )
 
 
 def test_every_training_has_a_row(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 
 from fwbench.report import sections
 from fwbench.report.model import Run
-from support.reports import chart_of, column, parsed, part, runs_of, shown, stored, training
+from support.reports import chart_of, column, parsed, part, runs_of, stored, training
 from support.section_parts import legends, rows, taking, titles
 
 
@@ -161,36 +159,6 @@ def test_one_curve_deviates_from_nothing(tmp_path: Path) -> None:
     assert _losses([made]).endswith("training loss after each epoch")
 
 
-_BAD = ((2.0, math.nan, math.nan), (2.0, math.inf, math.inf), (math.nan,) * 3, (math.inf,) * 3)
-
-
-@pytest.mark.parametrize("losses", _BAD, ids=map(str, _BAD))
-@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-def test_a_curve_that_diverged_is_not_called_near(
-    tmp_path: Path, losses: Sequence[float], first: bool
-) -> None:
-    """Until it diverged it may have been near: that is not the most that they lay apart."""
-    good, bad = training(), training("mxnet", losses=(losses,) * 2)
-    made = stored(tmp_path, "run.json", *((bad, good) if first else (good, bad)))
-    title = _losses([made])
-    assert "at most" not in title
-    assert "nan" not in title
-
-
-def test_the_deviation_does_not_depend_on_the_order(tmp_path: Path) -> None:
-    """Of three trainings, one of which diverged, the same is said wherever it stands."""
-    entries = [
-        training(losses=((2.0, 1.0, 0.5),) * 2),
-        training("mxnet", losses=((2.0, 1.25, 0.5),) * 2),
-        training("jax", losses=((math.nan,) * 3,) * 2),
-    ]
-    said = {
-        "at most" in _losses([stored(tmp_path, f"{number}.json", *order)])
-        for number, order in enumerate(itertools.permutations(entries))
-    }
-    assert len(said) == 1
-
-
 def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
     """What was learned from made-up digits lies nowhere near what was learned from real ones."""
     other = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "other"}
@@ -200,15 +168,6 @@ def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
     drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
     assert sum("training loss" in title for title in drawn) == 2
     assert [title for title in drawn if "apart" in title] == []
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_trainings_that_all_diverged_are_shown(tmp_path: Path, loss: float) -> None:
-    """Their times are, and the page is made."""
-    made = stored(tmp_path, "run.json", training(losses=((loss,) * 3,) * 2))
-    (section,) = shown(made).all("section", id="part-training-lenet-cpu-float32-200")
-    assert "2.75 s" in section.text
-    assert str(loss) in section.text
 
 
 _BY_BATCH = "training lenet: time of an epoch by batch size"

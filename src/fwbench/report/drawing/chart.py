@@ -13,6 +13,8 @@ import pygaljs
 from pygal.etree import etree
 from pygal.style import Style
 
+from fwbench.report import escaping
+
 #: Told apart by people who see few colours, on white and on black (Okabe and Ito, 2008; the yellow
 #: and the black left out).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
@@ -118,7 +120,9 @@ def rendered(chart: Any, title: str, text: str) -> Chart:
             element.attrib["id"] = f"{chart.uuid}-{element.attrib['id']}"
     for element in picture.findall("title"):  # pygal's own name, which browsers would show
         picture.remove(element)
-    return Chart(title, f"{title}: {text}", etree.tostring(picture, encoding="unicode"))
+    # XML does not have control characters, and names may.
+    svg = escaping.terminal(etree.tostring(picture, encoding="unicode"))
+    return Chart(title, f"{title}: {text}", svg)
 
 
 def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import pygal
@@ -11,7 +10,7 @@ from fwbench.report.drawing.chart import Chart, blank, rendered
 
 
 def draw(title: str, series: Mapping[str, Sequence[float]], y_title: str) -> Chart:
-    """A chart of a curve for each name; values that are not finite are left out.
+    """A chart of a curve for each name.
 
     Args:
         title: of the chart.
@@ -28,6 +27,6 @@ def draw(title: str, series: Mapping[str, Sequence[float]], y_title: str) -> Cha
     )
     chart.x_labels = [str(i + 1) for i in range(max(map(len, series.values())))]
     for name, values in series.items():
-        chart.add(name, [value if math.isfinite(value) else None for value in values])
+        chart.add(name, [*values])
     last = (f"{name} ends at {values[-1]:.4g}" for name, values in series.items())
     return rendered(chart, title, "; ".join(last))

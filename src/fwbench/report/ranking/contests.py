@@ -101,7 +101,8 @@ def _work(facts: CaseFacts) -> tuple[Any, ...]:
     """What is the same work, the toggles that make it another work among it."""
     toggles = facts.toggles or {}
     changing = (toggles.get(toggle.name) for toggle in TOGGLES.values() if toggle.changes_work)
-    return (*facts.work, facts.steps_per_epoch, *changing)
+    # Toggles of other packages' frameworks may be lists.
+    return (*facts.work, facts.steps_per_epoch, *map(str, changing))
 
 
 def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, list[T]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,7 +101,7 @@ def _row(name: str, record: Record) -> Row:
             seconds(sum(epochs)),
             TableCell(f"{rate:,.0f}" if rate else "", rate),
             _tested(record),
-            TableCell(f"{last:.4f}", last if math.isfinite(last) else None),
+            TableCell(f"{last:.4f}", last),
             seconds(record.facts.compile_s),
             TableCell(f"{busy:.0%} of {record.facts.threads}" if busy else "", busy),
             _bytes(record.facts.memory_above_bytes),

@@ -1,0 +1,177 @@
+"""Any bytes at all are a run that can be read, or are refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, get_origin
+
+import pytest
+
+from fwbench import cli
+from fwbench.errors import StorageError, UnreadableRun
+from fwbench.records import files, page
+from fwbench.records.facts import CaseFacts
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.stored import from_json, load, parse
+from fwbench.records.table import Fact, _damage, type_words
+from fwbench.records.units import SECONDS
+from fwbench.records.upstream import LaunchEntry, RunInfo, Statistics
+from support.launched_runs import entry, output, plain, write
+
+_USAGE_ERROR = 2
+
+#: JSON that a parser takes, or nearly, and what is said of it.
+_BAD_JSON = {
+    "brackets without end": (b"[" * 100_000, "nested more than 100 levels deep"),
+    "brackets": (b"[" * 101 + b"]" * 101, "nested more than 100 levels deep"),
+    "braces": (b'{"a":' * 300 + b"1" + b"}" * 300, "nested more than 100 levels deep"),
+    "a whole number": (b'{"a": 1' + b"0" * 5000 + b"}", "a whole number has 5001 digits"),
+    "twice": (b'{"benchmarks": [], "benchmarks": []}', "an object has the key 'benchmarks' twice"),
+    "utf-16": ('{"benchmarks": []}'.encode("utf-16"), "'utf-8' codec can't decode"),
+    "cut character": (b'{"benchmarks": "\xc3', "'utf-8' codec can't decode"),
+    "zeros": (bytes(4096), "is not JSON, or is cut off"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), _BAD_JSON.values(), ids=_BAD_JSON)
+def test_bad_json_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    """By the file's name, whatever the parser thinks of it."""
+    path = tmp_path / "run.json"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableRun) as caught:
+        parse(path)
+    assert str(path) in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_what_fwbench_writes_is_not_deep(tmp_path: Path) -> None:
+    """So much nesting is read, and much more than any record has."""
+    path = tmp_path / "run.json"
+    path.write_bytes(b"[" * 100 + b"]" * 100)
+    parse(path)
+
+
+def test_what_pytest_benchmark_writes_is_read(tmp_path: Path) -> None:
+    """A parameter of a test, or what it notes, may be no number; and an editor may mark UTF-8."""
+    made = {**plain(), "params": {"x": float("nan")}, "extra_info": {"loss": float("inf")}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(output([made])), encoding="utf-8-sig")
+    assert len(load(path).records) == 1
+
+
+# Numbers
+
+_TABLES = {
+    table
+    for root in (CaseFacts, SessionFacts, Statistics, LaunchEntry, RunInfo)
+    for table in (root, *(within for _, within in page._within(root, "")))
+}
+
+#: Every number that is recorded anywhere.
+_NUMBERS = {
+    f"{table.__name__}.{name}": declared
+    for table in sorted(_TABLES, key=lambda table: table.__name__)
+    for name, declared in table.declared().items()
+    if re.search("number", type_words(declared.type))
+}
+
+
+@pytest.mark.parametrize("declared", _NUMBERS.values(), ids=_NUMBERS)
+def test_every_number_is_one_that_can_be(declared: Fact) -> None:
+    """Whatever the fact: finite, and of a size that its unit has; no time is negative."""
+    within = (lambda bad: [1.0, bad]) if get_origin(declared.type) is list else lambda bad: bad
+    if get_origin(declared.type) is dict:
+        within = lambda bad: {"one": bad}  # noqa: E731
+    never = [float("nan"), float("inf"), -float("inf"), 10**400, 1e308, [], True]
+    if declared.unit is SECONDS:
+        never += [-1.0, 5e-324, 1e-300, 1e10]
+    for bad in never:
+        assert any(_damage(within(bad), declared.type, declared.check, "it")), bad
+
+
+#: Nonsense in what verdicts are made of, and what is said of it.
+_NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
+    "no launch": ({"launches": []}, "launches is empty"),
+    "no round": (
+        {"launches": [{"launch": 0, "value_s": 1.0, "rounds_s": []}]},
+        "rounds_s is empty",
+    ),
+    "no epoch": ({"epochs": []}, "epochs is empty"),
+    "NaN": ({"launches": [{"launch": 0, "value_s": float("nan")}]}, "value_s is nan"),
+    "subnormal": (
+        {"launches": [{"launch": 0, "value_s": 5e-324}]},
+        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+09 s",
+    ),
+    "zero": ({"launches": [{"launch": 0, "value_s": 0.0}]}, "value_s is 0.0"),
+    "half": ({"launches": [{"launch": 0, "value_s": 1.0, "min_s": 1.0}]}, "median_s is missing"),
+    "drift": ({"drift": -1.5}, "drift is -1.5, and must be a number above -1"),
+    "accuracy": (
+        {"test_accuracy": [{"repetition": 1, "accuracy": 7.0}]},
+        "test_accuracy[0].accuracy is 7.0, and must be a number from 0 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("facts", "said"), _NONSENSE.values(), ids=_NONSENSE)
+@pytest.mark.parametrize("command", ["gate", "baseline", "report"])
+def test_no_verdict_from_nonsense(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    facts: dict[str, Any],
+    said: str,
+) -> None:
+    """Each command refuses the file, and says which fact it is."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "good.json", entry())
+    write(tmp_path / "bad.json", entry(**facts))
+    arguments = {
+        "gate": ["gate", "good.json", "bad.json"],
+        "baseline": ["baseline", "set", "bad.json"],
+        "report": ["report", "bad.json", "--csv", "report.csv"],
+    }
+    assert cli.main(arguments[command]) == _USAGE_ERROR
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("around", "said"),
+    [
+        ({"datetime": "yesterday"}, "datetime is 'yesterday', and must be a text in ISO 8601"),
+        ({"datetime": "0001-01-01T00:00:00+05:00"}, "datetime is '0001"),
+        ({"datetime": 5}, "datetime is 5"),
+        ({"machine_info": []}, "machine_info is []"),
+        ({"machine_info": {"cpu": "x"}}, "machine_info.cpu is 'x'"),
+        ({"machine_info": {"cpu": {"brand_raw": ["x"]}}}, "machine_info.cpu.brand_raw is ['x']"),
+        ({"commit_info": {"id": {}}}, "commit_info.id is {}"),
+    ],
+)
+def test_what_is_around_the_records_is_checked(around: dict[str, Any], said: str) -> None:
+    """As far as it is read: reports show it."""
+    with pytest.raises(UnreadableRun) as caught:
+        from_json("run.json", {**output([entry()]), **around})
+    assert said in str(caught.value)
+
+
+# Sizes
+
+
+def test_a_file_larger_than_any_run_is_refused(tmp_path: Path) -> None:
+    """Before it is read: it would take all of the memory."""
+    path = tmp_path / "run.json"
+    path.touch()
+    os.truncate(path, files.LARGEST_BYTES + 1)
+    for read in (parse, files.read):
+        with pytest.raises((UnreadableRun, StorageError), match="larger than 512 MiB"):
+            read(path)
+
+
+def test_what_has_no_size_is_read_up_to_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device or a pipe may never end."""
+    monkeypatch.setattr(files, "LARGEST_BYTES", 2**16)
+    with pytest.raises(UnreadableRun, match="cannot read /dev/zero: it is larger"):
+        parse(Path("/dev/zero"))
