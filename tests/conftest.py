@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fwbench.workloads.data import Found
 from support.forkserver import ForkServer
@@ -19,6 +20,16 @@ pytest_plugins = ["pytester"]
 # Tests share a machine with others: threads that wait actively for a processor that another
 # process has are slower by an order of magnitude. OpenMP reads this when a framework is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Property-based tests: the same examples every time, or with --hypothesis-profile=search others,
+# and many more.
+settings.register_profile(
+    "fixed", derandomize=True, database=None, deadline=None, max_examples=500, print_blob=False
+)
+settings.register_profile(
+    "search", settings.get_profile("fixed"), derandomize=False, max_examples=5000
+)
+settings.load_profile("fixed")
 
 # The named environments of whoever runs the tests are none of theirs.
 os.environ.pop("FWBENCH_ENVS", None)
