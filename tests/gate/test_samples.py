@@ -80,7 +80,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "blank": (_text(" \n"), "is empty"),
     "truncated": (_truncated, "is not JSON, or is cut off"),
     "no JSON": (_text("ratio,1.0\n"), "is not JSON, or is cut off"),
-    "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256))), "can't decode byte"),
     "JSON of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
     "a list": (_text("[1, 2]"), "not of pytest-benchmark"),
     "a number": (_text("5"), "not of pytest-benchmark"),

@@ -37,7 +37,8 @@ def _recover(arguments: argparse.Namespace) -> int:
     recovered = recover(path, host.with_statistics)
     run = recovered.run
     ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
-    files.write_atomically(arguments.output, dumps(run, indent=4))
+    # Without indentation it is no larger than the journal, and so can be read again.
+    files.write_atomically(arguments.output, dumps(run))
     finish(path)
     warn(*(f"left out: {problem}" for problem in recovered.lost))
     print(f"{len(run['benchmarks'])} records of {path} written to {arguments.output}")

@@ -33,7 +33,7 @@ from fwbench.records.session_facts import (
     StoredManifest,
     StoredPlan,
 )
-from fwbench.records.stored import damaged, facts_of
+from fwbench.records.stored import damaged, record_of
 from fwbench.records.table import DamagedFact
 from fwbench.report import loops
 from fwbench.version import __version__
@@ -86,7 +86,7 @@ class Store:
         for file, entries in self.benchmarks.compared:
             for entry in entries:
                 data = _compared(file, entry).data
-                cell = trained.get(_same(entry["params"])) if data else None
+                cell = trained.get(_same(entry.get("params"))) if data else None
                 if data and cell and cell.data and cell.data.source != data.source:
                     raise pytest.UsageError(
                         f"--benchmark-compare: {file} has {entry['param']} on "
@@ -261,14 +261,11 @@ def _compared(name: str, entry: Entry) -> CaseFacts:
         UsageError: one of the facts is damaged.
     """
     try:
-        return facts_of(entry)
+        return record_of(entry, "a benchmark").facts
     except DamagedFact as error:
-        case = entry.get("param") or entry["fullname"]
-        raise pytest.UsageError(
-            f"--benchmark-compare: {damaged(name, f'{case}: {error}')}"
-        ) from None
+        raise pytest.UsageError(f"--benchmark-compare: {damaged(name, error)}") from None
 
 
-def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, Any]]:
+def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, str]]:
     """What two records of the same case have in common."""
-    return frozenset((params or {}).items())
+    return frozenset((name, str(value)) for name, value in (params or {}).items())

@@ -26,8 +26,9 @@ finite, and no larger or smaller than a quantity of their unit can be:
 
 {{units}}
 
-A file is refused, too, that is larger than {files.LARGEST_BYTES // 2**20} MiB (reading takes up to
-four times its size), is nested more than 100 levels deep, or has an object with the same key twice.
+A file is refused, too, that is larger than {files.LARGEST_BYTES // 2**20} MiB (reading takes about
+three times its size of memory, and recovering a journal five times), is nested more than 100 levels
+deep, or has an object with the same key twice.
 """
 
 #: What stands behind the key of several tables.

@@ -161,7 +161,7 @@ def parse(path: Path) -> Any:
         cut = f"is not JSON, or is cut off ({error})" if text.strip() else "is empty"
         raise UnreadableRun(f"{path} {cut}; measure again with --benchmark-json") from error
     except ValueError as error:
-        raise UnreadableRun(f"cannot read {path}: {error}; is it a run of fwbench's?") from error
+        raise UnreadableRun(damaged(str(path), error)) from error
 
 
 def from_json(name: str, values: Any, place: str = "") -> StoredRun:
