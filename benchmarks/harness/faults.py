@@ -1,9 +1,9 @@
 """Whatever is signalled whenever, a session leaves nothing behind and loses no finished case.
 
-Each fault is a session of its own, of NumPy's operations, in every second one a training with a
-loader's process (in PyTorch or MXNet, as installed), and a plain benchmark. A signal (SIGINT,
-SIGTERM, SIGHUP, SIGKILL, or SIGSTOP and SIGCONT a second later) goes to the session, to its worker
-or to a loader, a random moment after a random phase has begun.
+Each fault is a session of its own, of NumPy's operations, in two of five a training with a loader's
+process (in PyTorch or MXNet, as installed), and a plain benchmark. A signal (SIGINT, SIGTERM,
+SIGHUP, SIGKILL, or SIGSTOP and SIGCONT a second later) goes to the session, to its worker or to a
+loader, a random moment after a random phase has begun.
 Within ten seconds of the session's end there must be
 
 - no process of it, recognised by a variable in its environment,
@@ -50,11 +50,14 @@ _PHASE_WITHIN_S = 60.0
 _DELAY_S = 0.4
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "SIGSTOP")
-_TARGETS = ("session", "worker", "loader")
+_TARGETS = ("session", "worker")
 _PHASES = (
     *("start", "collection", "manifests", "worker", "binding", "verification", "timing"),
-    *("reported", "epoch", "storing"),
+    *("reported", "storing"),
 )
+
+#: A training has loaders while it has epochs, which are as many phases to it.
+_TRAINING = ("epoch",) * 6
 
 _CONFTEST = """
 import sys
@@ -141,12 +144,18 @@ class Fault:
     signal: str
 
     @classmethod
-    def drawn(cls, source: random.Random) -> Fault:
-        """A random one."""
+    def drawn(cls, source: random.Random, *, trains: bool) -> Fault:
+        """A random one.
+
+        Args:
+            source: of the choices.
+            trains: whether the session has a training.
+        """
+        phase = source.choice(_PHASES + _TRAINING * trains)
         return cls(
-            source.choice(_PHASES),
+            phase,
             source.uniform(0.0, _DELAY_S),
-            source.choice(_TARGETS),
+            source.choice((*_TARGETS, *["loader"] * (phase == "epoch"))),
             source.choice(_SIGNALS),
         )
 
@@ -312,6 +321,7 @@ _PYTEST = (sys.executable, "-c", _MAIN)
 _FWBENCH = (sys.executable, "-c", "import sys; from fwbench.cli import main; sys.exit(main())")
 
 _ARGUMENTS = (
+    *("-p", "no:randomly"),
     # A loader's pool may wait for ever for a process that was ended.
     "--fw-timeout=20",
     *("-v", "--color=no", "--benchmark-json=results.json", "--benchmark-max-time=0.05"),
@@ -328,9 +338,9 @@ def _is_worker(process: psutil.Process) -> bool:
 
 
 def _frameworks(source: random.Random) -> list[str]:
-    """NumPy, and in every second session one that trains."""
+    """NumPy, and in two sessions of five one that trains."""
     training = [name for name in ("torch", "mxnet") if importlib.util.find_spec(name)]
-    return ["numpy", *([source.choice(training)] if training and source.random() < 0.5 else [])]
+    return ["numpy", *([source.choice(training)] if training and source.random() < 0.4 else [])]
 
 
 def main() -> int:
@@ -340,7 +350,8 @@ def main() -> int:
     print(f"--rounds {given.rounds} --seed {given.seed}", flush=True)
     hit, broken = Counter[str](), 0
     for number in range(1, given.rounds + 1):
-        fault, frameworks = Fault.drawn(source), _frameworks(source)
+        frameworks = _frameworks(source)
+        fault = Fault.drawn(source, trains=len(frameworks) > 1)
         folder = Path(tempfile.mkdtemp(prefix="fwbench-faults-"))
         session = Session(folder, frameworks)
         try:

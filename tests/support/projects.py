@@ -14,6 +14,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from support.neighbours import blocking
+
+#: As little as can be measured; how long anything takes is no test's business.
 #: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
 _OWN = ("numpy", "mxnet", "tensorflow", "torch")
 
@@ -125,6 +128,7 @@ class Project:
             shutil.copytree(self._known, self._cached)
             (self.path / ".pytest_cache" / ".gitignore").write_text("*\n", encoding="utf-8")
         monkeypatch.setenv("COLUMNS", "250")
+        monkeypatch.setenv("PYTEST_ADDOPTS", blocking())  # which pytester takes away
         self.write("packages/declared.py", _DECLARED)
         self.write("packages/parent_facts.py", _PARENT_FACTS)
 

@@ -26,6 +26,7 @@ from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables
 from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.processes import loaders
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
 
@@ -86,6 +87,8 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         benchmark.wrap_rounds(empty_stack.rounds)
     manifest = session.manifests[cell.framework]
+    if cell.toggle("workers") != "0":
+        loaders.share_temporary_folder()
     kind = next((kind for made, kind in _CASES.items() if isinstance(cell.workload, made)), Case)
     return kind(
         cell,
