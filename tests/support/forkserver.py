@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import fcntl
+import functools
 import gc
 import importlib
 import json
@@ -30,13 +31,15 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
 
 #: What sessions of fwbench import, and its workers before their framework.
-_PRELOADED = ("fwbench.cli", "fwbench.plugin.cases", "fwbench.plugin.worker")
+_PRELOADED = (
+    *("fwbench.cli", "fwbench.plugin.cases", "fwbench.plugin.worker"),
+    *("fwbench.frameworks.numpy.framework", "fwbench.report.writers.html", "psutil", "pynvml"),
+)
 
 #: How the environment variables begin that the interpreter, the C library and NumPy read once, and
 #: those that may differ nevertheless: a fork has its own path, and fwbench sets NumPy's threads.
@@ -119,7 +122,16 @@ class Program:
         sys.path[:0] = self._path
         importlib.invalidate_caches()
         subprocess._fork_exec = server.fork_exec
-        atexit.register(server.stop)
+        end = _End(server)
+        atexit.register(end)
+        try:
+            self._run()
+        except SystemExit as asked:
+            end.status = asked.code
+            raise
+        end.status = None
+
+    def _run(self) -> None:
         kind, program, *rest = self._own
         sys.orig_argv[:] = self.arguments
         sys.argv[:] = [kind, *rest]
@@ -135,6 +147,30 @@ class Program:
         for descriptor, number in zip(waiting, self.descriptors, strict=True):
             os.dup2(descriptor, number)
             os.close(descriptor)
+
+
+class _End:
+    """The last that a fork does: it was registered first.
+
+    Args:
+        server: of the fork.
+
+    Attributes:
+        status: the argument of SystemExit, None at the end of the program; a whole number is the
+            exit status as it is, and whatever else happens is left to the interpreter.
+    """
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+        self.status: Any = ...
+
+    def __call__(self) -> None:
+        self._server.stop()
+        if self.status is None or isinstance(self.status, int):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # Taking the interpreter apart would copy most of the memory that forks share.
+            os._exit((self.status or 0) & 0xFF)
 
 
 def _raised(descriptor: int) -> int:
@@ -257,8 +293,12 @@ class _Imports:
     """A plugin that imports what is forked: as a part of a session, which rewrites assertions."""
 
     def pytest_collection(self) -> None:
+        import cpuinfo
+
         for name in _PRELOADED:
             importlib.import_module(name)
+        cpuinfo.get_cpu_info = functools.cache(cpuinfo.get_cpu_info)
+        cpuinfo.get_cpu_info()  # starts programs, for every file that pytest-benchmark writes
 
 
 def _run_a_session() -> None:
@@ -343,7 +383,7 @@ def main(descriptor: int) -> None:
             os.close(one)
     requests.close()
     own = socket.socket(fileno=_raised(ours.detach()))
-    program.become(received, ForkServer(own, partial(os.waitpid, server, 0)))
+    program.become(received, ForkServer(own, functools.partial(os.waitpid, server, 0)))
 
 
 if __name__ == "__main__":
