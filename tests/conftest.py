@@ -82,6 +82,14 @@ def real() -> Callable[[str], Found]:
 
 
 @pytest.fixture(scope="session")
+def suite_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of sessions in the repository itself: no framework is asked twice what it has."""
+    ours = tmp_path_factory.getbasetemp()
+    several = hasattr(request.config, "workerinput")  # processes that share the tests
+    return (ours.parent if several else ours) / "suite"
+
+
+@pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """What spares the sessions of projects, and their workers, their imports."""
     server = ForkServer.start()

@@ -103,14 +103,16 @@ def test_what_takes_too_long_is_ended(fork_server: ForkServer) -> None:
         fork_server.run(command, capture_output=True, timeout=0.2)
 
 
-def test_what_a_fork_starts_is_forked(fork_server: ForkServer) -> None:
-    """A session's workers, and its launches, whose workers are."""
+def test_what_a_fork_starts_is_forked(tmp_path: Path, fork_server: ForkServer) -> None:
+    """A session's workers, and its launches, whose workers are; whatever else is in the folder."""
+    (tmp_path / "pytest.ini").touch()
     program = _IS_FORKED
     for _ in range(2):
         program = (
             f"import subprocess, sys; subprocess.run([sys.executable, '-P', '-c', {program!r}])"
         )
-    done = fork_server.run([sys.executable, "-c", program], capture_output=True, text=True)
+    command = [sys.executable, "-c", program]
+    done = fork_server.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench import cli, machine
-from fwbench.ceilings import ceilings
+from fwbench.ceilings import ceilings, suite
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
@@ -141,12 +142,15 @@ def test_the_ceilings_of_numpy() -> None:
     assert sum("PASSED" in line for line in said) == 2
 
 
-def test_every_framework_copies() -> None:
+def test_every_framework_copies(project: Project) -> None:
     """What each calls a copy has the values of its source and none of its memory."""
     names = ("numpy", "tensorflow", "mxnet", "torch", "jax")
     installed = [name for name in names if importlib.util.find_spec(name)]
-    arguments = [f"--fw={','.join(installed)}", "-k", "copy and cpu", "--fw-size=4096"]
-    found = session.measure_suite("fwbench.ceilings.suite", [*arguments, *QUICKLY], lambda _: None)
-    facts = [one["extra_info"]["fwbench"] for one in found["benchmarks"]]
+    project.write("test_suite.py", inspect.getsource(suite))
+    result, records = project.measure(
+        *("-k", "copy and cpu", "--fw-size=4096"), fw=",".join(installed)
+    )
+    assert result.ret == 0, str(result.stdout)
+    facts = [one["extra_info"]["fwbench"] for one in records.values()]
     assert sorted(one["framework"] for one in facts) == sorted(installed)
     assert not any(one["result_is_view"] for one in facts)

@@ -72,7 +72,7 @@ def _run(environment: Environment, source: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_implementation_is_verified(made: Environment, shared: Path) -> None:
+def test_every_implementation_is_verified(made: Environment, suite_cache: Path) -> None:
     """Every operation is right in every execution, dtype and direction, and none is left out.
 
     NumPy of the environment that runs pytest is beside it, in the same session.
@@ -81,7 +81,7 @@ def test_every_implementation_is_verified(made: Environment, shared: Path) -> No
         [
             *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
             "--ignore=benchmarks/test_training.py",  # JAX has no training loops here
-            *("-o", f"cache_dir={shared / 'suite'}", "--fw=numpy,jax", "--fw-device=cpu"),
+            *("-o", f"cache_dir={suite_cache}", "--fw=numpy,jax", "--fw-device=cpu"),
             f"--fw-dtype={','.join(_FLOATS)}",
         ],
         cwd=_ROOT,

@@ -420,7 +420,10 @@ def _wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 
 
 def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.Popen[str]) -> None:
-    """After Ctrl-C in launch 2 the JSON has every launch that was over, and so has the journal."""
+    """After Ctrl-C in launch 2 the JSON has every launch that was over, and so has the journal.
+
+    The JSON says that the session was interrupted.
+    """
     _wait_for(told.path / "stuck", stuck)
     stuck.send_signal(signal.SIGINT)
     output, _ = stuck.communicate(timeout=_PATIENCE_S)
@@ -434,16 +437,9 @@ def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.P
         assert [one["launch"] for one in kept] == ([0, 1] if name == again else [0]), name
         assert entry["stats"]["data"] == [one["value_s"] for one in kept]
     assert stuck_in != again
+    assert _session(told)["outcome"] == {"failed": 0, "interrupted": True}
     told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
     assert told.records("recovered.json") == stored
-
-
-def test_an_interrupt_of_launches_is_told(told: Project, stuck: subprocess.Popen[str]) -> None:
-    """The JSON of a session that was interrupted while it launched says that it was."""
-    _wait_for(told.path / "stuck", stuck)
-    stuck.send_signal(signal.SIGINT)
-    stuck.communicate(timeout=_PATIENCE_S)
-    assert _session(told)["outcome"] == {"failed": 0, "interrupted": True}
 
 
 def test_a_kill_leaves_a_journal_of_launches(told: Project, stuck: subprocess.Popen[str]) -> None:

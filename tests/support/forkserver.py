@@ -54,6 +54,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MESSAGE_BYTES = 2**20
 _DESCRIPTORS = 16
 
+#: How the names of modules end, and of packages.
+_IMPORTABLE = (".py", ".pyc", ".so", "")
+
 #: More than any process here has open: descriptors wait there until their own numbers are free.
 _HIGH = 500
 
@@ -200,7 +203,8 @@ def _read_once(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _hides(folder: str) -> bool:
     """Whether a folder has a module of the name of one that has been imported."""
-    names = {path.stem for path in Path(folder).glob("*")}
+    entries = [path for path in Path(folder).glob("*") if path.suffix in _IMPORTABLE]
+    names = {path.name.partition(".")[0] for path in entries}
     return not names.isdisjoint({*sys.modules, "sitecustomize", "usercustomize"})
 
 

@@ -16,7 +16,6 @@ import pytest
 
 from support.neighbours import blocking
 
-#: As little as can be measured; how long anything takes is no test's business.
 #: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
 _OWN = ("numpy", "mxnet", "tensorflow", "torch")
 

@@ -139,12 +139,12 @@ def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) ->
         assert found["still"] == pytest.approx(found["losses"][:1] * 2, abs=1e-5)
 
 
-def _suite(shared: Path, *arguments: str) -> tuple[int, str]:
+def _suite(cache: Path, *arguments: str) -> tuple[int, str]:
     """Verify the suite's training as users do; returns the exit status and the output."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "benchmarks/test_training.py", "-rfEs"),
-            *("--benchmark-disable", "-o", f"cache_dir={shared / 'suite'}", *arguments),
+            *("--benchmark-disable", "-o", f"cache_dir={cache}", *arguments),
         ],
         cwd=_ROOT,
         stdin=subprocess.DEVNULL,
@@ -168,11 +168,11 @@ _CHOSEN = "mlp or lenet or (sentiment_lstm and (torch or mxnet or graph or fit))
     ],
 )
 def test_every_training_is_verified(
-    framework: str, passed: int, skipped: int, shared: Path
+    framework: str, passed: int, skipped: int, suite_cache: Path
 ) -> None:
     """Steps, loaders and loops are right in every execution, also with sparse gradients."""
     status, output = _suite(
-        shared, f"--fw={framework}", "--fw-device=cpu", "--fw-toggle=sparse=on", "-k", _CHOSEN
+        suite_cache, f"--fw={framework}", "--fw-device=cpu", "--fw-toggle=sparse=on", "-k", _CHOSEN
     )
     assert status == pytest.ExitCode.OK, output
     assert f"{passed} passed" in output, output
