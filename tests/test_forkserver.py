@@ -77,6 +77,7 @@ _ENDS = {
     "signal": ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
     "interrupt": ("import os; os.kill(os.getpid(), 2)", -signal.SIGINT, "KeyboardInterrupt"),
     "at exit": ("import atexit; atexit.register(print, 'bye')", 0, ""),
+    "finalizer": ("import weakref; weakref.finalize(print, print, 'bye')", 0, ""),
 }
 
 

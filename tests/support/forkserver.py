@@ -33,7 +33,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
-from unittest import mock
 
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
@@ -106,12 +105,13 @@ class Program:
             and not any(_hides(entry or self.folder) for entry in self._path)
         )
 
-    def become(self, received: Sequence[int], server: ForkServer) -> None:
+    def become(self, received: Sequence[int], server: ForkServer, end: _End) -> None:
         """Run the program in this process, which was forked for it.
 
         Args:
             received: its descriptors, by the numbers that they have here.
             server: forks what it starts.
+            end: is called when all else is over.
         """
         self._take(received)
         for name in ("stdin", "stdout", "stderr"):
@@ -125,8 +125,7 @@ class Program:
         sys.path[:0] = self._path
         importlib.invalidate_caches()
         subprocess._fork_exec = server.fork_exec
-        end = _End(server)
-        atexit.register(end)
+        end.server = server
         try:
             self._run()
         except SystemExit as asked:
@@ -153,22 +152,19 @@ class Program:
 
 
 class _End:
-    """The last that a fork does: it was registered first.
-
-    Args:
-        server: of the fork.
+    """The last that a fork does: registered before all others, it is called after them.
 
     Attributes:
+        server: of the fork.
         status: the argument of SystemExit, None at the end of the program; a whole number is the
             exit status as it is, and whatever else happens is left to the interpreter.
     """
 
-    def __init__(self, server: ForkServer) -> None:
-        self._server = server
-        self.status: Any = ...
+    server: ForkServer
+    status: Any = ...
 
     def __call__(self) -> None:
-        self._server.stop()
+        self.server.stop()
         if self.status is None or isinstance(self.status, int):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -242,8 +238,11 @@ class ForkServer:
             arguments: the command line.
             options: those of ``subprocess.run``.
         """
-        with mock.patch.object(subprocess, "_fork_exec", self.fork_exec):
+        subprocess._fork_exec = self.fork_exec
+        try:
             return subprocess.run(arguments, **options)  # noqa: PLW1510 (as the caller says)
+        finally:
+            subprocess._fork_exec = _start_program
 
     def fork_exec(self, *call: Any) -> int:
         """Start a program as ``subprocess`` asks; returns its process id.
@@ -368,6 +367,8 @@ def main(descriptor: int) -> None:
     Args:
         descriptor: of the connection.
     """
+    end = _End()
+    atexit.register(end)
     del sys.path[0]  # the folder of this file
     _run_a_session()
     gc.collect()
@@ -387,7 +388,7 @@ def main(descriptor: int) -> None:
             os.close(one)
     requests.close()
     own = socket.socket(fileno=_raised(ours.detach()))
-    program.become(received, ForkServer(own, functools.partial(os.waitpid, server, 0)))
+    program.become(received, ForkServer(own, functools.partial(os.waitpid, server, 0)), end)
 
 
 if __name__ == "__main__":
