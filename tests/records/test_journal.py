@@ -171,6 +171,7 @@ def _launch(number: int, **changes: Any) -> dict[str, Any]:
 
 
 _MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
+    "no group": ({k: v for k, v in _launch(1).items() if k != "group"}, "group is missing"),
     "no options": (_launch(1, options=None), "options is None"),
     "no rounds": (_launch(1, stats={"min": 1.0, "iterations": 3}), "stats.data is missing"),
     "empty": (_launch(1, stats={"data": [], "iterations": 3}), "stats.data is empty"),

@@ -87,7 +87,7 @@ def test_every_number_is_one_that_can_be(declared: Fact) -> None:
         within = lambda bad: {"one": bad}  # noqa: E731
     never = [float("nan"), float("inf"), -float("inf"), 10**400, 1e308, [], True]
     if declared.unit is SECONDS:
-        never += [-1.0, 5e-324, 1e-300, 1e10]
+        never += [-1.0, 5e-324, 1e-300, 1e16]
     for bad in never:
         assert any(_damage(within(bad), declared.type, declared.check, "it")), bad
 
@@ -103,7 +103,7 @@ _NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
     "NaN": ({"launches": [{"launch": 0, "value_s": float("nan")}]}, "value_s is nan"),
     "subnormal": (
         {"launches": [{"launch": 0, "value_s": 5e-324}]},
-        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+09 s",
+        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+15 s",
     ),
     "zero": ({"launches": [{"launch": 0, "value_s": 0.0}]}, "value_s is 0.0"),
     "half": ({"launches": [{"launch": 0, "value_s": 1.0, "min_s": 1.0}]}, "median_s is missing"),
@@ -148,6 +148,9 @@ def test_no_verdict_from_nonsense(
         ({"machine_info": {"cpu": "x"}}, "machine_info.cpu is 'x'"),
         ({"machine_info": {"cpu": {"brand_raw": ["x"]}}}, "machine_info.cpu.brand_raw is ['x']"),
         ({"commit_info": {"id": {}}}, "commit_info.id is {}"),
+        ({"benchmarks": [{**plain(), "param": float("inf")}]}, "param is inf, and must be a text"),
+        ({"benchmarks": [{**plain(), "group": 5}]}, "test_plain: group is 5, and must be a text"),
+        ({"benchmarks": [{**plain(), "params": ["x"]}]}, "test_plain: params is ['x']"),
     ],
 )
 def test_what_is_around_the_records_is_checked(around: dict[str, Any], said: str) -> None:

@@ -61,7 +61,9 @@ def stored_ceilings(root: Path, found: Mapping[str, Ceiling] = FOUND, **changes:
 #: What is no JSON of ceilings.
 NONSENSE = [
     *("null", "3", '"Fake CPU"', "[]", "[[]]", '{"Fake CPU": null}', '{"Fake CPU": 3}'),
-    *('{"Fake CPU": []}', '{"Fake CPU": {"nonsense": 1}}', '{"Fake CPU": {"flops": {}}}'),
+    *('{"Fake CPU": []}', '{"Fake CPU": {"flops_per_s": {"float32": NaN}}}'),
+    '{"Fake CPU": {"bytes_per_s": 1e400}}',
+    "[" * 90 + "]" * 90,
     '{"Fake CPU": {"flops_per_s": 3}}',
     '{"Fake CPU": {"flops_per_s": {"float32": "fast"}, "bytes_per_s": 1.0}}',
     '{"Fake CPU": {"flops_per_s": {"float32": 1.0}, "bytes_per_s": "fast"}}',

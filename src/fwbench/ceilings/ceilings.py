@@ -17,11 +17,13 @@ from typing import Any, Self
 
 from fwbench import project
 from fwbench.errors import StorageError
+from fwbench.jsontext import loads
 from fwbench.processes import session
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json as stored_run
+from fwbench.records.table import DamagedFact
 
 #: The suite, eagerly: what is compiled computes its products with the same libraries.
 _ARGUMENTS = ("--fw-execution=eager", "--fw-timeout=120", "--benchmark-max-time=0.5", "-v")
@@ -116,9 +118,8 @@ class Ceilings:
     def load(self) -> dict[str, Ceiling]:
         """The ceilings by device name; empty if they were not measured, or are out of date."""
         try:
-            stored = json.loads(self.path.read_text(encoding="utf-8"))
-            return from_json(stored)
-        except (OSError, ValueError, TypeError, AttributeError):
+            return from_json(loads(files.read(self.path)))
+        except (StorageError, ValueError):
             return {}
 
     def prepare(self) -> None:
@@ -149,31 +150,21 @@ def to_json(ceilings: Mapping[str, Ceiling]) -> dict[str, Any]:
     return {device: dataclasses.asdict(ceiling) for device, ceiling in ceilings.items()}
 
 
-def from_json(values: Mapping[str, Any]) -> dict[str, Ceiling]:
+def from_json(values: Any) -> dict[str, Ceiling]:
     """Ceilings by device, from what :func:`to_json` returned.
 
     Raises:
-        AttributeError: it is something else.
-        TypeError: the same.
+        DamagedFact: it is something else.
     """
-    return {device: _checked(Ceiling(**stored)) for device, stored in values.items()}
-
-
-def _checked(ceiling: Ceiling) -> Ceiling:
-    rates = [*ceiling.flops_per_s.values(), ceiling.bytes_per_s or 0.0]
-    named = [*ceiling.flops_per_s, *ceiling.by, *ceiling.by.values()]
-    if not all(isinstance(rate, float | int) for rate in rates):
-        raise TypeError(f"rates that are not numbers: {rates}")
-    if not all(isinstance(name, str) for name in named):
-        raise TypeError(f"names that are not text: {named}")
-    return ceiling
+    return of_session(SessionFacts.checked({"ceilings": values}))
 
 
 def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
     """The ceilings stored with a run; empty if they cannot be read."""
+    session = output_json.get("fwbench")
     try:
-        return from_json(output_json.get("fwbench", {}).get("ceilings", {}))
-    except (TypeError, AttributeError):
+        return from_json(session.get("ceilings")) if isinstance(session, dict) else {}
+    except DamagedFact:
         return {}
 
 

@@ -23,6 +23,9 @@ TIME = "time"
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
+#: Of the largest whole number; records have none that is larger.
+_DIGITS = 18
+
 #: What an ini file may call true and false, as pytest takes them.
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -84,8 +87,10 @@ def positive(text: str, what: str) -> int:
     Raises:
         UsageError: the text is something else.
     """
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{what} {text!r} is not a positive whole number")
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
+        raise UsageError(
+            f"{what} {text!r} is not a positive whole number of up to {_DIGITS} digits"
+        )
     return int(text)
 
 
@@ -99,8 +104,8 @@ def natural(text: str, what: str) -> int:
     Raises:
         UsageError: the text is something else.
     """
-    if not text.isdecimal():
-        raise UsageError(f"{what} {text!r} is not a whole number from 0")
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise UsageError(f"{what} {text!r} is not a whole number from 0 of up to {_DIGITS} digits")
     return int(text)
 
 

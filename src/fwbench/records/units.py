@@ -84,9 +84,9 @@ class Unit:
 
 
 # What is beyond these was not measured, but is damage: a time shorter than any clock can tell, or
-# of more than thirty years.
+# more seconds than even a --benchmark-timer that counts instructions has.
 NONE = Unit("")
-SECONDS = Unit("s", time, least=1e-12, most=1e9)
+SECONDS = Unit("s", time, least=1e-12, most=1e15)
 BYTES = Unit("bytes", gibibytes, most=1e18)
 SHARE = Unit("share", percent, most=1e9)
 COUNT = Unit("count", "{:,}".format, most=1e18)

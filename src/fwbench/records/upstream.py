@@ -59,7 +59,7 @@ class LaunchEntry(Upstream):
     name: str = fact("name of the test")
     param: str = fact("id of the case")
     params: dict[str, Any] = fact("parameters of the test")
-    group: str | None = fact("group of the benchmark", null="without one")
+    group: str = fact("group of the benchmark")
     options: dict[str, Any] = fact("options of the measurement")
     stats: LaunchRounds = fact("its rounds")
 
