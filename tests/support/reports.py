@@ -274,7 +274,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty": (holding(""), "is empty"),
     "truncated": (cut_short, "is not JSON, or is cut off"),
     "no JSON": (holding("ratio,1.0\n"), "is not JSON, or is cut off"),
-    "binary": (lambda path: path.write_bytes(bytes(range(256))), "cannot read"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256))), "decode byte"),
     "of something else": (holding('{"tests": [1, 2]}'), "not of pytest-benchmark"),
     "a newer schema": (
         lambda path: write(path, case(), schema=2, version="7.8"),
