@@ -55,5 +55,5 @@ lock: venv ## resolve constraints.txt anew; ARGS=--upgrade takes newer versions
 
 .PHONY: clean
 clean: ## remove .venv, caches and build products
-	rm -rf .venv .benchmarks .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find benchmarks src tests -name __pycache__ -type d -prune -exec rm -rf {} +
