@@ -35,9 +35,8 @@ def _source(section: str, name: str) -> str:
 def _copied(project: Project) -> Path:
     """A copy of fwbench in the project, which is imported instead of the one that is installed."""
     project.forget_manifests()
-    copy = project.packages / "fwbench"
-    source = _ROOT / "src" / "fwbench"
-    return shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # With its bytecode: several processes would compile it at the same time.
+    return shutil.copytree(_ROOT / "src" / "fwbench", project.packages / "fwbench")
 
 
 def _reported(project: Project) -> str:

@@ -300,9 +300,11 @@ def test_records(project: Project, threads: int) -> None:
         assert len(backward) == (framework != "numpy")
     parent = project.parent()
     assert not {*parent["modules"]} & {"mxnet", "tensorflow", "torch"}
-    assert len(parent["workers"]) == 2 * len(frameworks) or (
-        threads == 2 and len(parent["workers"]) == len(frameworks)
-    ), "one to measure, and one to describe unless that is known"
+    described = len(parent["workers"]) - len(frameworks)
+    if threads == 1:
+        assert described == len(frameworks), "one to describe, one to measure"
+    else:
+        assert 0 <= described <= len(frameworks), "earlier tests may have asked what it has"
 
 
 # On a GPU
