@@ -92,7 +92,7 @@ def suite_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """What spares the sessions of projects, and their workers, their imports."""
-    server = ForkServer.start()
+    server = ForkServer.start(blocking())
     yield server
     server.stop()
 

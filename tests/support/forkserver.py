@@ -40,13 +40,13 @@ _PRELOADED = (
     *("fwbench.frameworks.numpy.framework", "fwbench.report.writers.html", "psutil", "pynvml"),
 )
 
-#: How the environment variables begin that the interpreter, the C library and NumPy read once, and
-#: those that may differ nevertheless: a fork has its own path, and fwbench sets NumPy's threads.
-_READ_ONCE = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLAS_")
+#: How environment variables begin that are read once: by the interpreter, coverage in it, the C
+#: library and NumPy. Two may differ: a fork has its own path, and fwbench sets NumPy's threads.
+_READ_ONCE = ("PYTHON", "COV", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLAS_")
 _MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS")
 
 #: What is meant for the session that starts the server.
-_OURS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")
+_OURS = ("PYTHONPATH", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -217,13 +217,22 @@ class ForkServer:
         self._wait = wait
 
     @classmethod
-    def start(cls) -> ForkServer:
-        """Start one with a fresh interpreter."""
+    def start(cls, options: str = "") -> ForkServer:
+        """Start one with a fresh interpreter.
+
+        Args:
+            options: of the session of pytest that imports what is forked.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())],
             # A process with threads is not to be forked, and OpenBLAS starts some.
-            env={**os.environ, **dict.fromkeys(_OURS, ""), "OPENBLAS_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                **dict.fromkeys(_OURS, ""),
+                "OPENBLAS_NUM_THREADS": "1",
+                "PYTEST_ADDOPTS": options,
+            },
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
