@@ -31,14 +31,22 @@ def mixed(project: Project) -> Project:
     return project
 
 
-def test_codspeed(mixed: Project, beside: Beside) -> None:
-    """--codspeed takes pytest-benchmark's place: cases are refused before anything runs."""
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("--codspeed", "pytest-codspeed takes its place: leave out --codspeed"),
+        ("-pno:benchmark", "-p no:benchmark has switched it off: leave that out"),
+    ],
+)
+def test_without_pytest_benchmark(
+    mixed: Project, beside: Beside, argument: str, reason: str
+) -> None:
+    """Cases are refused before anything runs, with what would do."""
     beside("codspeed")
-    refused = mixed.run("--codspeed")
+    refused = mixed.run_exactly("--fw=numpy", argument)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     said = str(refused.stderr) + str(refused.stdout)
-    assert "cases need pytest-benchmark" in said
-    assert "--codspeed" in said
+    assert f"ERROR: cases need pytest-benchmark, and {reason}" in said
     assert "INTERNALERROR" not in said
     assert not (mixed.path / "ran").exists()
 
@@ -65,6 +73,7 @@ covered = doubling("covered", compute, sizes=(4,))
 """
 
 
+@pytest.mark.usefixtures("started")  # coverage begins where an interpreter does
 def test_coverage(project: Project, beside: Beside) -> None:
     """pytest-cov measures what workers run where coverage measures subprocesses."""
     beside("pytest_cov")
