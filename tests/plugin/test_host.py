@@ -14,6 +14,7 @@ from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.testing import HandClock
 from support import fakes
+from support.neighbours import blocking
 
 
 @pytest.fixture
@@ -101,9 +102,8 @@ def test_a_case_that_failed_has_no_record_and_no_warning(
             assert host.record(benchmark) is None
         """
     )
-    result = pytester.runpytest(
-        "-p", "no:cacheprovider", "-W", "error", "--benchmark-max-time=0.01"
-    )
+    options = [*blocking().split(), "-p", "no:cacheprovider", "--benchmark-max-time=0.01"]
+    result = pytester.runpytest(*options, "-W", "error")
     result.assert_outcomes(passed=2)
 
 
