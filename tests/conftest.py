@@ -2,8 +2,10 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,8 @@ from support.real_data import find_real
 from support.turns import Turns
 
 pytest_plugins = ["pytester"]
+
+_CAN_FORK = sys.platform == "linux"
 
 # Tests share a machine with others: threads that wait actively for a processor that another
 # process has are slower by an order of magnitude. OpenMP reads this when a framework is imported.
@@ -92,9 +96,18 @@ def suite_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """What spares the sessions of projects, and their workers, their imports."""
+    if not _CAN_FORK:
+        pytest.skip("forks are made as on Linux")
     server = ForkServer.start(blocking())
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def run_program(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Runs Python as ``subprocess.run`` does, forked where it can be."""
+    run: Callable[..., Any] = subprocess.run
+    return request.getfixturevalue("fork_server").run if _CAN_FORK else run
 
 
 @pytest.fixture
@@ -102,10 +115,10 @@ def project(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     shared: Path,
-    fork_server: ForkServer,
+    run_program: Callable[..., Any],
 ) -> Iterator[Project]:
     """A project without tests yet, whose sessions are forked."""
-    made = Project(pytester, monkeypatch, shared, fork_server.run)
+    made = Project(pytester, monkeypatch, shared, run_program)
     yield made
     made.keep_manifests()
 

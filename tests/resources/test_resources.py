@@ -74,7 +74,7 @@ def _scarce() -> None:
 def test_what_does_not_matter(project: Project) -> None:
     """Few descriptors, one CPU, ASCII, no home, an odd path and a wall clock that jumps.
 
-    All of it at once: a session takes a second, and each has been tried by itself.
+    All of it at once: what changes nothing together does not by itself.
     """
     folder = project.path / """it's a "folder" with\tblanks; $HOME & \u00fc"""
     folder.mkdir()
