@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fwbench.plugin import handover
+from fwbench.testing import FakeFramework
 
 
 class Unpicklable:
@@ -56,6 +57,15 @@ def test_what_cannot_be_handed_over_is_the_default_there() -> None:
     assert {*packed} == {"good"}
     packed["of a plugin"] = base64.b64encode(b"cno_such_module\nThing\n.").decode()
     assert handover.unpacked(packed) == {"good": 1}
+
+
+def test_plugins_are_handed_over_as_pytest_takes_them(pytester: pytest.Pytester) -> None:
+    """``-p no:NAME`` may be one word in an ini file; the worker must not look for `` no:NAME``."""
+    config = pytester.parseconfig("-p", "no:cacheprovider", "-p no:randomly")
+    manifest = FakeFramework().manifest("Fake CPU")
+    packed = handover.worker_session(config, [], manifest, sys.executable)
+    assert {"no:cacheprovider", "no:randomly"} <= {*packed["unwanted"]}
+    assert {*packed["unwanted"]} < {*handover.unpacked(packed["options"])["plugins"]}
 
 
 def test_only_the_projects_folders_are_handed_over(

@@ -73,7 +73,8 @@ def worker_session(
     options["file_or_dir"] = files
     options["rootdir"] = str(config.rootpath)
     options["inifilename"] = str(config.inipath) if config.inipath else None
-    plugins = options.get("plugins", [])
+    # "-p no:NAME" as one word has a blank, which pytest takes away from a command line alone.
+    plugins = [name.strip() for name in options.get("plugins", [])]
     options["plugins"] = [*plugins, "no:terminal"]
     # Python's output goes to the reports and through to the log, where a crash would leave its
     # last words; output of libraries goes to the log.
