@@ -263,7 +263,6 @@ def _assert_sane(facts: dict[str, Any], framework: str, threads: int) -> None:
     assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
 
 
-@pytest.mark.serial
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(project: Project, threads: int) -> None:

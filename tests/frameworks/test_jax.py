@@ -157,7 +157,6 @@ def test_own(case):
 """
 
 
-@pytest.mark.serial
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(
     project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch, threads: int

@@ -118,10 +118,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _variables() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-
-
 @pytest.mark.parametrize(
     ("selected", "names"),
     [(None, ["test_first", "test_second"]), (["test_two.py::test_second"], ["test_second"])],
@@ -135,7 +131,7 @@ def test_a_session_measures_what_is_selected(
         ["-p", session.SELECTOR, "-p", "no:cacheprovider", *QUICKLY],
         folder=folder,
         results=results,
-        variables=_variables(),
+        variables=dict(os.environ),
         selected=selected,
         say=told.append,
     )
@@ -148,7 +144,7 @@ def test_a_session_measures_what_is_selected(
 def test_a_session_that_breaks_down_has_a_status_and_last_lines(folder: Path) -> None:
     """Nothing is raised: what is broken is for whoever asked to say."""
     done = session.run(
-        ["--no-such-option"], folder=folder, results=folder / "r.json", variables=_variables()
+        ["--no-such-option"], folder=folder, results=folder / "r.json", variables=dict(os.environ)
     )
     assert done.status not in session.RAN
     assert any("--no-such-option" in line for line in done.last_lines)

@@ -274,14 +274,13 @@ def _left_behind(mark: str) -> Sequence[psutil.Process]:
     return found
 
 
-@pytest.mark.serial
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("framework", "timeout", "said"),
     [
         # PyTorch looks after its processes, every five seconds; MXNet waits for two minutes.
         if_installed("torch", 60, "exited unexpectedly"),
-        if_installed("mxnet", 8, "did not finish the case within 8 s (--fw-timeout)"),
+        if_installed("mxnet", 15, "did not finish the case within 15 s (--fw-timeout)"),
     ],
 )
 def test_loader_worker_that_dies(
