@@ -198,6 +198,7 @@ def test_a_session(cards: Project) -> None:
 def test_header_names_the_absent(cases: Project) -> None:
     """What is not installed, does not import or dies of it is absent with the reason."""
     missing = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    cases.forget_manifests()
     cases.write("packages/torch.py", missing)
     cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")
     cases.write("packages/mxnet.py", "import os; os.write(2, b'bad CPU'); os._exit(7)")
