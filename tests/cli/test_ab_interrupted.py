@@ -96,7 +96,8 @@ def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     variables = {"LAUNCHES": str(suite.temporary.parent / "launches"), "HANGING": "0"}
     process = suite.start("git:HEAD", "git:HEAD", *FEW, *files, "--resume", **variables)
     out, err = process.communicate(timeout=_PATIENCE_S)
-    assert process.returncode == 0, out + err
+    # Whether two pairs on a busy machine can be judged is not what is tested here.
+    assert process.returncode in (0, 10), out + err
     assert "resumed: 3 launches had been measured before" in out
     assert "pair 1, " not in err
     assert err.count("pair 2, ") == 1

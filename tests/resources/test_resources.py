@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def start(
     *arguments: str,
     before: Callable[[], object] = lambda: None,
     variables: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a session.
 
@@ -33,9 +35,10 @@ def start(
         arguments: of pytest.
         before: called in the process that becomes the session.
         variables: all of its environment; None for that of this process.
+        prefix: a command that runs the one behind it.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", *QUICKLY, "--fw=numpy", *arguments],
+        [*prefix, sys.executable, "-m", "pytest", *QUICKLY, "--fw=numpy", *arguments],
         cwd=folder,
         env=os.environ if variables is None else variables,
         stdin=subprocess.DEVNULL,
@@ -135,6 +138,48 @@ def test_too_little_memory(project: Project) -> None:
     output = said(session)
     assert "1 failed, 1 passed" in output
     assert "MemoryError: Unable to allocate 128. GiB" in output
+
+
+_LOADING = """
+import pytest
+from fwbench.workloads import mlp
+
+@pytest.mark.fwbench(mlp.loader, mlp.step)
+def test_it(case):
+    case.measure()
+"""
+
+#: Runs its arguments where nothing can be written to shared memory.
+_UNSHARED = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    'mount -t tmpfs -o ro none /dev/shm && exec "$@"',
+    "-",
+]
+
+
+def _can_unshare() -> bool:
+    """Whether a process here may have file systems of its own."""
+    with contextlib.suppress(OSError):
+        return (
+            subprocess.run([*_UNSHARED, "true"], check=False, capture_output=True).returncode == 0
+        )
+    return False
+
+
+@pytest.mark.skipif(not _can_unshare(), reason="only root may mount, and not in every container")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_no_shared_memory(project: Project) -> None:
+    """The case whose loader has processes fails and names /dev/shm; the others are measured."""
+    project.write("test_it.py", _LOADING)
+    arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-steps=2", "-rf"]
+    session = start(project.path, *arguments, prefix=_UNSHARED)
+    output = said(session)
+    assert "1 failed, 2 passed" in output
+    assert "cannot start its processes" in output
+    assert "they need a /dev/shm with room" in output
 
 
 def _without_processes() -> None:
