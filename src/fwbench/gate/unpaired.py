@@ -11,12 +11,15 @@ from fwbench.gate import statistics
 from fwbench.gate.metrics import METRICS, Metric
 from fwbench.gate.samples import Sample, SampleSet, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.records.units import count
 
 #: With fewer a side, not even one case differs from chance at any usual significance level.
 LAUNCHES_AT_LEAST = 5
 
 #: A launch of seven may be far slower than the others of its side; more are a second speed.
 _ODD_ONES = 0.15
+
+_NOUN = ("launch", "launches")
 
 #: The part of the level that each of the two times has.
 _WEIGHT = min(metric.weight for metric in METRICS if metric.is_time)
@@ -44,10 +47,11 @@ def compare(
     launches = {key: _launches(*pair) for key, pair in pairs.items() if _is_launched(*pair)}
     enough = [number for number in launches.values() if number >= LAUNCHES_AT_LEAST]
     if pairs and not enough:
+        most = count(max(launches.values(), default=1), *_NOUN)
         raise TooFewLaunches(
-            f"{base.name} and {contender.name} have {_counted(max(launches.values(), default=1))} "
-            f"of a case at most, and a comparison needs {LAUNCHES_AT_LEAST} on both sides; measure "
-            f"both with --fw-launches {LAUNCHES_AT_LEAST}"
+            f"{base.name} and {contender.name} have {most} of a case at most, and a comparison "
+            f"needs {LAUNCHES_AT_LEAST} on both sides; measure both with --fw-launches "
+            f"{LAUNCHES_AT_LEAST}"
         )
     level = level_of_each(rules.level, enough)
     judgements: list[Judgement] = []
@@ -70,7 +74,7 @@ def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> 
         verdict = Verdict.NOT_REPLICATED
         reason = "measured in one process: only fwbench's own cases are launched"
     elif (launches := _launches(base, contender)) < LAUNCHES_AT_LEAST:
-        reason = f"only {_counted(launches)}"
+        reason = f"only {count(launches, *_NOUN)}"
     else:
         reason = unequal_work(base, contender)
     if reason:
@@ -86,10 +90,6 @@ def _is_launched(*sides: Sample) -> bool:
 def _launches(*sides: Sample) -> int:
     """The launches of a case on the side that has fewer."""
     return min(len(sample.launches) if sample.launched else 1 for sample in sides)
-
-
-def _counted(launches: int) -> str:
-    return f"{launches} launch{'es' * (launches > 1)}"
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:

@@ -16,6 +16,7 @@ from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
 from fwbench.records.session_facts import StoredComparison, StoredGate
 from fwbench.records.stored import load
+from fwbench.records.units import count
 from fwbench.report import verdicts
 
 #: What a baseline that was stored minutes earlier differs by on an unchanged machine.
@@ -78,8 +79,8 @@ class Gate:
         launches = self.options.launches or 1
         if launches < LAUNCHES_AT_LEAST:
             raise UsageError(
-                f"a case is measured in {launches} fresh process{'es' * (launches > 1)}, and a "
-                f"comparison needs {LAUNCHES_AT_LEAST}: give --fw-launches {LAUNCHES_AT_LEAST}"
+                f"a case is measured in {count(launches, 'fresh process', 'fresh processes')}, and "
+                f"a comparison needs {LAUNCHES_AT_LEAST}: give --fw-launches {LAUNCHES_AT_LEAST}"
             )
         level_of_each(self.rules.level, [launches] * cases)
 
