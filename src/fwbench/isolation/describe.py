@@ -54,4 +54,6 @@ def _described(worker: WorkerProcess) -> Manifest | Absent:
         return Absent.because(worker.framework, error)
     except WorkerDied as error:
         return Absent(worker.framework, f"does not import: {error}", "")
+    # Not killed: what measures coverage writes its file when the process ends by itself.
+    worker.stop()
     return replace(Manifest.from_json(values), name=worker.framework)
