@@ -27,7 +27,7 @@ import bounds
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.cases.work import bind
+from fwbench.cases.bind import bind
 from fwbench.machine import usable_cpus
 from fwbench.workloads import gemm
 

@@ -20,7 +20,7 @@ from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from fwbench.presets import Schedule
+    from fwbench.presets import Schedule, Size
 
 Toggles = tuple[tuple[str, str], ...]
 
@@ -51,7 +51,7 @@ class Cell:
     execution: str
     direction: str
     dtype: str
-    size: int
+    size: Size
     gap: str | None = None
     toggles: Toggles = ()
     schedule: Schedule | None = None
@@ -77,6 +77,12 @@ class Cell:
         return " ".join([*parts, *self._synthetic])
 
     @property
+    def batch(self) -> int:
+        """The size of a training loop, or of a part of one: so many examples a step."""
+        assert isinstance(self.size, int)  # noqa: S101 (shapes are operations')
+        return self.size
+
+    @property
     def _synthetic(self) -> list[str]:
         """A conspicuous mark in the case id of generated data."""
         return ["synthetic"] if self.data is not None and self.data.source == "synthetic" else []
@@ -91,7 +97,7 @@ class Cell:
             "execution": self.execution,
             "direction": self.direction,
             "dtype": self.dtype,
-            "size": self.size,
+            "size": self.size if isinstance(self.size, int) else str(self.size),
             **dict(self.toggles),
         }
 
@@ -290,7 +296,7 @@ def _union(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _sizes(workload: Workload, selection: Selection, more: Asked) -> tuple[int, ...]:
+def _sizes(workload: Workload, selection: Selection, more: Asked) -> tuple[Size, ...]:
     if isinstance(selection.sizes, tuple):
         return selection.sizes
     if selection.sizes is None and more.verify_only:

@@ -5,7 +5,104 @@ On the ground floor, because options need it in sessions that use nothing else o
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+
+from fwbench.errors import DeclarationError, UsageError
+
+
+class Shape(Mapping[str, int]):
+    """The size of work that one number cannot tell: named whole numbers with a text.
+
+    Two shapes with the same text are equal.
+
+    Args:
+        form: how it is written.
+        text: as it stands in case ids and after ``--fw-size``.
+        numbers: by name, in the order of the text.
+    """
+
+    __slots__ = ("_numbers", "_text", "form")
+
+    def __init__(self, form: Form, text: str, numbers: Mapping[str, int]) -> None:
+        self.form = form
+        self._text = text
+        self._numbers = dict(numbers)
+
+    def __getitem__(self, name: str) -> int:
+        return self._numbers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Shape({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shape) and str(other) == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+#: How large work is: a whole number, or a shape where one number cannot tell.
+Size = int | Shape
+
+
+class Form:
+    """How the shapes of an operation are written.
+
+    Args:
+        template: a name in braces for each number, and what stands between them:
+            ``"{m}x{n}x{k}"`` for ``1760x16x1760``, ``"n{n}h{h}w{w}c{c}"`` for ``n8h28w28c16``.
+
+    Raises:
+        DeclarationError: two numbers follow each other with nothing between them, or a hyphen,
+            which separates the parts of case ids, is among what stands there.
+    """
+
+    def __init__(self, template: str) -> None:
+        if "}{" in template or not re.fullmatch(r"[a-z]*(\{[a-z]\w*\}[a-z]*)+", template):
+            raise DeclarationError(
+                f"the form of shapes {template!r} cannot be read back; write names in braces with "
+                "lower-case letters between them, as in '{m}x{n}x{k}'"
+            )
+        self.template = template
+        self._pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[1-9][0-9]{0,8})", template))
+
+    def read(self, text: str) -> Shape:
+        """The shape that a text stands for.
+
+        Raises:
+            UsageError: the text does not have this form.
+        """
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise UsageError(f"{text!r} does not have the form {self.template}")
+        numbers = {name: int(number) for name, number in match.groupdict().items()}
+        return Shape(self, text, numbers)
+
+    def sizes(
+        self, quick: Iterable[str], paper: Iterable[str] = (), full: Iterable[str] = ()
+    ) -> Sizes:
+        """Shapes by preset, of their texts.
+
+        Args:
+            quick: small, middling and large; the smallest comes first.
+            paper: of the report of 2020.
+            full: from overhead alone to well beyond the caches.
+
+        Raises:
+            UsageError: a text does not have this form.
+        """
+        return Sizes(*(tuple(map(self.read, texts)) for texts in (quick, paper, full)))
 
 
 @dataclass(frozen=True)
@@ -13,18 +110,18 @@ class Sizes:
     """The sizes of an operation, by preset.
 
     Attributes:
-        quick: small, middling and large, for a first look.
+        quick: small, middling and large, for a first look; the smallest comes first.
         paper: the sizes of the TensorFlow / MXNet report of 2020.
         full: from overhead alone to well beyond the caches.
 
     A preset that is empty is the quick one.
     """
 
-    quick: tuple[int, ...]
-    paper: tuple[int, ...] = ()
-    full: tuple[int, ...] = ()
+    quick: tuple[Size, ...]
+    paper: tuple[Size, ...] = ()
+    full: tuple[Size, ...] = ()
 
-    def preset(self, name: str) -> tuple[int, ...]:
+    def preset(self, name: str) -> tuple[Size, ...]:
         """The sizes of one of :data:`PRESETS`."""
         return {"quick": self.quick, "paper": self.paper, "full": self.full}[name] or self.quick
 

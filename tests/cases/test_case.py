@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases.backward import Backward
+from fwbench.cases.bind import bind
 from fwbench.cases.case import Case
-from fwbench.cases.work import Backward, bind
 from fwbench.errors import FwbenchError, NotACopy, WrongGradient, WrongResult
 from fwbench.plugin import host
 from fwbench.records import entry as record

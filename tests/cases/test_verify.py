@@ -220,9 +220,16 @@ def product(x: Any, y: Any) -> Any:
     return x * y
 
 
+def alone(reference: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A reference that returns its only result in a list."""
+    return lambda *inputs: [reference(*inputs)]
+
+
 def checked(gradients: Sequence[NDArray[Any]], variables: Sequence[int] = (0, 1)) -> float:
     """The largest error of gradients of the product by these inputs."""
-    return verify.gradient(gradients, product, [X, Y], variables, G, 1e-6)
+    verify.count(gradients, variables)
+    by_position = dict(zip(variables, gradients, strict=True))
+    return verify.gradient(by_position, alone(product), [X, Y], [G], 1e-6)
 
 
 def test_right_gradients_pass() -> None:
@@ -262,10 +269,10 @@ def test_one_wrong_element_among_many_is_found() -> None:
     x, cotangent = rng.standard_normal(10_000), rng.standard_normal(10_000)
     wrong = 2 * x * cotangent
     allowed = verify.tolerance("float32", 1)
-    assert verify.gradient([wrong], np.square, [x], [0], cotangent, allowed) < allowed
+    assert verify.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed) < allowed
     wrong[np.argmin(np.abs(wrong - np.median(np.abs(wrong))))] = 0.0
     with pytest.raises(WrongGradient):
-        verify.gradient([wrong], np.square, [x], [0], cotangent, allowed)
+        verify.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed)
 
 
 @pytest.mark.parametrize(
@@ -315,16 +322,36 @@ def test_the_message_says_slope_expectation_and_tolerance() -> None:
 def test_a_gradient_of_nothing_is_right() -> None:
     """Inputs without elements, and results without dependence, have gradients of zero."""
     empty = np.zeros(0)
-    assert verify.gradient([empty], np.square, [empty], [0], empty, 1e-6) == 0.0
-    constant = verify.gradient([np.zeros(4)], np.ones_like, [X], [0], G, 1e-6)
+    assert verify.gradient({0: empty}, alone(np.square), [empty], [empty], 1e-6) == 0.0
+    constant = verify.gradient({0: np.zeros(4)}, alone(np.ones_like), [X], [G], 1e-6)
     assert constant == 0.0
+
+
+def test_a_gradient_of_several_results() -> None:
+    """Each result begins its gradient with a cotangent of its own."""
+    right = {0: G * Y + 2 * Y}
+    reference = lambda x, y: [x * y, 2 * x]  # noqa: E731
+    assert verify.gradient(right, reference, [X, Y], [G, Y], 1e-6) < 1e-9
+    with pytest.raises(WrongGradient):
+        verify.gradient(right, reference, [X, Y], [G, G], 1e-6)
+
+
+def test_a_gradient_along_directions_of_one_kind() -> None:
+    """What is wrong in all other directions is not looked at."""
+    x = np.array([[2.0, 0.5], [0.5, 3.0]])
+    skew = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    wrong, cotangent = {0: 2 * x + skew}, [np.ones((2, 2))]
+    symmetric = lambda direction: direction + direction.T  # noqa: E731
+    assert verify.gradient(wrong, alone(np.square), [x], cotangent, 1e-6, symmetric) < 1e-9
+    with pytest.raises(WrongGradient):
+        verify.gradient(wrong, alone(np.square), [x], cotangent, 1e-6)
 
 
 def test_integer_inputs_stay_where_they_are() -> None:
     """Only the input that is differentiated by is moved, so that indices stay indices."""
     picked = array(1, 1, 3)
     by_x = array(0.0, 2.0, 0.0, 1.0)
-    found = verify.gradient([by_x], np.take, [X, picked], [0], np.ones(3), 1e-6)
+    found = verify.gradient({0: by_x}, alone(np.take), [X, picked], [np.ones(3)], 1e-6)
     assert found < 1e-9
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from fwbench.cases import rates, repetition, waiting
 from fwbench.cases.benchmark import Benchmark
-from fwbench.cases.work import Work, bind
+from fwbench.cases.bind import bind
+from fwbench.cases.work import Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest

@@ -185,7 +185,7 @@ class TrainingCase(Case):
                 cell.device,
                 cell.execution,
                 cell.dtype,
-                cell.size,
+                cell.batch,
                 workers=int(cell.toggle("workers")),
                 sparse=cell.toggle("sparse") == "on",
             )
@@ -220,7 +220,7 @@ class LoaderCase(TrainingCase):
     def bind(self) -> Work:
         """The framework's loader over the training set."""
         data = self.data()
-        steps = steps_of(self.schedule, data, self.cell.size)
+        steps = steps_of(self.schedule, data, self.cell.batch)
         return _Pass(self.learner(), data, steps, self.framework.to_numpy)
 
 
@@ -269,7 +269,7 @@ class LoopCase(TrainingCase):
 
     def _check_timed(self, learner: Learner, data: DataSet) -> CaseFacts:
         """Whole epochs were timed, so it is checked in whole epochs: of one batch, or a few."""
-        schedule, batch = self.schedule, self.cell.size
+        schedule, batch = self.schedule, self.cell.batch
         unseen = order(data.train.y.size, schedule.repetitions, schedule.epochs)
         chosen = np.resize(unseen, learning.UPDATES_TIMED * batch)
         examples, labels = whole(Split(data.train.x[chosen], data.train.y[chosen]))
@@ -294,7 +294,7 @@ class LoopCase(TrainingCase):
 
     def _tell_of(self, epoch: Epoch, steps: int) -> None:
         """Say what a live line shows."""
-        units = steps * self.cell.size * self.training.units_per_example
+        units = steps * self.cell.batch * self.training.units_per_example
         self._tell(
             {
                 **epoch,

@@ -6,7 +6,7 @@ reference, so that an element which happens to be near zero does not look wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -105,11 +105,7 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
     # A framework may return a scalar as a vector of one element (MXNet has no other way).
     if actual.size == reference.size == 1:
         actual = actual.reshape(reference.shape)
-    if actual.shape != reference.shape:
-        raise WrongResult(
-            f"the result has the shape {actual.shape}, the NumPy reference {reference.shape}; "
-            "the implementation computes something else"
-        )
+    same_shape(actual, reference)
     if np.array_equal(actual, reference):  # as of copies, and where there are no elements
         return Deviation(0.0, 0.0)
     errors = _errors(actual, reference)
@@ -124,6 +120,23 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
             "are off by more"
         )
     return Deviation(largest, largest * float(np.sqrt(np.mean((errors / (largest or 1.0)) ** 2))))
+
+
+def same_shape(actual: NDArray[Any], reference: NDArray[Any]) -> None:
+    """Check that a result has the shape of its reference.
+
+    Args:
+        actual: the framework's result.
+        reference: the same, from NumPy.
+
+    Raises:
+        WrongResult: it has another one.
+    """
+    if actual.shape != reference.shape:
+        raise WrongResult(
+            f"the result has the shape {actual.shape}, the NumPy reference {reference.shape}; "
+            "the implementation computes something else"
+        )
 
 
 def _errors(actual: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
@@ -169,13 +182,31 @@ def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
         )
 
 
+def gradient_shape(position: int, actual: NDArray[Any], operand: NDArray[Any]) -> None:
+    """Check that a gradient has the shape of the input that it was differentiated by.
+
+    Args:
+        position: of the input.
+        actual: the framework's gradient.
+        operand: the input.
+
+    Raises:
+        WrongGradient: it has another one.
+    """
+    if actual.shape != operand.shape:
+        raise WrongGradient(
+            f"the gradient of input {position} has the shape {actual.shape}, "
+            f"the input {operand.shape}"
+        )
+
+
 def gradient(
-    gradients: Sequence[NDArray[Any]],
-    reference: Callable[..., Any],
+    gradients: Mapping[int, NDArray[Any]],
+    reference: Callable[..., Sequence[NDArray[Any]]],
     inputs: Sequence[NDArray[Any]],
-    variables: Sequence[int],
-    cotangent: NDArray[Any],
+    cotangents: Sequence[NDArray[Any]],
     allowed: float,
+    along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction,
 ) -> float:
     """Compare gradients with directional central differences of the reference in float64.
 
@@ -185,35 +216,29 @@ def gradient(
     one, MXNet's gradient of SELU, which is wrong, can look right.
 
     Args:
-        gradients: the framework's gradients, one for each of ``variables``.
-        reference: the operation in NumPy.
+        gradients: the framework's gradients, by the position of the input.
+        reference: the operation in NumPy; returns its results.
         inputs: all inputs, as the framework has them.
-        variables: the positions of the inputs differentiated by.
-        cotangent: what the gradient of the result was set to.
+        cotangents: what the gradients of the results were set to.
         allowed: the largest relative error allowed.
+        along: makes of a random direction the one along which the gradient is compared.
 
     Returns:
         The largest relative error.
 
     Raises:
-        WrongGradient: there is not one for each, a shape is not its input's, or one is off by more
-            than allowed.
+        WrongGradient: a shape is not its input's, or one is off by more than allowed.
     """
-    count(gradients, variables)
     rng = np.random.default_rng(0)
     largest = 0.0
-    for position, actual in zip(variables, gradients, strict=True):
+    for position, actual in gradients.items():
         here = inputs[position]
-        if actual.shape != here.shape:
-            raise WrongGradient(
-                f"the gradient of input {position} has the shape {actual.shape}, "
-                f"the input {here.shape}"
-            )
+        gradient_shape(position, actual, here)
         values = np.asarray(actual, dtype=np.float64)
         norm = float(np.linalg.norm(values))
         for _ in range(_DIRECTIONS):
-            direction = np.copysign(1.0, rng.standard_normal(here.shape))
-            expected = _slope(reference, inputs, position, direction, cotangent)
+            direction = along(np.copysign(1.0, rng.standard_normal(here.shape)))
+            expected = _slope(reference, inputs, position, direction, cotangents)
             slope = float(np.sum(values * direction))
             error = abs(slope - expected) / (max(abs(expected), norm) or 1.0)
             if not error <= allowed + _DIFFERENCE_ERROR:
@@ -227,18 +252,22 @@ def gradient(
 
 
 def _slope(
-    reference: Callable[..., Any],
+    reference: Callable[..., Sequence[NDArray[Any]]],
     inputs: Sequence[NDArray[Any]],
     position: int,
     direction: NDArray[Any],
-    cotangent: NDArray[Any],
+    cotangents: Sequence[NDArray[Any]],
 ) -> float:
     """The central difference of the reference, one input moved along a direction."""
     ends = []
     for step in (_STEP, -_STEP):
         moved = [*inputs[:position], inputs[position] + step * direction, *inputs[position + 1 :]]
-        ends.append(np.asarray(reference(*moved), dtype=np.float64))
-    return float(np.sum(cotangent * (ends[0] - ends[1]))) / (2 * _STEP)
+        ends.append([np.asarray(result, dtype=np.float64) for result in reference(*moved)])
+    differences = [
+        float(np.sum(cotangent * (ahead - behind)))
+        for cotangent, ahead, behind in zip(cotangents, *ends, strict=True)
+    ]
+    return sum(differences) / (2 * _STEP)
 
 
 @contextmanager

@@ -163,7 +163,7 @@ class Framework(ABC):
             execution: one of :attr:`executions`.
 
         Returns:
-            ``run()``, which returns the result.
+            ``run()``, which returns the result: an array, or a list or tuple of several.
         """
 
     def backward(
@@ -180,7 +180,8 @@ class Framework(ABC):
             implementation: called with the namespace, it returns the function to differentiate.
             inputs: arrays on the device.
             variables: the positions of the inputs to differentiate by.
-            cotangent: an array shaped like the result, with which its gradient begins.
+            cotangent: an array shaped like the result, with which its gradient begins; a tuple of
+                them where there are several results.
             execution: one of :attr:`executions`.
 
         Returns:

@@ -1,17 +1,20 @@
 """Tables of operations: the name of an operation, and the framework's own function for it.
 
-A framework's ``operations.py`` holds one. A value is the dotted path of a function below the
-framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path will not
-do, an :data:`~fwbench.workloads.operation.Implementation`.
+A framework's ``operations`` hold one for each family. A value is the dotted path of a function
+below the framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path
+will not do, an :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid`
+where the framework's arrays lie otherwise than the definition's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from fwbench.errors import DeclarationError
+from fwbench.frameworks.layout import Layout
 from fwbench.workloads.operation import Implementation
 
 
@@ -47,8 +50,49 @@ class Call:
             return False
 
 
+class Laid:
+    """An implementation whose arrays lie otherwise than in the definition of the operation.
+
+    Args:
+        entry: a path, or an implementation.
+        layout: how they lie.
+    """
+
+    def __init__(self, entry: str | Implementation, layout: Layout) -> None:
+        self.entry = Call(entry) if isinstance(entry, str) else entry
+        self.layout = layout
+
+    def __call__(self, namespace: Any, *parameters: Any) -> Callable[..., Any]:
+        """The function of the implementation."""
+        return self.entry(namespace, *parameters)
+
+
+def layout_of(implementation: Implementation) -> Layout:
+    """How the arrays of an implementation lie.
+
+    Args:
+        implementation: of an operation.
+    """
+    return implementation.layout if isinstance(implementation, Laid) else Layout()
+
+
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
+
+
+def joined(tables: Iterable[Table]) -> Table:
+    """One table of the tables of families.
+
+    Raises:
+        DeclarationError: two families have an operation of one name.
+    """
+    entries: dict[str, str | Implementation] = {}
+    for table in tables:
+        twice = entries.keys() & table.keys()
+        if twice:
+            raise DeclarationError(f"two tables of operations have {', '.join(sorted(twice))}")
+        entries |= table
+    return entries
 
 
 def implementation(table: Table, operation: str) -> Implementation:
@@ -73,8 +117,11 @@ def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
         namespace: of the framework, in the version that is installed.
     """
     entries = {name: implementation(table, name) for name in table}
+    calls = {
+        name: entry.entry if isinstance(entry, Laid) else entry for name, entry in entries.items()
+    }
     return {
-        name: entry.path
-        for name, entry in entries.items()
-        if isinstance(entry, Call) and not entry.is_in(namespace)
+        name: call.path
+        for name, call in calls.items()
+        if isinstance(call, Call) and not call.is_in(namespace)
     }

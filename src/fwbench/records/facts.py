@@ -169,7 +169,12 @@ class CaseFacts(Measured):
     execution: str = fact("`eager`, or the name of an optimisation")
     direction: str = fact("`forward`, `backward` or `train`")
     dtype: str = fact("precision of the computation")
-    size: int = fact("size of the inputs; of training, examples in a batch", COUNT, POSITIVE)
+    size: int = fact(
+        "size of the inputs; of training, examples in a batch; of shapes, elements moved at least",
+        COUNT, POSITIVE,
+    )  # fmt: skip
+    shape: str | None = fact("the shape, as the case id has it", null="where a size is one number")
+    family: str | None = fact("family of the operation", null="of training, and of users' own")
 
     # What it was measured with.
     schema: int | None = fact("version of this layout", COUNT, POSITIVE)
@@ -290,6 +295,6 @@ class CaseFacts(Measured):
         """What is the same work, whatever tables are grouped by: workload to size, and the data."""
         data = self.data
         return (
-            *(self.workload, self.device, self.direction, self.dtype, self.size),
+            *(self.workload, self.device, self.direction, self.dtype, self.size, self.shape),
             None if data is None else data.digest,
         )

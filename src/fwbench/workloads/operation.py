@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
-from fwbench.presets import Sizes
+from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.workload import Cost, Workload, first
 
-#: ``implementation(namespace)`` returns the function that computes the operation on the
-#: framework's own arrays; ``namespace`` is what the framework's users call it through
+#: ``implementation(namespace, *parameters)`` returns the function that computes the operation on
+#: the framework's own arrays; ``namespace`` is what the framework's users call it through
 #: (``torch``, ``tf``, ``np``, MXNet's ``F``).
-Implementation = Callable[[Any], Callable[..., Any]]
+Implementation = Callable[..., Callable[..., Any]]
 
 #: What makes the seed of changed operands another one, and what they are multiplied by where no
 #: number is drawn from it.
@@ -37,11 +37,23 @@ class Operation(Workload):
         name: letters, digits and underscores; the first part of every case id.
         inputs: ``inputs(size, rng)`` returns the operands, a tuple of NumPy arrays. Floating-point
             ones (float64) are placed in the dtype of the case, others as they are.
-        reference: the same operation in NumPy; called with float64 arrays.
-        sizes: a :class:`Sizes`, or the same sizes for every preset.
+        reference: the same operation in NumPy; called with float64 arrays, and the parameters. A
+            tuple of arrays where it has several results.
+        sizes: a :class:`Sizes`, or the same sizes for every preset: whole numbers, or shapes where
+            one number cannot tell (:meth:`fwbench.Form.sizes`).
         cost: ``cost(size)`` of ``forward``; None where it is not known.
         backward_cost: ``backward_cost(size)`` of the forward pass and the gradient together.
         differentiable: whether ``backward`` makes sense.
+        variables: the positions of the operands to differentiate by; None for all that are
+            floating-point.
+        family: what it is listed and selected with, as ``--fw-family`` takes it.
+        representative: whether a session has it that asks for nothing in particular.
+        parameters: ``parameters(size)``, values other than arrays: every implementation gets them
+            behind the namespace, the reference behind the operands.
+        compared: ``compared(*results)`` makes what is compared of the results, of a framework's
+            and of the reference's: where they may rightly differ by a sign or an order.
+        along: ``along(direction)`` makes a direction along which the gradient is compared of a
+            random one: a symmetric one, where the operand stays symmetric.
         compilable: whether executions other than ``eager`` make sense.
         source: ``source(array)``, the host data from which an operation creates an array. Such an
             operation is the framework's own creator, so no framework implements it.
@@ -54,16 +66,22 @@ class Operation(Workload):
     """
 
     name: str
-    inputs: Callable[[int, np.random.Generator], tuple[NDArray[Any], ...]]
+    inputs: Callable[[Any, np.random.Generator], tuple[NDArray[Any], ...]]
     reference: Callable[..., Any]
-    sizes: Sizes | Sequence[int]
-    cost: Callable[[int], Cost] | None = None
-    backward_cost: Callable[[int], Cost] | None = None
+    sizes: Sizes | Sequence[Size]
+    cost: Callable[[Any], Cost] | None = None
+    backward_cost: Callable[[Any], Cost] | None = None
     differentiable: bool = True
     compilable: bool = True
     source: Callable[[NDArray[Any]], Any] | None = None
-    terms: Callable[[int], int] = lambda _: 1
+    terms: Callable[[Any], int] = lambda _: 1
     tolerance: float = 1.0
+    variables: tuple[int, ...] | None = None
+    family: str = ""
+    representative: bool = True
+    parameters: Callable[[Any], tuple[Any, ...]] = lambda _: ()
+    compared: Callable[..., tuple[NDArray[Any], ...]] | None = None
+    along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction
     implementations: dict[str, Implementation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,12 +96,20 @@ class Operation(Workload):
             )
         sizes = self.by_preset
         every = (*sizes.quick, *sizes.paper, *sizes.full)
-        wrong = [size for size in every if type(size) is not int or size < 1]
-        if wrong or not sizes.quick:
+        shapes = {size.form for size in every if isinstance(size, Shape)}
+        numbers = [size for size in every if not isinstance(size, Shape)]
+        wrong = [size for size in numbers if type(size) is not int or size < 1]
+        if wrong or not sizes.quick or len(shapes) + bool(numbers) > 1:
             raise DeclarationError(
                 f"operation {self.name!r} has the sizes {every}; give at least one, "
-                "all of them positive whole numbers"
+                "all of them positive whole numbers, or all of them shapes of one form"
             )
+
+    @property
+    def form(self) -> Form | None:
+        """How its shapes are written; None where a size is a whole number."""
+        size = self.by_preset.quick[0]
+        return size.form if isinstance(size, Shape) else None
 
     def implement(self, framework: str) -> Callable[[Implementation], Implementation]:
         """Declare how one framework computes this operation; use as a decorator.
@@ -114,16 +140,16 @@ class Operation(Workload):
 
         return declare
 
-    def operands(self, size: int) -> tuple[NDArray[Any], ...]:
+    def operands(self, size: Size) -> tuple[NDArray[Any], ...]:
         """The inputs at ``size``: the same numbers in every process and framework.
 
         Raises:
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
         # The name is in the seed so that operations do not share operands by accident.
-        return self._drawn(size, zlib.crc32(self.name.encode()), size)
+        return self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size))
 
-    def changed_operands(self, size: int) -> tuple[NDArray[Any], ...]:
+    def changed_operands(self, size: Size) -> tuple[NDArray[Any], ...]:
         """Other inputs of the same shapes and dtypes, for a call that must notice.
 
         Where ``inputs`` draws nothing from its generator they are three quarters of the same.
@@ -132,7 +158,7 @@ class Operation(Workload):
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
         operands = self.operands(size)
-        others = self._drawn(size, zlib.crc32(self.name.encode()), size, _CHANGED)
+        others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), _CHANGED)
         alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
         if alike and not all(map(np.array_equal, operands, others)):
             return others
@@ -141,7 +167,7 @@ class Operation(Workload):
             for x in operands
         )
 
-    def _drawn(self, size: int, *seed: int) -> tuple[NDArray[Any], ...]:
+    def _drawn(self, size: Size, *seed: int) -> tuple[NDArray[Any], ...]:
         operands = self.inputs(size, np.random.default_rng(seed))
         if not isinstance(operands, tuple):
             raise DeclarationError(
@@ -166,7 +192,7 @@ class Operation(Workload):
         """Whether the operation turns host data into an array, which must be a copy."""
         return self.source is not None
 
-    def cost_of(self, direction: str, size: int) -> Cost | None:
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
         """What ``direction`` costs at ``size``; None where it is not declared."""
         cost = self.cost if direction == "forward" else self.backward_cost
         return None if cost is None else cost(size)
@@ -197,3 +223,30 @@ class Operation(Workload):
                 f"{framework} has no {dtype}": dtype not in manifest.dtypes,
             }
         ) or manifest.gap(self.name, execution, direction, dtype, device)
+
+
+def family(
+    name: str, representatives: Collection[str], *operations: Operation
+) -> tuple[Operation, ...]:
+    """The operations of a family.
+
+    Args:
+        name: of the family, as ``--fw-family`` takes it.
+        representatives: the names of those that a session has which asks for nothing in particular.
+        operations: all of them.
+
+    Raises:
+        DeclarationError: a representative is not an operation of the family.
+    """
+    strangers = {*representatives} - {operation.name for operation in operations}
+    if strangers:
+        raise DeclarationError(f"the family {name!r} has no {', '.join(sorted(strangers))}")
+    return tuple(
+        replace(operation, family=name, representative=operation.name in representatives)
+        for operation in operations
+    )
+
+
+def _seed(size: Size) -> list[int]:
+    """Numbers that tell a size from others."""
+    return [size] if isinstance(size, int) else list(size.values())

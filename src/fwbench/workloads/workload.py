@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fwbench.manifest import Manifest
-from fwbench.presets import Schedule, Sizes
+from fwbench.presets import Schedule, Size, Sizes
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class Workload(ABC):
 
     Attributes:
         name: the first part of every case id.
+        family: what it is listed and selected with; empty for work that is nobody's family.
+        representative: whether a session has it that asks for nothing in particular.
         directions: the directions that make sense; None for those that are asked for.
     """
 
     name: str
+    family: str = ""
+    representative: bool = True
     directions: ClassVar[tuple[str, ...] | None] = None
 
     @property
@@ -46,9 +51,10 @@ class Workload(ABC):
         """The sizes for each of the presets."""
 
     @property
-    def smallest(self) -> int:
+    def smallest(self) -> Size:
         """The size at which to verify when nothing is timed."""
-        return min(self.by_preset.quick)
+        quick = self.by_preset.quick
+        return min((size for size in quick if isinstance(size, int)), default=quick[0])
 
     @property
     def toggles(self) -> frozenset[str]:
@@ -72,7 +78,7 @@ class Workload(ABC):
         """Why a preset leaves this workload out; None if it does not."""
         return None
 
-    def cost_of(self, direction: str, size: int) -> Cost | None:
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
         """What ``direction`` costs at ``size``; None where it is not declared.
 
         Args:
@@ -80,6 +86,17 @@ class Workload(ABC):
             size: of the case.
         """
         return None
+
+    def number_of(self, size: Size) -> int:
+        """How large work of this size is, in one number: a shape's is what a call moves at least.
+
+        Args:
+            size: of the case.
+        """
+        if isinstance(size, int):
+            return size
+        cost = self.cost_of("forward", size)
+        return math.prod(size.values()) if cost is None else int(cost.elements)
 
     @abstractmethod
     def executions(self, manifest: Manifest) -> tuple[str, ...]:

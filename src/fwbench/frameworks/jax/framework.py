@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.frameworks.jax.operations import OPERATIONS
+from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
@@ -58,6 +58,7 @@ class Jax(Framework):
     dtypes = ("float32", "float64", "float16", "bfloat16")
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
+    gaps = GAPS
 
     def __init__(self) -> None:
         self._latest: Sequence[Any] = ()
@@ -152,7 +153,8 @@ class Jax(Framework):
                 return function(*(placed.get(i, x) for i, x in enumerate(inputs)))
 
             result, pull_back = jax.vjp(of_variables, *(inputs[i] for i in variables))
-            return result, pull_back(cotangent)
+            structure, leaves = jax.tree.structure(result), jax.tree.leaves(cotangent)
+            return result, pull_back(jax.tree.unflatten(structure, leaves))
 
         differentiated = _EXECUTIONS[execution](gradients)
 

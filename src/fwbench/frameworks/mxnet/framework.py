@@ -185,14 +185,14 @@ class MXNet(Framework):
         sources = [inputs[i] for i in variables]
         for source in sources:
             source.attach_grad(grad_req="write")
-        if cotangent.shape == ():
-            cotangent = cotangent.reshape((1,))  # MXNet's scalars are vectors of one element
-        record = mx.autograd.record
+        several = isinstance(cotangent, tuple)
+        cotangents = [_at_least_1d(x) for x in (cotangent if several else (cotangent,))]
+        record, differentiate = mx.autograd.record, mx.autograd.backward
 
         def run() -> Any:
             with record():
                 result = function(*inputs)
-            result.backward(cotangent)
+            differentiate(result, cotangents)
             return result, [source.grad for source in sources]
 
         return run
@@ -208,6 +208,11 @@ class MXNet(Framework):
         """The features it was compiled with."""
         features = mx.runtime.Features()
         return {"features": " ".join(name for name in features if features.is_enabled(name))}
+
+
+def _at_least_1d(array: Any) -> Any:
+    """MXNet's scalars are vectors of one element."""
+    return array.reshape((1,)) if array.shape == () else array
 
 
 def _context(device: str) -> Any:

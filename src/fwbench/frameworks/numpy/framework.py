@@ -11,7 +11,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.frameworks.numpy.operations import OPERATIONS
+from fwbench.frameworks.numpy.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.workloads.operation import Implementation
 
@@ -31,6 +31,7 @@ class NumPy(Framework):
         *(*OPENBLAS, *MKL, *OPENMP),
     )
     operations = OPERATIONS
+    gaps = GAPS
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of NumPy's BLAS."""

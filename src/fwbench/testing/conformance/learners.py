@@ -63,4 +63,4 @@ def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
 
 def _job(cell: Cell) -> Job:
     training = cast("Trains", cell.workload).loop
-    return Job(training, cell.device, cell.execution, cell.dtype, cell.size)
+    return Job(training, cell.device, cell.execution, cell.dtype, cell.batch)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from fwbench.cases.work import bind
+from fwbench.cases.bind import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
 from fwbench.testing.conformance.adapter import Adapter
@@ -99,7 +99,7 @@ def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
 
 def _sizes(operation: Operation) -> list[int]:
     sizes = operation.by_preset
-    return sorted({*sizes.quick, *sizes.full})
+    return sorted(size for size in {*sizes.quick, *sizes.full} if isinstance(size, int))
 
 
 def _long_work(adapter: Adapter, cell: Cell) -> Callable[[], Any]:

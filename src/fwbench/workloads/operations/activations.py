@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Vectors = tuple[NDArray[Any], ...]
@@ -51,7 +51,9 @@ def _activation(
     )
 
 
-ACTIVATIONS = (
+ACTIVATIONS = family(
+    "activations",
+    ("sigmoid", "relu", "tanh", "softplus", "softsign", "gelu"),
     _activation(
         "sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x)), flops=4, gradient_flops=3, paper=_PAPER
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 #: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
@@ -26,7 +26,9 @@ def _unchanged(x: NDArray[Any]) -> NDArray[Any]:
     return x
 
 
-CREATIONS = (
+CREATIONS = family(
+    "creation",
+    ("from_numpy", "from_list"),
     # From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
     # NumPy does not have): a copy, without a conversion.
     Operation(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
@@ -38,7 +38,9 @@ def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
     return x / np.sqrt(np.sum(x * x, axis=1, keepdims=True))
 
 
-LINALG = (
+LINALG = family(
+    "linalg",
+    ("dot", "gemm", "flatten", "l2_normalize"),
     # The dot product of two vectors of ``size`` elements.
     Operation(
         name="dot",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fwbench.presets import Sizes
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
-OVERHEAD = (
+OVERHEAD = family(
+    "overhead",
+    ("noop",),
     # Returns its argument, through the same path as every other operation.
     Operation(
         name="noop",

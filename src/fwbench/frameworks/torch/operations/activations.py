@@ -1,8 +1,9 @@
-"""PyTorch's functions for fwbench's operations: paths below ``torch``."""
+"""PyTorch: activations."""
 
 from __future__ import annotations
 
 from fwbench.frameworks.table import Table
+from fwbench.manifest import Gap
 
 OPERATIONS: Table = {
     "sigmoid": "sigmoid",
@@ -11,9 +12,6 @@ OPERATIONS: Table = {
     "softplus": "nn.functional.softplus",
     "softsign": "nn.functional.softsign",
     "gelu": "nn.functional.gelu",
-    "dot": "dot",
-    "gemm": "matmul",
-    "flatten": "flatten",
-    "l2_normalize": "nn.functional.normalize",
-    "noop": lambda torch: lambda x: x,
 }
+
+GAPS: tuple[Gap, ...] = ()

@@ -1,0 +1,121 @@
+"""Backward: the forward pass and the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import precision, verify
+from fwbench.cases.forward import Forward, listed
+from fwbench.cases.inputs import in_dtype, is_float
+from fwbench.errors import WrongGradient
+from fwbench.frameworks.contract import Array, BoundCall
+from fwbench.records.facts import CaseFacts
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: Seeds of the cotangent, and of the one that takes its place when inputs are changed.
+_COTANGENT_SEED = 1
+_CHANGED_COTANGENT_SEED = 2
+
+
+class Backward(Forward):
+    """The forward pass and the gradient by floating-point inputs."""
+
+    def _bound(self) -> BoundCall:
+        operands = self._laid(changed=False)
+        chosen = self.operation.variables
+        # A layout may make one input of several: it names no operand then, and all are variables.
+        self.variables = [
+            i for i, x in enumerate(operands) if is_float(x) and (chosen is None or i in chosen)
+        ]
+        # Kept for the first verification: gelu's takes a quarter of a second.
+        self._known: list[NDArray[Any]] | None = self._reference(self._placed.values())
+        self._shapes = [array.shape for array in self._known]
+        cotangents = [self._placed.place(x) for x in self._cotangents(_COTANGENT_SEED)]
+        self.cotangent = tuple(cotangents) if len(cotangents) > 1 else cotangents[0]
+        return self.framework.backward(
+            self.implementation, self.inputs, self.variables, self.cotangent, self.cell.execution
+        )
+
+    def _cotangents(self, seed: int) -> list[NDArray[Any]]:
+        """What the gradients of the results begin with, as they lie in the framework."""
+        rng = np.random.default_rng(seed)
+        numbers = [np.asarray(rng.standard_normal(shape)) for shape in self._shapes]
+        return self.layout.place_results([in_dtype(x, self.cell.dtype) for x in numbers])
+
+    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+        """With the cotangents behind them."""
+        seed = _CHANGED_COTANGENT_SEED if changed else _COTANGENT_SEED
+        return [*super()._operands(changed=changed), *self._cotangents(seed)]
+
+    def arrays(self, result: Any) -> Sequence[Array]:
+        """The results of the forward pass, and one gradient for each variable.
+
+        Raises:
+            WrongGradient: it is something else.
+        """
+        match result:
+            case [value, [*gradients]]:
+                verify.count(gradients, self.variables)
+                return [*super().arrays(value), *gradients]
+        raise WrongGradient(
+            f"backward's call returned a {type(result).__name__}, and not the result with the "
+            "gradients; return (result, [gradient, ...]), so that the forward pass cannot be left "
+            "out"
+        )
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The results are the reference's, and gradients have the slopes of its differences."""
+        inputs = self._values(on_host)
+        number = len(inputs) - len(self._shapes)
+        values, cotangents = inputs[:number], inputs[number:]
+        split = len(on_host) - len(self.variables)
+        known, self._known = self._known, None
+        found = self._compare_results(
+            on_host[:split], self._reference(values) if known is None else known
+        )
+        gradients = on_host[split:]
+        error = verify.gradient(
+            self._by_operand(gradients, values),
+            lambda *operands: listed(self.operation.reference(*operands, *self.parameters)),
+            self.layout.restore(values),
+            self.layout.restore_results(cotangents),
+            self.allowed,
+            self.operation.along,
+        )
+        self._check_digits(gradients)
+        return self._facts(found, error)
+
+    def _by_operand(
+        self, gradients: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]
+    ) -> dict[int, NDArray[Any]]:
+        """The gradients by the positions of the operands in the definition, and in its layout."""
+        every = list(values)
+        for position, (value, gradient) in enumerate(
+            zip(map(values.__getitem__, self.variables), gradients, strict=True)
+        ):
+            verify.gradient_shape(position, gradient, value)
+            every[self.variables[position]] = gradient
+        restored = self.layout.restore(every)
+        positions = self.variables if len(restored) == len(every) else range(len(restored))
+        return {position: restored[position] for position in positions}
+
+    def _check_digits(self, gradients: Sequence[NDArray[Any]]) -> None:
+        """A difference is off by more than float32 is; digits tell what it cannot.
+
+        Raises:
+            WrongGradient: a gradient of float64 has those of float32.
+        """
+        if self.cell.dtype != "float64":
+            return
+        for position, gradient in zip(self.variables, gradients, strict=True):
+            if precision.is_float32(gradient):
+                raise WrongGradient(
+                    f"the gradient of input {position} has no more digits than float32 has, and "
+                    "the case is in float64: it was computed in float32"
+                )

@@ -1,0 +1,109 @@
+"""Forward: an operation on arrays that lie on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import reading, verify
+from fwbench.cases.inputs import Inputs
+from fwbench.cases.verify import Deviation
+from fwbench.cases.work import OperationWork
+from fwbench.errors import WrongResult
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.table import layout_of
+from fwbench.grid import Cell
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads.operation import Implementation
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+
+class Forward(OperationWork):
+    """The operation on arrays that lie on the device."""
+
+    def __init__(self, cell: Cell, framework: Framework) -> None:
+        super().__init__(cell, framework)
+        self.parameters = self.operation.parameters(cell.size)
+        declared = self.operation.implementations.get(framework.name)
+        implementation = declared or framework.implementation(self.operation.name)
+        self.layout = layout_of(implementation)
+        self.implementation: Implementation = lambda namespace: implementation(
+            namespace, *self.parameters
+        )
+        self._placed = Inputs(framework, cell.device, cell.dtype)
+        self.inputs = [self._placed.place(x) for x in self._laid(changed=False)]
+        self.run = self._bound()
+
+    def _laid(self, *, changed: bool) -> list[NDArray[Any]]:
+        """The operands as they lie in the framework."""
+        return self.layout.place(super()._operands(changed=changed))
+
+    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+        """All inputs, as they lie in the framework."""
+        return self._laid(changed=changed)
+
+    def _bound(self) -> BoundCall:
+        return self.framework.forward(self.implementation, self.inputs, self.cell.execution)
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The results are the NumPy reference's."""
+        values = self._values(on_host)
+        return self._facts(self._compare_results(on_host, self._reference(values)))
+
+    def _compare_results(
+        self, on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]
+    ) -> Deviation:
+        """The largest deviation of a result from what it must be.
+
+        Raises:
+            WrongResult: one is off by more than allowed, or there are more or fewer.
+        """
+        if len(on_host) != len(expected):
+            raise WrongResult(
+                f"the call returned {len(on_host)} results, the NumPy reference {len(expected)}; "
+                "the implementation computes something else"
+            )
+        results = self.layout.restore_results(on_host)
+        compared = self.operation.compared
+        if compared is not None:
+            # Of the same shapes: what is made of others has no meaning.
+            for actual, reference in zip(results, expected, strict=True):
+                verify.same_shape(actual, reference)
+            results, expected = [*compared(*results)], compared(*expected)
+        found = [
+            verify.compare(actual, reference, self.allowed)
+            for actual, reference in zip(results, expected, strict=True)
+        ]
+        return Deviation(max(of.largest for of in found), max(of.rms for of in found))
+
+    def _values(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The inputs for the reference, where there is room to compare these results with it."""
+        values = self._placed.values()
+        reading.fits(values, on_host)
+        return values
+
+    def _reference(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The results that the inputs must have, as they lie in the framework or not."""
+        operands = self.layout.restore(values)
+        return listed(self.operation.reference(*operands, *self.parameters))
+
+    def _memory(self, result: Any) -> CaseFacts:
+        """Whether an array of the result begins where an input does."""
+        is_view = self._is_view(self.arrays(result), self._placed.addresses())
+        return CaseFacts(result_is_view=is_view)
+
+    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        return self._placed.change(self.run, operands)
+
+    def _check_inputs(self) -> None:
+        self._placed.check()
+
+
+def listed(results: Any) -> list[NDArray[Any]]:
+    """What a reference returned: an array, or a tuple of them."""
+    return [np.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]

@@ -1,0 +1,85 @@
+"""Arrays that lie otherwise in a framework than in the definition of an operation.
+
+The definition has one layout: channels last, the batch first. A framework whose function wants
+another one says so beside the function in its table. The arrays are converted when they are placed
+and when they are read back, never while anything is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+
+Arrays = Sequence[NDArray[Any]]
+
+#: ``conversion(arrays)``: all operands, or all results, in another layout.
+Conversion = Callable[[Arrays], list[NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How operands and results lie in a framework.
+
+    Attributes:
+        place: makes the framework's operands of the definition's.
+        restore: makes the definition's operands, or the gradients by them, of the framework's.
+        place_results: makes the framework's results of the definition's.
+        restore_results: makes the definition's results of the framework's.
+    """
+
+    place: Conversion = list
+    restore: Conversion = list
+    place_results: Conversion = list
+    restore_results: Conversion = list
+
+
+def axes(*operands: str, results: Sequence[str] = ()) -> Layout:
+    """The same arrays with their axes in another order.
+
+    Args:
+        operands: for each operand, a letter for every axis in the order of the definition and of
+            the framework: ``"nhwc->nchw"``. An empty text, or none for the last operands, leaves
+            the array as it is.
+        results: likewise.
+
+    Raises:
+        DeclarationError: a text is not an order of axes.
+    """
+    there, back = zip(*map(_orders, operands), strict=True) if operands else ((), ())
+    of_results = [_orders(text) for text in results]
+    return Layout(
+        place=_permuting(there),
+        restore=_permuting(back),
+        place_results=_permuting([order for order, _ in of_results]),
+        restore_results=_permuting([order for _, order in of_results]),
+    )
+
+
+def _orders(text: str) -> tuple[list[int] | None, list[int] | None]:
+    """The order of axes of a conversion, and of its inverse; None for arrays that stay."""
+    if not text:
+        return None, None
+    before, arrow, after = text.partition("->")
+    if not arrow or sorted(before) != sorted(after) or len({*before}) < len(before):
+        raise DeclarationError(
+            f"the layout {text!r} is not an order of axes; write the same letters twice, as in "
+            "'nhwc->nchw'"
+        )
+    return [before.index(axis) for axis in after], [after.index(axis) for axis in before]
+
+
+def _permuting(orders: Sequence[list[int] | None]) -> Conversion:
+    def permuted(arrays: Arrays) -> list[NDArray[Any]]:
+        kept = [None] * (len(arrays) - len(orders))
+        return [
+            array if order is None else np.ascontiguousarray(array.transpose(order))
+            for array, order in zip(arrays, [*orders, *kept], strict=True)
+        ]
+
+    return permuted

@@ -1,0 +1,15 @@
+"""MXNet's functions for fwbench's operations, a module a family.
+
+Paths lead from ``mx.nd``, and from ``mx.sym`` alike.
+"""
+
+from __future__ import annotations
+
+from fwbench.frameworks.mxnet.operations import activations, linalg, overhead
+from fwbench.frameworks.table import joined
+
+_FAMILIES = (activations, linalg, overhead)
+
+OPERATIONS = joined(family.OPERATIONS for family in _FAMILIES)
+
+GAPS = tuple(gap for family in _FAMILIES for gap in family.GAPS)

@@ -1,0 +1,12 @@
+"""NumPy: no operation."""
+
+from __future__ import annotations
+
+from fwbench.frameworks.table import Table
+from fwbench.manifest import Gap
+
+OPERATIONS: Table = {
+    "noop": lambda np: lambda x: x,
+}
+
+GAPS: tuple[Gap, ...] = ()
