@@ -12,23 +12,78 @@ from typing import Any
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
+from fwbench.workloads.operations.attention import ATTENTION
+from fwbench.workloads.operations.convolution import CONVOLUTION
 from fwbench.workloads.operations.creation import CREATIONS
+from fwbench.workloads.operations.elementwise import ELEMENTWISE
+from fwbench.workloads.operations.fft import FFT
+from fwbench.workloads.operations.image import IMAGE
+from fwbench.workloads.operations.indexing import INDEXING
 from fwbench.workloads.operations.linalg import LINALG
+from fwbench.workloads.operations.losses import LOSSES
+from fwbench.workloads.operations.normalisation import NORMALISATION
+from fwbench.workloads.operations.optimisers import OPTIMISERS
 from fwbench.workloads.operations.overhead import OVERHEAD
+from fwbench.workloads.operations.pooling import POOLING
+from fwbench.workloads.operations.random import RANDOM
+from fwbench.workloads.operations.recurrent import RECURRENT
+from fwbench.workloads.operations.reductions import REDUCTIONS
+from fwbench.workloads.operations.shape import SHAPE
+from fwbench.workloads.operations.sorting import SORTING
 from fwbench.workloads.training import Training
 from fwbench.workloads.workload import Cost, Workload
 
-#: The fundamental operations, family by family.
-OPERATIONS: tuple[Operation, ...] = (*CREATIONS, *ACTIVATIONS, *LINALG, *OVERHEAD)
+#: The fundamental operations by family, in the order to show them.
+FAMILIES: dict[str, tuple[Operation, ...]] = {
+    "creation": CREATIONS,
+    "activations": ACTIVATIONS,
+    "elementwise": ELEMENTWISE,
+    "reductions": REDUCTIONS,
+    "linalg": LINALG,
+    "convolution": CONVOLUTION,
+    "pooling": POOLING,
+    "normalisation": NORMALISATION,
+    "losses": LOSSES,
+    "attention": ATTENTION,
+    "recurrent": RECURRENT,
+    "indexing": INDEXING,
+    "sorting": SORTING,
+    "shape": SHAPE,
+    "random": RANDOM,
+    "optimisers": OPTIMISERS,
+    "fft": FFT,
+    "image": IMAGE,
+    "overhead": OVERHEAD,
+}
+
+OPERATIONS: tuple[Operation, ...] = tuple(
+    operation for family in FAMILIES.values() for operation in family
+)
 
 _BY_NAME: dict[str, Workload] = {workload.name: workload for workload in (*OPERATIONS, *TRAININGS)}
 
 __all__ = [
     "ACTIVATIONS",
+    "ATTENTION",
+    "CONVOLUTION",
     "CREATIONS",
+    "ELEMENTWISE",
+    "FAMILIES",
+    "FFT",
+    "IMAGE",
+    "INDEXING",
     "LINALG",
+    "LOSSES",
+    "NORMALISATION",
     "OPERATIONS",
+    "OPTIMISERS",
     "OVERHEAD",
+    "POOLING",
+    "RANDOM",
+    "RECURRENT",
+    "REDUCTIONS",
+    "SHAPE",
+    "SORTING",
     "TRAININGS",
     "Cost",
     "Implementation",

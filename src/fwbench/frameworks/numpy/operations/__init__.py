@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
-from fwbench.frameworks.numpy.operations import activations, linalg, overhead
+from fwbench.frameworks.numpy.operations import (
+    activations,
+    attention,
+    convolution,
+    elementwise,
+    fft,
+    image,
+    indexing,
+    linalg,
+    losses,
+    normalisation,
+    optimisers,
+    overhead,
+    pooling,
+    random,
+    recurrent,
+    reductions,
+    shape,
+    sorting,
+)
 from fwbench.frameworks.table import joined
 
-_FAMILIES = (activations, linalg, overhead)
+_FAMILIES = (
+    activations,
+    elementwise,
+    reductions,
+    linalg,
+    convolution,
+    pooling,
+    normalisation,
+    losses,
+    attention,
+    recurrent,
+    indexing,
+    sorting,
+    shape,
+    random,
+    optimisers,
+    fft,
+    image,
+    overhead,
+)
 
 OPERATIONS = joined(family.OPERATIONS for family in _FAMILIES)
 

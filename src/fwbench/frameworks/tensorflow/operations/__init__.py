@@ -3,9 +3,47 @@
 from __future__ import annotations
 
 from fwbench.frameworks.table import joined
-from fwbench.frameworks.tensorflow.operations import activations, linalg, overhead
+from fwbench.frameworks.tensorflow.operations import (
+    activations,
+    attention,
+    convolution,
+    elementwise,
+    fft,
+    image,
+    indexing,
+    linalg,
+    losses,
+    normalisation,
+    optimisers,
+    overhead,
+    pooling,
+    random,
+    recurrent,
+    reductions,
+    shape,
+    sorting,
+)
 
-_FAMILIES = (activations, linalg, overhead)
+_FAMILIES = (
+    activations,
+    elementwise,
+    reductions,
+    linalg,
+    convolution,
+    pooling,
+    normalisation,
+    losses,
+    attention,
+    recurrent,
+    indexing,
+    sorting,
+    shape,
+    random,
+    optimisers,
+    fft,
+    image,
+    overhead,
+)
 
 OPERATIONS = joined(family.OPERATIONS for family in _FAMILIES)
 

@@ -1,0 +1,10 @@
+"""PyTorch: pooling."""
+
+from __future__ import annotations
+
+from fwbench.frameworks.table import Table
+from fwbench.manifest import Gap
+
+OPERATIONS: Table = {}
+
+GAPS: tuple[Gap, ...] = ()

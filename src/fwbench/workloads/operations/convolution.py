@@ -1,0 +1,7 @@
+"""Convolution."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+CONVOLUTION = family("convolution", ())

@@ -1,0 +1,7 @@
+"""Fourier transforms."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+FFT = family("fft", ())

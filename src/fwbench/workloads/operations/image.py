@@ -1,0 +1,7 @@
+"""Images."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+IMAGE = family("image", ())

@@ -1,0 +1,7 @@
+"""Indexing."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+INDEXING = family("indexing", ())

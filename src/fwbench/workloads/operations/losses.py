@@ -1,0 +1,7 @@
+"""Softmax and losses."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+LOSSES = family("losses", ())

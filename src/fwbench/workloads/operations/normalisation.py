@@ -1,0 +1,7 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+NORMALISATION = family("normalisation", ())

@@ -1,0 +1,7 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+REDUCTIONS = family("reductions", ())

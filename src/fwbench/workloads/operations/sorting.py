@@ -1,0 +1,7 @@
+"""Sorting."""
+
+from __future__ import annotations
+
+from fwbench.workloads.operation import family
+
+SORTING = family("sorting", ())
