@@ -201,6 +201,8 @@ class FakeFramework(Framework):
 
     def _rounded(self, result: Any) -> Any:
         """The result in bfloat16 where that is the dtype of the scope: NumPy does not have it."""
+        if isinstance(result, tuple):
+            return tuple(map(self._rounded, result))
         narrow = self.entered is not None and self.entered[1] == "bfloat16"
         return to_bfloat16(np.asarray(result)) if narrow else result
 
@@ -233,5 +235,7 @@ def _derived(
         moved[place] += _IMAGINARY * 1j
         result = function(*inputs[:position], moved, *inputs[position + 1 :])
         moved[place] = here[place]
-        gradient[place] = np.sum(np.asarray(cotangent) * np.imag(result)) / _IMAGINARY
+        several = isinstance(result, tuple)
+        slopes = zip(cotangent, result, strict=True) if several else [(cotangent, result)]
+        gradient[place] = sum(np.sum(np.asarray(g) * np.imag(y)) for g, y in slopes) / _IMAGINARY
     return gradient
