@@ -13,8 +13,9 @@ import fwbench
 
 #: What writing a framework, its training code or a workload needs.
 _NEEDED = {
-    *("Case", "Cost", "Operation", "Schedule", "Sizes", "Training"),
+    *("Case", "Cost", "Operation", "Schedule", "Sizes", "Training", "Form", "Shape"),
     *("BoundCall", "Call", "Device", "Framework", "Gap", "Implementation", "Table", "Toggle"),
+    *("Laid", "Layout", "axes"),
     *("Job", "Learner", "Loader", "Order", "Adam", "RMSprop"),
     *("DeclarationError", "FrameworkBroken", "FrameworkMissing", "FwbenchError"),
 }

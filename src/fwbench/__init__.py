@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from fwbench.cases.case import Case
     from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
     from fwbench.frameworks.contract import BoundCall, Framework
+    from fwbench.frameworks.layout import Layout, axes
     from fwbench.frameworks.learner import Job, Learner, Loader, Order
-    from fwbench.frameworks.table import Call, Table
+    from fwbench.frameworks.table import Call, Laid, Table
     from fwbench.manifest import Device, Gap
-    from fwbench.presets import Schedule, Sizes
+    from fwbench.presets import Form, Schedule, Shape, Sizes
     from fwbench.toggles import Toggle
     from fwbench.workloads.operation import Implementation, Operation
     from fwbench.workloads.training import Adam, RMSprop, Training
@@ -33,6 +34,7 @@ _PUBLIC = {
     "Cost": "fwbench.workloads.workload",
     "DeclarationError": "fwbench.errors",
     "Device": "fwbench.manifest",
+    "Form": "fwbench.presets",
     "Framework": "fwbench.frameworks.contract",
     "FrameworkBroken": "fwbench.errors",
     "FrameworkMissing": "fwbench.errors",
@@ -40,17 +42,21 @@ _PUBLIC = {
     "Gap": "fwbench.manifest",
     "Implementation": "fwbench.workloads.operation",
     "Job": "fwbench.frameworks.learner",
+    "Laid": "fwbench.frameworks.table",
+    "Layout": "fwbench.frameworks.layout",
     "Learner": "fwbench.frameworks.learner",
     "Loader": "fwbench.frameworks.learner",
     "Operation": "fwbench.workloads.operation",
     "Order": "fwbench.frameworks.learner",
     "RMSprop": "fwbench.workloads.training",
     "Schedule": "fwbench.presets",
+    "Shape": "fwbench.presets",
     "Sizes": "fwbench.presets",
     "Table": "fwbench.frameworks.table",
     "Toggle": "fwbench.toggles",
     "Training": "fwbench.workloads.training",
     "Workload": "fwbench.workloads.workload",
+    "axes": "fwbench.frameworks.layout",
 }
 
 __all__ = [
@@ -61,6 +67,7 @@ __all__ = [
     "Cost",
     "DeclarationError",
     "Device",
+    "Form",
     "Framework",
     "FrameworkBroken",
     "FrameworkMissing",
@@ -68,17 +75,21 @@ __all__ = [
     "Gap",
     "Implementation",
     "Job",
+    "Laid",
+    "Layout",
     "Learner",
     "Loader",
     "Operation",
     "Order",
     "RMSprop",
     "Schedule",
+    "Shape",
     "Sizes",
     "Table",
     "Toggle",
     "Training",
     "Workload",
+    "axes",
 ]
 
 
