@@ -9,6 +9,7 @@ from typing import Any
 from fwbench.cases.bind import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
+from fwbench.presets import Size
 from fwbench.testing.conformance.adapter import Adapter
 from fwbench.workloads.operation import Operation
 
@@ -97,9 +98,9 @@ def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
         )
 
 
-def _sizes(operation: Operation) -> list[int]:
+def _sizes(operation: Operation) -> list[Size]:
     sizes = operation.by_preset
-    return sorted(size for size in {*sizes.quick, *sizes.full} if isinstance(size, int))
+    return sorted({*sizes.quick, *sizes.full}, key=operation.number_of)
 
 
 def _long_work(adapter: Adapter, cell: Cell) -> Callable[[], Any]:
