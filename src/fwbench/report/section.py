@@ -15,10 +15,21 @@ KEYS = ("workload", "framework", "device", "execution")
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell of a table: the text that is shown, and the value that it is sorted by."""
+    """A cell of a table.
+
+    Attributes:
+        text: what is shown.
+        value: what it is sorted by; None for the text.
+        hint: what a pointer over it shows, in addition.
+        shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
+        target: the title of the section that it leads to.
+    """
 
     text: str
     value: float | None = None
+    hint: str = ""
+    shade: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def render(
         summary=summary.sections(runs),
         filters=_filters(details),
         details=details,
+        places={section.title: section.id for section in details},
         provenance=[_provenance(run, name) for run, name in zip(runs, labels(runs), strict=True)],
         css=source.get_source(environment, "report.css")[0],
         script=source.get_source(environment, "report.js")[0],

@@ -1,0 +1,127 @@
+"""A family at a glance: operation by contestant, gaps among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report.section import Section, TableCell
+from support.reports import case, part, shown, stored
+
+_TITLE = "family linalg cpu forward float32"
+
+
+def linalg(workload: str, framework: str, median_s: float, **facts: Any) -> dict[str, Any]:
+    """A case of the family, launched five times."""
+    return case(workload, framework, (median_s,) * 5, family="linalg", **facts)
+
+
+def skipped(case_id: str, framework: str, why: str) -> dict[str, Any]:
+    """What a session says of a case that it skipped."""
+    return {"nodeid": f"test_it.py::test_it[{case_id}]", "framework": framework, "why": why}
+
+
+def cells(section: Section) -> dict[str, dict[str, TableCell]]:
+    """The cells by the text of their row's first cell and by their column."""
+    return {
+        row.cells[0].text: dict(zip(section.columns[1:], row.cells[1:], strict=True))
+        for row in section.rows
+    }
+
+
+def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
+    """Each operation is a row, each contestant a column; the fastest is 1."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(linalg("gemm", "numpy", 0.002), linalg("gemm", "torch", 0.001)),
+        *(linalg("gemm", "numpy", 0.008, size=900), linalg("gemm", "torch", 0.032, size=900)),
+        *(linalg("dot", "numpy", 0.5), linalg("dot", "torch", 0.75)),
+    )
+    found = part([run], _TITLE)
+    assert found.columns == ("operation", "size", "numpy eager", "torch eager")
+    shown = {name: [cell.text for cell in row.values()] for name, row in cells(found).items()}
+    assert shown == {"gemm": ["900", "1x", "4x"], "dot": ["100", "1x", "1.5x"]}
+    gemm = cells(found)["gemm"]
+    assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
+    assert gemm["numpy eager"].shade == "step0"
+
+
+def test_views_are_in_a_row_of_their_own(tmp_path: Path) -> None:
+    """They are not compared with copies."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        linalg("flatten", "numpy", 0.001, result_is_view=True),
+        linalg("flatten", "torch", 0.004, result_is_view=False),
+    )
+    found = cells(part([run], _TITLE))
+    assert {name: row["torch eager"].text for name, row in found.items()} == {
+        "flatten (view)": "",
+        "flatten (copy)": "1x",
+    }
+
+
+def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
+    """Their time is shown, without a ratio, and is nobody's measure."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        linalg("gemm", "numpy", 0.001, condition="contended"),
+        linalg("gemm", "torch", 0.004),
+    )
+    found = part([run], _TITLE)
+    assert any("without a ratio is contended" in note for note in found.notes)
+    gemm = cells(found)["gemm"]
+    assert (gemm["numpy eager"].text, gemm["numpy eager"].shade) == ("1 ms", "")
+    assert "contended" in gemm["numpy eager"].hint
+    assert gemm["torch eager"].text == "1x"
+
+
+def test_a_gap_has_its_reason(tmp_path: Path) -> None:
+    """In the cell, and in words below the heading; a contestant of gaps alone has a column."""
+    reason = "mxnet has no float32 product today"
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch-old", 0.004)),
+        linalg("dot", "numpy", 0.001),
+        missing=[
+            skipped("gemm-mxnet-cpu-eager-forward-float32-100", "mxnet", f"skipped: {reason}"),
+            skipped("dot-torch-old-cpu-eager-forward-float32-100", "torch-old", "skipped: none"),
+            skipped("dot-mxnet-cpu-eager-backward-float32-100", "mxnet", "skipped: other"),
+            skipped("dot-mxnet-cpu-eager-forward-float32-100", "mxnet", "deselected"),
+            skipped("tanh-mxnet-cpu-eager-forward-float32-100", "mxnet", "skipped: other"),
+        ],
+    )
+    found = part([run], _TITLE)
+    assert found.columns[2:] == ("numpy eager", "torch-old eager", "mxnet eager")
+    gemm, dot = cells(found)["gemm"], cells(found)["dot"]
+    assert gemm["mxnet eager"] == TableCell("gap", hint=reason, shade="gap")
+    assert (dot["mxnet eager"].text, dot["torch-old eager"].hint) == ("", "none")
+    assert f"Gap: {reason} (mxnet eager: gemm)." in found.notes
+    assert not any("other" in note for note in found.notes)
+
+
+def test_one_contestant_has_no_table(tmp_path: Path) -> None:
+    """Nor have operations without a family: there is nothing to compare at a glance."""
+    alone = stored(tmp_path, "alone.json", linalg("gemm", "numpy", 0.001))
+    own = stored(tmp_path, "own.json", case(), case(framework="torch"))
+    for run in (alone, own):
+        with pytest.raises(ValueError, match="unpack"):
+            part([run], "family")
+
+
+def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:
+    """The link is there on the page, and so is what it leads to."""
+    run = stored(
+        tmp_path, "run.json", linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.002)
+    )
+    page = shown(run)
+    (link,) = [
+        node for node in page.all("a") if node.text == "gemm" and node.attributes.get("href")
+    ]
+    target = str(link.attributes["href"]).removeprefix("#")
+    assert len(page.all("section", id=target)) == 1
