@@ -1,0 +1,77 @@
+"""The costs that operations declare are those that frameworks count, where these count at all.
+
+PyTorch counts products, convolutions and attention (``torch.utils.flop_counter``), a multiplication
+and an addition as two, as fwbench does. It counts nothing else: of work that is more than a product
+it sees the product alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fwbench.machine import thread_variables
+from fwbench.workloads import OPERATIONS
+
+_COUNT = """
+import json
+from torch.utils.flop_counter import FlopCounterMode
+from fwbench.cases.bind import bind
+from fwbench.frameworks.registry import load
+from fwbench.grid import Cell
+from fwbench.workloads import OPERATIONS
+
+framework = load("torch", 1)
+counted = {}
+for operation in OPERATIONS:
+    if operation.name not in framework.operations:
+        continue
+    run = bind(Cell(operation, "torch", "cpu", "eager", "forward", "float32", operation.smallest),
+               framework).run
+    with FlopCounterMode(display=False) as counter:
+        run()
+    if counter.get_total_flops():
+        counted[operation.name] = counter.get_total_flops()
+print(json.dumps(counted))
+"""
+
+#: Operations of which PyTorch counts less than they cost, and what it leaves out.
+_MORE_THAN_PRODUCTS: dict[str, str] = {}
+
+
+@functools.cache
+def _counted() -> dict[str, int]:
+    """What PyTorch counts, by operation, each at its smallest size."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COUNT],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **thread_variables(1)},
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_declared_costs_are_those_that_pytorch_counts() -> None:
+    """Exactly, or more, where the difference has a reason; and products are among them."""
+    counted = _counted()
+    assert "gemm" in counted
+    declared = {
+        of.name: cost.flops
+        for of in OPERATIONS
+        if of.name in counted and (cost := of.cost_of("forward", of.smallest)) is not None
+    }
+    assert declared.keys() == counted.keys()
+    exact = {name: count for name, count in counted.items() if name not in _MORE_THAN_PRODUCTS}
+    assert {name: declared[name] for name in exact} == exact
+    for name in _MORE_THAN_PRODUCTS:
+        assert counted[name] < declared[name], name
