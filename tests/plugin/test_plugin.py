@@ -289,6 +289,30 @@ def test_case_without_marker(cases: Project) -> None:
     )
 
 
+@pytest.mark.parametrize("isolation", ["process", "none"])
+def test_a_case_that_is_never_measured(cases: Project, isolation: str) -> None:
+    """A test that forgets the call fails; one that has skipped or failed itself says why."""
+    cases.write(
+        "test_it.py",
+        """
+        import pytest
+        from declared import double
+
+        @pytest.mark.fwbench(double, sizes=(4,), executions="eager")
+        def test_it(case):
+            pass
+
+        @pytest.mark.fwbench(double, sizes=(4,), executions="eager")
+        def test_skipped(case):
+            pytest.skip("not today")
+        """,
+    )
+    result = cases.run(f"--fw-isolation={isolation}", "-rs")
+    result.assert_outcomes(failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*the test never called case.measure(), so nothing was*"])
+    assert "not today" in str(result.stdout)
+
+
 #: Arguments, and what the refusal must say.
 _REFUSED = {
     "framework": (["--fw=nunpy"], ["'nunpy'", "known: ", "torch", "Did you mean 'numpy'?"]),

@@ -36,10 +36,13 @@ class Case:
     Attributes:
         cell: the cell of the grid.
         framework: the framework, loaded in this process.
+        measured: whether :meth:`measure` was called, whatever came of it.
     """
 
     #: What stands for a launch: the smallest of its rounds.
     statistic = "min"
+
+    measured = False
 
     def __init__(
         self,
@@ -90,6 +93,7 @@ class Case:
             WrongTraining: the first losses differ from the reference's.
             Diverged: a loss became infinite or NaN.
         """
+        self.measured = True
         return self._measure()
 
     def bind(self) -> Work:

@@ -173,8 +173,14 @@ class CaseHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the record of a case that passed travel on its report."""
+        """Let the record of a case that passed travel on its report; fail one without any."""
         report = yield
+        case = getattr(item, "funcargs", {}).get("case")
+        if call.when == "call" and report.passed and isinstance(case, Case) and not case.measured:
+            report.outcome = "failed"
+            report.longrepr = (
+                "the test never called case.measure(), so nothing was verified or measured; call it"
+            )
         if call.when == "call" and report.passed and CELL in item.stash:
             report.fwbench = host.record(item.funcargs["benchmark"])  # type: ignore[attr-defined]
         return report
