@@ -21,26 +21,21 @@ from __future__ import annotations
 
 import statistics
 import sys
-import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import bounds
+import pairs
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.measure import empty_stack
 from fwbench.workloads import gemm, l2_normalize, noop, sigmoid
 
 _WITHIN = 0.05
 _NOOP_BOUND_US = 0.15
-
-Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
 
 _LOOP = """\
 def loop(calls, {name}, a=None, b=None, graph=None):
@@ -157,79 +152,46 @@ def _bare_s(case: Case) -> float:
     return statistics.median(bare() for _ in range(rounds))
 
 
-def _pair(case: Case, turn: int) -> None:
-    bare = partial(_bare_s, case)
-    if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        bare = partial(empty_stack.call, bare)
-    if turn % 2:
-        case.benchmark.extra_info["bare_s"] = bare()
-        case.measure()
-    else:
-        case.measure()
-        case.benchmark.extra_info["bare_s"] = bare()
-
-
 _in_turns = pytest.mark.parametrize("turn", range(4))
 
 
 @_in_turns
 @pytest.mark.fwbench(sigmoid, sizes=(8, 1_000, 1_000_000), executions="eager")
 def test_sigmoid(case: Case, turn: int) -> None:
-    _pair(case, turn)
+    pairs.measure(case, turn, _bare_s)
 
 
 @_in_turns
 @pytest.mark.fwbench(gemm, sizes=(8, 64, 1_024), executions="eager")
 def test_gemm(case: Case, turn: int) -> None:
-    _pair(case, turn)
+    pairs.measure(case, turn, _bare_s)
 
 
 @_in_turns
 @pytest.mark.fwbench(l2_normalize, sizes=(250,), executions="graph", frameworks="tensorflow")
 def test_l2_normalize(case: Case, turn: int) -> None:
-    _pair(case, turn)
+    pairs.measure(case, turn, _bare_s)
 
 
 @_in_turns
 @pytest.mark.fwbench(noop, sizes=(8,), executions="eager")
 def test_noop(case: Case, turn: int) -> None:
-    _pair(case, turn)
+    pairs.measure(case, turn, _bare_s)
 
 
-def _measured(rounds: int) -> Pairs:
-    """By framework, operation and size: what fwbench reported and what the loop found."""
-    pairs: Pairs = defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
-            # Hand-written calls go where the framework likes: here to the CPU, like the cases.
-            for record in bounds.records(
-                Path(folder) / "run.json", __file__, CUDA_VISIBLE_DEVICES="-1"
-            ):
-                facts = record["extra_info"]["fwbench"]
-                key = (facts["framework"], facts["workload"], facts["size"])
-                pairs[key].append((record["stats"]["median"], record["extra_info"]["bare_s"]))
-    return pairs
-
-
-def _finding(key: tuple[str, str, int], pairs: list[tuple[float, float]]) -> bounds.Finding:
-    what = " ".join(map(str, key))
+def _finding(key: tuple[str, str, int], found: list[tuple[float, float]]) -> bounds.Finding:
     if key[1] == noop.name:
-        more_us = 1e6 * statistics.median(fwbench_s - bare for fwbench_s, bare in pairs)
+        more_us = 1e6 * statistics.median(fwbench_s - bare_s for fwbench_s, bare_s in found)
+        what = " ".join(map(str, key))
         return bounds.at_most(f"{what} - empty call", more_us, _NOOP_BOUND_US, "us")
-    bare_s = statistics.median(bare for _, bare in pairs)
-    low, ratio, high = statistics.quantiles([fwbench_s / bare for fwbench_s, bare in pairs], n=4)
-    return bounds.Finding(
-        f"{what} ({1e6 * bare_s:.4g} us)",
-        f"{ratio:.3f} ({low:.3f} to {high:.3f})",
-        f"{1 - _WITHIN:g} to {1 + _WITHIN:g}",
-        abs(ratio - 1) <= _WITHIN,
-    )
+    return pairs.ratio(key, found, _WITHIN)
 
 
 def main() -> int:
     """Measure, print, and give the exit status."""
     given = bounds.arguments(__doc__, rounds=3)
-    return bounds.conclude([_finding(*item) for item in sorted(_measured(given.rounds).items())])
+    found = pairs.measured(__file__, given.rounds)
+    return bounds.conclude([_finding(*item) for item in sorted(found.items())])
 
 
 if __name__ == "__main__":
