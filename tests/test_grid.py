@@ -232,6 +232,23 @@ def test_there_is_nothing_to_compile_in_a_creation() -> None:
     assert gaps == {"eager": None, "graph": nothing, "compile": nothing}
 
 
+def test_an_operation_may_make_sense_in_some_dtypes_only() -> None:
+    """In others it has a gap whatever the framework, written or not."""
+    one = operation(dtypes=("float32",))
+    nothing = "double makes no sense in float16"
+    asked: dict[str, Any] = {"executions": ("eager",), "devices": ("cpu",)}
+    assert gaps(one, **asked, dtypes=("float16",)) == {"rich": nothing, "poor": nothing}
+    assert gaps(one, **asked)["poor"] == "double is not written for poor"
+
+
+def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written() -> None:
+    """A gap that is declared for an operation without an implementation says more."""
+    one = manifest(operations=(), gaps=(Gap("fake has no products", "gemm"),))
+    found = cells(gemm, noop, of={"fake": one}, devices=("cpu",))
+    reasons = {cell.workload.name: cell.gap for cell in found}
+    assert reasons == {"gemm": "fake has no products", "noop": "noop is not written for fake"}
+
+
 def test_an_operations_own_implementation_closes_the_gap() -> None:
     """What an operation declares for a framework is as good as what the framework's file has."""
     one = operation()

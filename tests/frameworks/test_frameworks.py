@@ -131,6 +131,7 @@ def _expected(manifest: Manifest, kind: str = "cpu") -> int:
         for direction in ("forward", "backward")
         if direction == "forward" or (operation.differentiable and manifest.differentiable)
         for dtype in manifest.dtypes
+        if operation.dtypes is None or dtype in operation.dtypes
     )
 
 

@@ -55,6 +55,7 @@ class Operation(Workload):
         along: ``along(direction)`` makes a direction along which the gradient is compared of a
             random one: a symmetric one, where the operand stays symmetric.
         compilable: whether executions other than ``eager`` make sense.
+        dtypes: those in which it makes sense; None for all.
         source: ``source(array)``, the host data from which an operation creates an array. Such an
             operation is the framework's own creator, so no framework implements it.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
@@ -82,6 +83,7 @@ class Operation(Workload):
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     compared: Callable[..., tuple[NDArray[Any], ...]] | None = None
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction
+    dtypes: Collection[str] | None = None
     implementations: dict[str, Implementation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -207,22 +209,32 @@ class Operation(Workload):
         """No gradient, nothing to compile, not written, no such dtype, or not offered."""
         framework = manifest.name
         backward = direction == "backward"
-        unwritten = manifest.missing.get(self.name, f"{self.name} is not written for {framework}")
+        declared = manifest.gap(self.name, execution, direction, dtype, device)
+        # Why a framework lacks an operation says more than that nobody has written it.
+        unwritten = declared or manifest.missing.get(
+            self.name, f"{self.name} is not written for {framework}"
+        )
         written = (
             self.creates
             or self.name in manifest.operations
             or manifest.framework in self.implementations
         )
-        return first(
-            {
-                f"{self.name} has no gradient": backward and not self.differentiable,
-                f"{self.name} has nothing to compile": execution != "eager" and not self.compilable,
-                unwritten: not written,
-                f"{framework} sees no {device}": not manifest.has(device),
-                f"{framework} offers no gradients": backward and not manifest.differentiable,
-                f"{framework} has no {dtype}": dtype not in manifest.dtypes,
-            }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
+        return (
+            first(
+                {
+                    f"{self.name} has no gradient": backward and not self.differentiable,
+                    f"{self.name} has nothing to compile": execution != "eager"
+                    and not self.compilable,
+                    f"{self.name} makes no sense in {dtype}": self.dtypes is not None
+                    and dtype not in self.dtypes,
+                    unwritten: not written,
+                    f"{framework} sees no {device}": not manifest.has(device),
+                    f"{framework} offers no gradients": backward and not manifest.differentiable,
+                    f"{framework} has no {dtype}": dtype not in manifest.dtypes,
+                }
+            )
+            or declared
+        )
 
 
 def family(

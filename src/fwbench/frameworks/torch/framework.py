@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
-from fwbench.frameworks.torch.operations import OPERATIONS
+from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
 from fwbench.toggles import variable
@@ -61,6 +61,7 @@ class Torch(Framework):
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("onednn",)
     gaps = (
+        *GAPS,
         Gap(
             "torch has no bfloat16 LSTM on most CPUs",
             "sentiment_lstm",
