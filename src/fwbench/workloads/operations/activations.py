@@ -4,51 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Sizes
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.operations.special import erf
+from fwbench.workloads.operations.vectors import Draw, between, elementwise, off_zero
 
-Vectors = tuple[NDArray[Any], ...]
-
-_QUICK = (100, 10_000, 1_000_000)
-_FULL = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000)
 #: Most of those that the report of 2020 measured; newer activations have no paper sizes.
 _PAPER = tuple(range(500, 57_501, 3_000))
 
-
-def _vector(size: int, rng: np.random.Generator) -> Vectors:
-    """Normal around 0, kept off it: the gradient of relu is not defined there."""
-    x = rng.standard_normal(size)
-    return (x + np.copysign(0.1, x),)
+#: G. Klambauer et al., Self-normalizing neural networks (2017), section 2.
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
-def _elementwise(flops: int, elements: int, size: int) -> Cost:
-    return Cost(flops=float(flops * size), elements=float(elements * size))
+def _gelu_tanh(x: NDArray[Any]) -> NDArray[Any]:
+    """D. Hendrycks and K. Gimpel, Gaussian error linear units (2016), section 2."""
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _selu(x: NDArray[Any]) -> NDArray[Any]:
+    return _SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(x))
 
 
 def _activation(
     name: str,
     reference: Callable[[NDArray[Any]], NDArray[Any]],
-    *,
-    flops: int,
-    gradient_flops: int,
-    paper: tuple[int, ...] = (),
+    draw: Draw = off_zero,
+    **declared: Any,
 ) -> Operation:
     """An activation: reads x and writes y; its gradient reads x and g and writes one more."""
-    return Operation(
-        name=name,
-        inputs=_vector,
-        reference=reference,
-        sizes=Sizes(quick=_QUICK, paper=paper, full=_FULL),
-        cost=partial(_elementwise, flops, 2),
-        backward_cost=partial(_elementwise, flops + gradient_flops, 5),
-    )
+    return elementwise(name, reference, draw, **declared)
 
 
 ACTIVATIONS = family(
@@ -57,8 +45,8 @@ ACTIVATIONS = family(
     _activation(
         "sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x)), flops=4, gradient_flops=3, paper=_PAPER
     ),
-    _activation("relu", lambda x: np.maximum(x, 0.0), flops=1, gradient_flops=1, paper=_PAPER),
-    _activation("tanh", np.tanh, flops=1, gradient_flops=3, paper=_PAPER),
+    _activation("relu", lambda x: np.maximum(x, 0.0), gradient_flops=1, paper=_PAPER),
+    _activation("tanh", np.tanh, gradient_flops=3, paper=_PAPER),
     _activation(
         "softplus",
         lambda x: np.logaddexp(0.0, x),
@@ -71,9 +59,22 @@ ACTIVATIONS = family(
     ),
     # x times the normal distribution function, not its approximation by tanh.
     _activation(
-        "gelu",
-        lambda x: 0.5 * x * (1.0 + np.fromiter(map(math.erf, x / math.sqrt(2)), float, len(x))),
-        flops=5,
-        gradient_flops=6,
+        "gelu", lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2))), flops=5, gradient_flops=6
     ),
+    _activation("gelu_tanh", _gelu_tanh, flops=9, gradient_flops=11),
+    _activation("elu", lambda x: np.where(x > 0, x, np.expm1(x)), flops=2, gradient_flops=3),
+    _activation("selu", _selu, flops=4, gradient_flops=3),
+    # A quarter of x below 0: the slope is one that all dtypes have, as frameworks keep it in
+    # float32. Their defaults are 0.01, 0.2 and 0.25.
+    _activation("leaky_relu", lambda x: np.where(x > 0, x, 0.25 * x), flops=2, gradient_flops=2),
+    _activation("silu", lambda x: x / (1.0 + np.exp(-x)), flops=4, gradient_flops=5),
+    # Of slope 1/6, 0 up to -3 and 1 from 3 on.
+    _activation(
+        "hard_sigmoid",
+        lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+        between(-6.0, -3.0, 3.0, 6.0),
+        flops=4,
+        gradient_flops=3,
+    ),
+    _activation("log_sigmoid", lambda x: -np.logaddexp(0.0, -x), flops=5, gradient_flops=3),
 )

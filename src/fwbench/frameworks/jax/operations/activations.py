@@ -12,6 +12,13 @@ OPERATIONS: Table = {
     "softplus": "nn.softplus",
     "softsign": "nn.soft_sign",
     "gelu": Call("nn.gelu", approximate=False),
+    "gelu_tanh": Call("nn.gelu", approximate=True),
+    "elu": "nn.elu",
+    "selu": "nn.selu",
+    "leaky_relu": Call("nn.leaky_relu", negative_slope=0.25),
+    "silu": "nn.silu",
+    "hard_sigmoid": "nn.hard_sigmoid",
+    "log_sigmoid": "nn.log_sigmoid",
 }
 
 GAPS: tuple[Gap, ...] = ()
