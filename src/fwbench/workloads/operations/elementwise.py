@@ -1,7 +1,173 @@
-"""Elementwise arithmetic."""
+"""Arithmetic, functions, comparisons and casts, element by element."""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+from typing import Any
 
-ELEMENTWISE = family("elementwise", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.special import erf, erfinv, lgamma
+from fwbench.workloads.operations.vectors import between, elementwise, off_zero, positive
+from fwbench.workloads.workload import Cost
+
+#: Dtypes in which a cast to float16, or to bfloat16, is not one to the dtype of the operand.
+_BUT_FLOAT16 = ("float32", "float64", "bfloat16")
+_BUT_BFLOAT16 = ("float32", "float64", "float16")
+
+
+def _tiny(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Up to 1/64 of both signs, where exp(x) - 1 and log(1 + x) lose what expm1 and log1p keep."""
+    return off_zero(size, rng) / 256
+
+
+def _eighths(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Odd multiples of 1/8 between -8 and 8: neither whole numbers nor halves, in any dtype."""
+    return rng.integers(-32, 32, size) / 4 + 0.125
+
+
+def _quarters(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Multiples of 1/4 between -8 and 8, none of which is an odd multiple of 1/8."""
+    return rng.integers(-32, 32, size) / 4
+
+
+def _halves(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Multiples of 1/2: every other one lies half-way between whole numbers."""
+    return rng.integers(-16, 16, size) / 2
+
+
+def _few(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Four numbers, so that many are equal."""
+    return rng.integers(4, size=size) / 4
+
+
+def _booleans(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    return rng.integers(2, size=size) == 0
+
+
+def _holes(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Every other one is not a number."""
+    return np.where(_booleans(size, rng), np.nan, rng.standard_normal(size))
+
+
+def _dividends(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Whole numbers and a quarter between -50 and 50, which a bfloat16 has all of."""
+    return rng.integers(-50, 50, size) + 0.25
+
+
+def _divisors(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    return rng.choice([-7.0, -3.0, 3.0, 7.0], size)
+
+
+def _singles(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Numbers of float32: a cast of others by way of float32 is rounded twice."""
+    return off_zero(size, rng).astype(np.float32).astype(np.float64)
+
+
+def _to_bfloat16(x: NDArray[Any]) -> NDArray[Any]:
+    """Rounded to the 16 upper bits of a float32, ties to even."""
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+ELEMENTWISE = family(
+    "elementwise",
+    # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
+    ("add", "exp"),
+    # Functions of one vector
+    elementwise("abs", np.abs, off_zero, gradient_flops=2),
+    elementwise("negative", np.negative, off_zero, gradient_flops=1, reads=0),
+    elementwise("sign", np.sign, off_zero),
+    elementwise("exp", np.exp, off_zero, gradient_flops=1),
+    elementwise("expm1", np.expm1, _tiny, gradient_flops=2),
+    elementwise("log", np.log, positive, gradient_flops=1),
+    elementwise("log1p", np.log1p, _tiny, gradient_flops=2),
+    elementwise("sqrt", np.sqrt, positive, gradient_flops=2),
+    elementwise("rsqrt", lambda x: 1.0 / np.sqrt(x), positive, gradient_flops=4),
+    elementwise("square", np.square, off_zero, gradient_flops=2),
+    elementwise("reciprocal", np.reciprocal, positive, gradient_flops=3),
+    elementwise("sin", np.sin, off_zero, gradient_flops=2),
+    elementwise("cos", np.cos, off_zero, gradient_flops=3),
+    elementwise("arctan", np.arctan, off_zero, gradient_flops=3),
+    elementwise("erf", erf, off_zero, gradient_flops=5),
+    elementwise("erfinv", erfinv, lambda n, rng: rng.uniform(-0.84, 0.84, n), gradient_flops=4),
+    # The gradient is digamma.
+    elementwise("lgamma", lgamma, lambda n, rng: rng.uniform(2.5, 9.0, n), gradient_flops=2),
+    elementwise(
+        "clip",
+        lambda x: np.clip(x, -0.5, 0.5),
+        between(-1.5, -0.5, 0.5, 1.5),
+        flops=2,
+        gradient_flops=2,
+    ),
+    elementwise("floor", np.floor, _eighths),
+    # Frameworks agree but for halves, which `round_half_even` has and `round` has not.
+    elementwise("round", np.round, _eighths),
+    elementwise("round_half_even", np.round, _halves),
+    elementwise("isnan", np.isnan, _holes),
+    elementwise("logical_not", np.logical_not, _booleans),
+    # Casts
+    elementwise(
+        "cast_float16", lambda x: x.astype(np.float16), _singles, flops=0, dtypes=_BUT_FLOAT16
+    ),
+    elementwise("cast_bfloat16", _to_bfloat16, _singles, flops=0, dtypes=_BUT_BFLOAT16),
+    # Towards zero.
+    elementwise("cast_int32", lambda x: x.astype(np.int32), _eighths, flops=0),
+    # Functions of two vectors and more
+    elementwise("add", np.add, off_zero, off_zero, gradient_flops=0, reads=0),
+    elementwise("subtract", np.subtract, off_zero, off_zero, gradient_flops=1, reads=0),
+    elementwise("multiply", np.multiply, off_zero, off_zero, gradient_flops=2),
+    elementwise("divide", np.divide, positive, positive, gradient_flops=3),
+    elementwise("maximum", np.maximum, _eighths, _quarters, gradient_flops=2),
+    elementwise("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
+    elementwise("power", np.power, positive, positive, gradient_flops=5, reads=3),
+    # The sign of the result is the divisor's.
+    elementwise("mod", np.mod, _dividends, _divisors),
+    elementwise("hypot", np.hypot, off_zero, off_zero, flops=4, gradient_flops=3, reads=3),
+    elementwise("arctan2", np.arctan2, off_zero, off_zero, gradient_flops=7),
+    elementwise("greater", np.greater, _few, _few),
+    elementwise("equal", np.equal, _few, _few),
+    elementwise("logical_and", np.logical_and, _booleans, _booleans),
+    elementwise(
+        "where",
+        np.where,
+        _booleans,
+        off_zero,
+        off_zero,
+        gradient_flops=2,
+        reads=1,
+        variables=(1, 2),
+    ),
+    # One kernel where a framework fuses, and two where it does not.
+    elementwise(
+        "multiply_add",
+        lambda x, y, z: x * y + z,
+        off_zero,
+        off_zero,
+        off_zero,
+        flops=2,
+        gradient_flops=2,
+        reads=2,
+    ),
+    # A vector added to every row of a matrix.
+    Operation(
+        name="add_row",
+        inputs=lambda size, rng: (
+            rng.standard_normal((size["n"], size["m"])),
+            rng.standard_normal(size["m"]),
+        ),
+        reference=np.add,
+        sizes=Form("{n}x{m}").sizes(
+            quick=("10x10", "1000x100", "1024x1024"),
+            full=("10x10", "100x100", "1000x100", "1024x1024", "10000x1000", "4096x4096"),
+        ),
+        cost=lambda of: Cost(of["n"] * of["m"], 2.0 * of["n"] * of["m"] + of["m"]),
+        # Forward; the gradient of the matrix is a copy, that of the vector a sum over the rows.
+        backward_cost=lambda of: Cost(
+            2.0 * of["n"] * of["m"], 4.0 * of["n"] * of["m"] + 2.0 * of["m"]
+        ),
+    ),
+)
