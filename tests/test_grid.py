@@ -281,6 +281,13 @@ def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     assert {c.gap for c in cells(noop, of={"fake": one}, dtypes=(dtype,))} == {None}
 
 
+def test_a_framework_says_why_it_does_not_have_an_operation() -> None:
+    """Its own reason comes before that of an operation which it has no function for."""
+    declared = Gap("fake computes it elsewhere", "noop")
+    one = manifest(operations=("gemm",), gaps=(declared,))
+    assert {c.gap for c in cells(noop, of={"fake": one})} == {"fake computes it elsewhere"}
+
+
 # Selections that name what is not there
 
 
