@@ -71,10 +71,11 @@ for gap in framework.gaps:
             continue
         operation, dtype = operations[gap.workload], gap.dtype or "float32"
         direction = gap.direction or "forward"
-        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, 8)
+        size = operation.smallest if operation.form else 8
+        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, size)
         tried.append(operation.name)
         try:
-            with framework.scope(devices[0], "float32"):
+            with framework.scope(devices[0], dtype):
                 work = bind(cell, framework)
                 work.verify(work.run())
         except Exception:
