@@ -120,7 +120,7 @@ class Jax(Framework):
         return self._wait
 
     def _wait(self) -> None:
-        for array in self._latest:
+        for array in jax.tree.leaves(self._latest):
             array.block_until_ready()
 
     def forward(
