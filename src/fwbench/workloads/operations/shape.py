@@ -1,7 +1,233 @@
-"""Shapes and orders of elements."""
+"""Shapes and orders of elements: copies, all of them; some read no more than a part of the operand.
+
+Where NumPy or PyTorch would return a view, their implementations copy it, as the others do.
+"""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-SHAPE = family("shape", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+
+_MATRICES = Sizes(quick=(64, 256, 1_024), full=(8, 64, 256, 1_024, 2_048, 4_096))
+#: Of those whose operands or results are several matrices of ``size`` x ``size``.
+_SEVERAL = Sizes(quick=(64, 256, 1_024), full=(8, 64, 256, 1_024, 2_048))
+
+#: A batch of images, channels last.
+_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
+    quick=("n1h16w16c4", "n8h28w28c16", "n8h112w112c16"),
+    full=("n1h16w16c4", "n8h28w28c16", "n8h112w112c16", "n32h112w112c16", "n32h112w112c64"),
+)
+
+#: One row more above and below, two columns more on the left and on the right.
+_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
+
+
+def _matrix(size: int, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal((size, size)),)
+
+
+def _matrices(size: int, rng: np.random.Generator) -> Arrays:
+    return rng.standard_normal((size, size)), rng.standard_normal((size, size))
+
+
+def _four_side_by_side(size: int, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal((size, 4 * size)),)
+
+
+def _row(size: int, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal((1, size)),)
+
+
+def _images(size: Shape, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal(tuple(size.values())),)
+
+
+def _deep_images(size: Shape, rng: np.random.Generator) -> Arrays:
+    n, h, w, c = size.values()
+    return (rng.standard_normal((n, h, w, 4 * c)),)
+
+
+def _middle(size: int) -> tuple[int, int]:
+    """Where the middle half of so many rows begins, and where it ends."""
+    return size // 4, size // 4 + (size + 1) // 2
+
+
+def _split(x: Array) -> Arrays:
+    return tuple(np.split(x, 4, axis=1))
+
+
+def _depth_to_space(x: Array) -> Array:
+    """Four channels of a pixel become two by two pixels; their place comes before the channel."""
+    n, h, w, c = x.shape
+    blocks = x.reshape(n, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5)
+    return blocks.reshape(n, 2 * h, 2 * w, c // 4)
+
+
+def _forward(elements: tuple[int, int], *, part: bool) -> Cost:
+    """Read the operands, or the part of them that there is of the results; write these."""
+    operands, results = elements
+    return Cost(flops=0.0, elements=float((results if part else operands) + results))
+
+
+def _backward(elements: tuple[int, int], *, part: bool, several: bool) -> Cost:
+    """Forward; then read the gradients of the results and write those of the operands.
+
+    The gradient of an element that is there several times is a sum.
+    """
+    operands, results = elements
+    return Cost(
+        flops=float(results - operands) if several else 0.0,
+        elements=_forward(elements, part=part).elements + results + operands,
+    )
+
+
+def _move(
+    name: str,
+    reference: Callable[..., Any],
+    elements: Callable[[Any], tuple[int, int]],
+    inputs: Callable[[Any, np.random.Generator], Arrays] = _matrix,
+    sizes: Sizes = _MATRICES,
+    *,
+    part: bool = False,
+    several: bool = False,
+    parameters: Callable[[Any], tuple[Any, ...]] = lambda _: (),
+) -> Operation:
+    """An operation that moves elements and computes nothing.
+
+    Args:
+        name: of the operation.
+        reference: in NumPy.
+        elements: ``elements(size)``, the elements of the operands and of the results.
+        inputs: the operands.
+        sizes: by preset.
+        part: whether no more of the operand is read than there are elements of the result.
+        several: whether elements of the operand are several times in the result.
+        parameters: of the implementations.
+    """
+    return Operation(
+        name=name,
+        inputs=inputs,
+        reference=reference,
+        sizes=sizes,
+        cost=lambda size: _forward(elements(size), part=part),
+        backward_cost=lambda size: _backward(elements(size), part=part, several=several),
+        parameters=parameters,
+    )
+
+
+def _same(size: int) -> tuple[int, int]:
+    return size**2, size**2
+
+
+def _same_images(size: Shape) -> tuple[int, int]:
+    pixels = size["n"] * size["h"] * size["w"] * size["c"]
+    return pixels, pixels
+
+
+def _padded(size: Shape) -> tuple[int, int]:
+    n, h, w, c = size.values()
+    return n * h * w * c, n * (h + 2) * (w + 4) * c
+
+
+# Strides that defeat a cache are what transposing adds to copying; joining is what models do most.
+SHAPE = family(
+    "shape",
+    ("transpose", "concat"),
+    _move("transpose", np.transpose, _same),
+    # Channels last to channels first.
+    _move("permute_nhwc_nchw", lambda x: x.transpose(0, 3, 1, 2), _same_images, _images, _IMAGES),
+    # Two matrices, side by side.
+    _move(
+        "concat",
+        lambda x, y: np.concatenate([x, y], axis=1),
+        lambda n: (2 * n**2, 2 * n**2),
+        _matrices,
+        _SEVERAL,
+    ),
+    # The rows of two matrices, in turn.
+    _move(
+        "stack",
+        lambda x, y: np.stack([x, y], axis=1),
+        lambda n: (2 * n**2, 2 * n**2),
+        _matrices,
+        _SEVERAL,
+    ),
+    # Four matrices that were side by side.
+    _move("split", _split, lambda n: (4 * n**2, 4 * n**2), _four_side_by_side, _SEVERAL),
+    _move("pad_constant", lambda x: np.pad(x, _PADDING), _padded, _images, _IMAGES),
+    _move(
+        "pad_reflect",
+        lambda x: np.pad(x, _PADDING, mode="reflect"),
+        _padded,
+        _images,
+        _IMAGES,
+        several=True,
+    ),
+    # Twice from top to bottom, three times from left to right.
+    _move(
+        "tile",
+        partial(np.tile, reps=(2, 3)),
+        lambda n: (n**2, 6 * n**2),
+        sizes=_SEVERAL,
+        several=True,
+    ),
+    # Every element three times, one after the other.
+    _move(
+        "repeat",
+        partial(np.repeat, repeats=3, axis=1),
+        lambda n: (n**2, 3 * n**2),
+        sizes=_SEVERAL,
+        several=True,
+    ),
+    # The middle half of rows and columns.
+    _move(
+        "slice",
+        lambda x, begin, end: x[begin:end, begin:end],
+        lambda n: (n**2, ((n + 1) // 2) ** 2),
+        part=True,
+        parameters=_middle,
+    ),
+    # Every second row, every third column.
+    _move(
+        "strided_slice",
+        lambda x: x[::2, ::3],
+        lambda n: (n**2, ((n + 1) // 2) * ((n + 2) // 3)),
+        part=True,
+    ),
+    # The columns from right to left.
+    _move("flip", partial(np.flip, axis=1), _same),
+    # Every column three places to the right, the last ones to the front.
+    _move("roll", partial(np.roll, shift=3, axis=1), _same),
+    # A row, ``size`` times. Its gradient sums columns.
+    _move(
+        "broadcast_to",
+        lambda x, n: np.broadcast_to(x, (n, n)),
+        lambda n: (n, n**2),
+        _row,
+        several=True,
+        parameters=lambda n: (n,),
+    ),
+    # Blocks of two by two pixels of channels; ``c`` is what is left of four times as many.
+    _move(
+        "depth_to_space",
+        _depth_to_space,
+        lambda size: (4 * _same_images(size)[0], 4 * _same_images(size)[0]),
+        _deep_images,
+        _IMAGES,
+    ),
+    # The lower triangle, with zeros above it.
+    _move("tril", np.tril, _same),
+    # The diagonal of a matrix.
+    _move("diag_part", np.diagonal, lambda n: (n**2, n), part=True),
+)

@@ -1,0 +1,125 @@
+"""Shapes and orders of elements, against loops over indices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench import workloads
+from fwbench.workloads import SHAPE
+from fwbench.workloads.workload import Cost
+
+
+def _images(text: str) -> Any:
+    form = workloads.permute_nhwc_nchw.form
+    assert form is not None
+    return form.read(text)
+
+
+SMALL, IMAGES = 8, _images("n2h3w4c5")
+
+#: By operation: its size, the shape of the result, and the index of the operand from which an
+#: element of the result comes; None for a zero.
+ORIGINS: dict[str, tuple[Any, tuple[int, ...], Callable[..., tuple[int, ...] | None]]] = {
+    "transpose": (SMALL, (8, 8), lambda i, j: (j, i)),
+    "permute_nhwc_nchw": (IMAGES, (2, 5, 3, 4), lambda n, c, h, w: (n, h, w, c)),
+    "pad_constant": (
+        IMAGES,
+        (2, 5, 8, 5),
+        lambda n, h, w, c: (n, h - 1, w - 2, c) if 1 <= h < 4 and 2 <= w < 6 else None,
+    ),
+    "pad_reflect": (
+        IMAGES,
+        (2, 5, 8, 5),
+        lambda n, h, w, c: (n, [1, 0, 1, 2, 1][h], [2, 1, 0, 1, 2, 3, 2, 1][w], c),
+    ),
+    "tile": (SMALL, (16, 24), lambda i, j: (i % 8, j % 8)),
+    "repeat": (SMALL, (8, 24), lambda i, j: (i, j // 3)),
+    "slice": (SMALL, (4, 4), lambda i, j: (i + 2, j + 2)),
+    "strided_slice": (SMALL, (4, 3), lambda i, j: (2 * i, 3 * j)),
+    "flip": (SMALL, (8, 8), lambda i, j: (i, 7 - j)),
+    "roll": (SMALL, (8, 8), lambda i, j: (i, (j + 5) % 8)),
+    "broadcast_to": (SMALL, (8, 8), lambda i, j: (0, j)),
+    # 20 channels: four blocks of the five that are left.
+    "depth_to_space": (
+        IMAGES,
+        (2, 6, 8, 5),
+        lambda n, h, w, c: (n, h // 2, w // 2, (h % 2 * 2 + w % 2) * 5 + c),
+    ),
+    "tril": (SMALL, (8, 8), lambda i, j: (i, j) if j <= i else None),
+    "diag_part": (SMALL, (8,), lambda i: (i, i)),
+}
+
+
+def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
+    """The operands of an operation, and what its reference makes of them."""
+    of = getattr(workloads, name)
+    operands = of.operands(size)
+    return operands, of.reference(*operands, *of.parameters(size))
+
+
+def test_every_operation_of_the_family_is_tested() -> None:
+    """By where its elements come from, or, where there are several operands or results, below."""
+    assert {of.name for of in SHAPE} == {*ORIGINS, "concat", "stack", "split"}
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_elements_come_from_where_they_should(name: str) -> None:
+    """Every element of the result is the element of the operand that it is said to be."""
+    size, shape, origin = ORIGINS[name]
+    (x,), found = _computed(name, size)
+    assert found.shape == shape
+    for index in itertools.product(*map(range, shape)):
+        place = origin(*index)
+        assert found[index] == (0 if place is None else x[place])
+
+
+def test_concat_puts_matrices_side_by_side() -> None:
+    """Its rows are the first one's, continued by the second one's."""
+    (x, y), found = _computed("concat", SMALL)
+    assert found.tolist() == [[*a, *b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+
+
+def test_stack_has_rows_in_turn() -> None:
+    """Each row of the first is followed by the second one's."""
+    (x, y), found = _computed("stack", SMALL)
+    assert found.tolist() == [[a, b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+
+
+def test_split_undoes_concatenation() -> None:
+    """There are four results, and side by side they are the operand."""
+    (x,), found = _computed("split", SMALL)
+    assert [part.shape for part in found] == [(8, 8)] * 4
+    assert np.concatenate(found, axis=1).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+def test_a_middle_half_is_there_at_every_size(size: int) -> None:
+    """It has the rounded half of all rows, and ends before they do."""
+    begin, end = workloads.slice.parameters(size)
+    assert 0 <= begin < end <= size
+    assert end - begin == (size + 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "forward", "backward"),
+    [
+        ("transpose", 10, Cost(0, 200), Cost(0, 400)),
+        ("tile", 10, Cost(0, 700), Cost(500, 1_400)),
+        ("broadcast_to", 10, Cost(0, 110), Cost(90, 220)),
+        # Elements that are not asked for need not be read; their gradients are written.
+        ("slice", 10, Cost(0, 50), Cost(0, 175)),
+        ("strided_slice", 10, Cost(0, 40), Cost(0, 160)),
+        ("diag_part", 10, Cost(0, 20), Cost(0, 130)),
+        ("pad_constant", IMAGES, Cost(0, 520), Cost(0, 1_040)),
+        ("pad_reflect", IMAGES, Cost(0, 520), Cost(280, 1_040)),
+    ],
+)
+def test_costs(name: str, size: Any, forward: Cost, backward: Cost) -> None:
+    """Elements that are read and written once; a sum where an element is there several times."""
+    of = getattr(workloads, name)
+    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)
