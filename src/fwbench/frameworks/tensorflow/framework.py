@@ -168,7 +168,8 @@ class TensorFlow(Framework):
     ) -> BoundCall:
         """A ``GradientTape`` around the function, all of it inside the graph where there is one.
 
-        The graph returns the result, too: it would leave out what nobody asks for.
+        The graph returns the result, too: it would leave out what nobody asks for. The gradients
+        of what is indexed are dense, as the other frameworks' are.
         """
         function = implementation(tf)
 
@@ -177,7 +178,7 @@ class TensorFlow(Framework):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(sources)
                 result = function(*inputs)
-            return result, tape.gradient(result, sources, cotangent)
+            return result, [*map(_dense, tape.gradient(result, sources, cotangent))]
 
         return partial(_EXECUTIONS[execution](step), tuple(inputs), cotangent)
 
@@ -206,3 +207,8 @@ class TensorFlow(Framework):
     def build(self) -> dict[str, str]:
         """CUDA, cuDNN and the compiler."""
         return {name: str(value) for name, value in tf.sysconfig.get_build_info().items()}
+
+
+def _dense(gradient: Any) -> Any:
+    """TensorFlow has the rows of a gradient and their indices where an operation picked rows."""
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
