@@ -262,7 +262,10 @@ def test_costs(of: Operation) -> None:
 
 #: What these read of their operands depends on the size, or on the data: their own tests say how
 #: much it is.
-_READ_IN_PART = {"slice", "strided_slice", "diag_part", "zeros_like", "arange"}
+_READ_IN_PART = {
+    *("slice", "strided_slice", "diag_part", "zeros_like", "arange"),
+    *("gather_rows", "embedding", "gather_elements", "pick", "gather_nd", "boolean_mask"),
+}
 
 
 @pytest.mark.parametrize(

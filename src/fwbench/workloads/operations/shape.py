@@ -29,6 +29,12 @@ _IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
     full=("n1h16w16c4", "n8h28w28c16", "n8h112w112c16", "n32h112w112c16", "n32h112w112c64"),
 )
 
+#: Of those that have four times as many channels.
+_DEEP_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
+    quick=("n1h16w16c4", "n8h28w28c16", "n8h56w56c16"),
+    full=("n1h16w16c4", "n8h28w28c16", "n8h56w56c16", "n32h56w56c16", "n32h56w56c64"),
+)
+
 #: One row more above and below, two columns more on the left and on the right.
 _PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
 
@@ -224,7 +230,7 @@ SHAPE = family(
         _depth_to_space,
         lambda size: (4 * _same_images(size)[0], 4 * _same_images(size)[0]),
         _deep_images,
-        _IMAGES,
+        _DEEP_IMAGES,
     ),
     # The lower triangle, with zeros above it.
     _move("tril", np.tril, _same),

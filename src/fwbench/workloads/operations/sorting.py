@@ -1,7 +1,138 @@
-"""Sorting."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+from collections.abc import Callable
+from typing import Any
 
-SORTING = family("sorting", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+
+#: n rows of m numbers; no longer than there are different ones in 16 bits, see :func:`_distinct`.
+_ROWS = Form("{n}x{m}").sizes(
+    quick=("1x1000", "64x1000", "1000x1000"),
+    full=("1x1000", "1x4000", "64x1000", "1000x1000", "1000x4000"),
+)
+_VECTOR = Sizes(quick=(1_000, 30_000, 1_000_000), full=(100, 10_000, 1_000_000, 10_000_000))
+
+#: So many of the largest numbers.
+_K = 5
+
+#: Bits of mantissa of bfloat16, and how many powers of two operands extend over.
+_MANTISSA_BITS, _BINADES = 7, 16
+
+
+def _distinct(count: int) -> Array:
+    """Different numbers, rising, and different in every dtype: all are bfloat16's.
+
+    4096 of them, from -256 to 256, none closer to another than twice the step of the central
+    difference that gradients are compared with. More are as far apart, and differ in float32.
+    """
+    steps = 2**_MANTISSA_BITS
+    if count > 2 * steps * _BINADES:
+        return np.linspace(-count / 1e4, count / 1e4, count)
+    exponents = np.arange(-_BINADES // 2, _BINADES // 2)[:, None]
+    positive = np.ravel(2.0**exponents * (1 + np.arange(steps) / steps))
+    numbers = np.concatenate([-positive[::-1], positive])
+    first = (len(numbers) - count) // 2
+    return numbers[first : first + count]
+
+
+def _shuffled(size: Shape, rng: np.random.Generator) -> Arrays:
+    """The same numbers in every row, without ties, which have no order and no gradient."""
+    n, m = size.values()
+    return (rng.permuted(np.tile(_distinct(m), (n, 1)), axis=1),)
+
+
+def _pairs(size: int, rng: np.random.Generator) -> Arrays:
+    """Whole numbers, nearly all of them twice."""
+    return (rng.permutation(size) // 2,)
+
+
+def _sorted_and_sought(size: int, rng: np.random.Generator) -> Arrays:
+    return np.sort(rng.standard_normal(size)), rng.standard_normal(size)
+
+
+def _top(x: Array) -> Arrays:
+    order = np.argsort(-x, axis=1)[:, :_K]
+    return np.take_along_axis(x, order, 1), order
+
+
+def _comparisons(n: int, m: int) -> float:
+    """Of n sorts of m numbers; sorts by merging need nearly so few, and no sort fewer."""
+    return float(n * m * np.log2(m))
+
+
+def _sorting(
+    name: str,
+    reference: Callable[..., Any],
+    results: Callable[[Shape], int],
+    *,
+    differentiable: bool = False,
+) -> Operation:
+    """An operation that puts rows in order.
+
+    Args:
+        name: of the operation.
+        reference: in NumPy.
+        results: how many elements it writes.
+        differentiable: whether there is a gradient; it is put back where the numbers came from.
+    """
+
+    def cost(size: Shape) -> Cost:
+        n, m = size.values()
+        return Cost(flops=_comparisons(n, m), elements=float(n * m + results(size)))
+
+    def backward_cost(size: Shape) -> Cost:
+        """Forward; then read the gradient of the result, and write the operand's."""
+        n, m = size.values()
+        return Cost(flops=_comparisons(n, m), elements=2.0 * (n * m + results(size)))
+
+    return Operation(
+        name=name,
+        inputs=_shuffled,
+        reference=reference,
+        sizes=_ROWS,
+        cost=cost,
+        backward_cost=backward_cost if differentiable else None,
+        differentiable=differentiable,
+    )
+
+
+# The others are parts of sorting, or use it.
+SORTING = family(
+    "sorting",
+    ("sort",),
+    # Every row, rising.
+    _sorting("sort", lambda x: np.sort(x, axis=1), lambda s: s["n"] * s["m"], differentiable=True),
+    # The places from which the numbers of a sorted row come.
+    _sorting("argsort", lambda x: np.argsort(x, axis=1), lambda s: s["n"] * s["m"]),
+    # The five largest numbers of every row, falling, and their places. Places have no gradient.
+    _sorting("top_k", _top, lambda s: 2 * _K * s["n"]),
+    # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
+    Operation(
+        name="unique",
+        inputs=_pairs,
+        reference=np.unique,
+        sizes=_VECTOR,
+        cost=lambda n: Cost(flops=0.0, elements=float(n + (n + 1) // 2)),
+        differentiable=False,
+        compared=lambda x: (np.sort(x),),
+    ),
+    # The places of ``size`` numbers among as many sorted ones.
+    Operation(
+        name="searchsorted",
+        inputs=_sorted_and_sought,
+        reference=np.searchsorted,
+        sizes=_VECTOR,
+        cost=lambda n: Cost(flops=float(n * np.ceil(np.log2(n + 1))), elements=3.0 * n),
+        differentiable=False,
+    ),
+)

@@ -1,0 +1,11 @@
+"""Sorting and searching."""
+
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.workloads import SORTING
+
+
+@pytest.mark.fwbench(*SORTING)
+def test_sorting(case: Case) -> None:
+    case.measure()

@@ -1,0 +1,94 @@
+"""Sorting and searching, against Python's own."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench import workloads
+from fwbench.workloads.workload import Cost
+
+ROWS = workloads.sort.form.read("3x8")
+
+
+def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
+    """The operands of an operation, and what its reference makes of them."""
+    of = getattr(workloads, name)
+    operands = of.operands(size)
+    return operands, of.reference(*operands)
+
+
+def test_sort() -> None:
+    """Every row, rising."""
+    (x,), found = _computed("sort", ROWS)
+    assert found.tolist() == [sorted(row) for row in x.tolist()]
+
+
+def test_argsort() -> None:
+    """The places of a row in the order of its numbers."""
+    (x,), found = _computed("argsort", ROWS)
+    assert found.tolist() == [sorted(range(8), key=row.__getitem__) for row in x.tolist()]
+
+
+def test_top_k() -> None:
+    """The five largest numbers, falling, and where they are."""
+    (x,), (values, places) = _computed("top_k", ROWS)
+    for row, largest, there in zip(x.tolist(), values.tolist(), places.tolist(), strict=True):
+        assert largest == sorted(row, reverse=True)[:5]
+        assert [row[place] for place in there] == largest
+
+
+def test_unique() -> None:
+    """Every number once, compared whatever their order is."""
+    (x,), found = _computed("unique", 9)
+    assert {*found.tolist()} == {*x.tolist()}
+    assert len(found) == 5
+    (compared,) = workloads.unique.compared(found[::-1])
+    assert compared.tolist() == sorted({*x.tolist()})
+
+
+def test_searchsorted() -> None:
+    """As many numbers are smaller as the place says."""
+    (x, sought), found = _computed("searchsorted", 20)
+    assert found.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
+
+
+def _bfloat16(x: Any) -> Any:
+    """Numbers whose last 16 bits as float32 are cut off, which bfloat16 does not have."""
+    return (x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
+
+
+@pytest.mark.parametrize("text", ["2x1", "2x7", "2x1000", "2x4000", "1x4096"])
+def test_rows_have_no_ties_in_any_dtype(text: str) -> None:
+    """Every number is there in 16 bits, and none is so near another that a step changes places."""
+    (x,) = workloads.sort.operands(workloads.sort.form.read(text))
+    assert np.array_equal(x.astype(np.float16), x)
+    assert np.array_equal(_bfloat16(x), x)
+    for row in x:
+        assert np.min(np.diff(np.sort(row)), initial=1.0) > 2e-5
+
+
+def test_longer_rows_have_no_ties_in_float32() -> None:
+    """16 bits do not have so many numbers."""
+    (x,) = workloads.sort.operands(workloads.sort.form.read("1x1000000"))
+    assert len(np.unique(x.astype(np.float32))) == x.size
+    assert np.min(np.diff(np.sort(x[0]))) > 2e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "forward", "backward"),
+    [
+        ("sort", ROWS, Cost(72, 48), Cost(72, 96)),
+        ("argsort", ROWS, Cost(72, 48), None),
+        ("top_k", ROWS, Cost(72, 54), None),
+        ("unique", 9, Cost(0, 14), None),
+        ("searchsorted", 7, Cost(21, 21), None),
+    ],
+)
+def test_costs(name: str, size: Any, forward: Cost, backward: Cost | None) -> None:
+    """Comparisons count as arithmetic; a gradient needs none."""
+    of = getattr(workloads, name)
+    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)
