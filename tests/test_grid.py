@@ -281,11 +281,21 @@ def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     assert {c.gap for c in cells(noop, of={"fake": one}, dtypes=(dtype,))} == {None}
 
 
-def test_a_framework_says_why_it_does_not_have_an_operation() -> None:
-    """Its own reason comes before that of an operation which it has no function for."""
-    declared = Gap("fake computes it elsewhere", "noop")
-    one = manifest(operations=("gemm",), gaps=(declared,))
-    assert {c.gap for c in cells(noop, of={"fake": one})} == {"fake computes it elsewhere"}
+def test_why_a_framework_does_not_have_an_operation() -> None:
+    """The reason that it declares says more than that it is not written."""
+    one = manifest(operations=(), gaps=(Gap("fake sees no use in it", "noop"),))
+    assert {c.gap for c in cells(noop, of={"fake": one})} == {"fake sees no use in it"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gap"), [("float32", None), ("float16", "double has no float16")]
+)
+def test_an_operation_may_have_a_meaning_in_some_dtypes_only(dtype: str, gap: str | None) -> None:
+    """What it is not computed in is a gap in every framework."""
+    one = operation(dtypes=("float32", "float64"))
+    one.implement("rich")(lambda np: np.square)
+    asked = {"executions": ("eager",), "devices": ("cpu",), "dtypes": (dtype,)}
+    assert gaps(one, **asked)["rich"] == gap
 
 
 # Selections that name what is not there

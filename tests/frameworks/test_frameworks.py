@@ -71,8 +71,8 @@ for gap in framework.gaps:
             continue
         operation, dtype = operations[gap.workload], gap.dtype or "float32"
         direction = gap.direction or "forward"
-        size = operation.smallest if operation.form else 8
-        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, size)
+        where = (framework.name, devices[0], execution, direction, dtype, operation.smallest)
+        cell = Cell(operation, *where)
         tried.append(operation.name)
         try:
             with framework.scope(devices[0], dtype):

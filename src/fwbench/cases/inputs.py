@@ -34,12 +34,21 @@ def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
     """A floating-point operand in the dtype of the case, or in float32 where NumPy lacks it.
 
     Args:
-        operand: floating-point, or anything else, which stays as it is.
+        operand: floating-point, or complex, which has two numbers of the dtype; anything else stays
+            as it is.
         dtype: of the case.
     """
-    if not is_float(operand):
-        return operand
-    return np.asarray(operand, dtype="float32" if dtype == "bfloat16" else dtype)
+    known = np.dtype("float32" if dtype == "bfloat16" else dtype)
+    if np.iscomplexobj(operand):
+        return np.asarray(operand, dtype=np.result_type(known, np.complex64))
+    return np.asarray(operand, dtype=known) if is_float(operand) else operand
+
+
+def _widest(array: NDArray[Any]) -> NDArray[Any]:
+    """Floating-point and complex numbers as wide as they can be."""
+    if not np.issubdtype(array.dtype, np.inexact):
+        return array
+    return array.astype(np.result_type(array, np.float64))
 
 
 def digest(array: NDArray[Any]) -> bytes:
@@ -100,7 +109,7 @@ class Inputs:
         Raises:
             WrongResult: the work has changed them.
         """
-        return [x.astype(np.float64) if is_float(x) else x for x in self.check()]
+        return [_widest(x) for x in self.check()]
 
     def addresses(self) -> set[int]:
         """Where the inputs lie, as far as that is known."""

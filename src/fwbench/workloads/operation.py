@@ -55,11 +55,11 @@ class Operation(Workload):
         along: ``along(direction)`` makes a direction along which the gradient is compared of a
             random one: a symmetric one, where the operand stays symmetric.
         compilable: whether executions other than ``eager`` make sense.
-        dtypes: those in which it makes sense; None for all.
         source: ``source(array)``, the host data from which an operation creates an array. Such an
             operation is the framework's own creator, so no framework implements it.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
+        dtypes: those in which it makes sense; None for all.
         tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
 
     Raises:
@@ -206,7 +206,7 @@ class Operation(Workload):
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
     ) -> str | None:
-        """No gradient, nothing to compile, not written, no such dtype, or not offered."""
+        """No gradient, nothing to compile, no such dtype, not written, or not offered."""
         framework = manifest.name
         backward = direction == "backward"
         declared = manifest.gap(self.name, execution, direction, dtype, device)
@@ -225,7 +225,7 @@ class Operation(Workload):
                     f"{self.name} has no gradient": backward and not self.differentiable,
                     f"{self.name} has nothing to compile": execution != "eager"
                     and not self.compilable,
-                    f"{self.name} makes no sense in {dtype}": self.dtypes is not None
+                    f"{self.name} has no {dtype}": self.dtypes is not None
                     and dtype not in self.dtypes,
                     unwritten: not written,
                     f"{framework} sees no {device}": not manifest.has(device),
