@@ -235,7 +235,7 @@ def test_there_is_nothing_to_compile_in_a_creation() -> None:
 def test_an_operation_may_make_sense_in_some_dtypes_only() -> None:
     """In others it has a gap whatever the framework, written or not."""
     one = operation(dtypes=("float32",))
-    nothing = "double makes no sense in float16"
+    nothing = "double has no float16"
     asked: dict[str, Any] = {"executions": ("eager",), "devices": ("cpu",)}
     assert gaps(one, **asked, dtypes=("float16",)) == {"rich": nothing, "poor": nothing}
     assert gaps(one, **asked)["poor"] == "double is not written for poor"

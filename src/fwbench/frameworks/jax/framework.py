@@ -120,7 +120,7 @@ class Jax(Framework):
         return self._wait
 
     def _wait(self) -> None:
-        for array in jax.tree.leaves(self._latest):
+        for array in jax.tree.leaves(self._latest):  # a call may have several results
             array.block_until_ready()
 
     def forward(

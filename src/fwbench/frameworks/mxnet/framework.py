@@ -156,8 +156,8 @@ class MXNet(Framework):
         return True
 
     def address(self, array: Any) -> int | None:
-        """The address of an array on the CPU, through DLPack."""
-        if array.context.device_type != "cpu":
+        """The address of an array on the CPU, through DLPack, which has no booleans here."""
+        if array.context.device_type != "cpu" or array.dtype == np.bool_:
             return None
         return int(np.from_dlpack(_Exported(array)).ctypes.data)
 
