@@ -1,4 +1,4 @@
-"""Vectors and matrices: dot, gemm, flatten, L2 normalisation."""
+"""Vectors and matrices: products, systems of equations, decompositions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.products import PRODUCTS
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
@@ -40,7 +42,9 @@ def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
 
 LINALG = family(
     "linalg",
-    ("dot", "gemm", "flatten", "l2_normalize"),
+    # Besides those of the report of 2020: products in batches, which attention consists of, and the
+    # decomposition that is the core of Gaussian processes and of second-order optimisers.
+    ("dot", "gemm", "flatten", "l2_normalize", "batch_gemm", "cholesky"),
     # The dot product of two vectors of ``size`` elements.
     Operation(
         name="dot",
@@ -87,4 +91,6 @@ LINALG = family(
         backward_cost=lambda n: Cost(flops=8.0 * n**2 + 4.0 * n, elements=5.0 * n**2),
         terms=lambda n: n,
     ),
+    *PRODUCTS,
+    *DECOMPOSITIONS,
 )

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from fwbench.frameworks.table import Table
+from functools import partial
+
+from fwbench.frameworks.layout import Layout
+from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.manifest import Gap
+from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 
 OPERATIONS: Table = {
     "dot": "dot",
     "gemm": "matmul",
     "flatten": "flatten",
     "l2_normalize": "nn.functional.normalize",
+    "gemv": "mv",
+    "outer": "outer",
+    "gemm_nn": "matmul",
+    # Transposed views, which BLAS reads as they are.
+    "gemm_tn": lambda torch: lambda x, y: torch.matmul(x.T, y),
+    "gemm_nt": lambda torch: lambda x, y: torch.matmul(x, y.T),
+    "batch_gemm": "bmm",
+    "einsum": lambda torch: partial(torch.einsum, "bmk,bnk->bmn"),
+    "tensordot": Call("tensordot", dims=2),
+    "linear": lambda torch, n: torch.nn.functional.linear,
+    "cholesky": "linalg.cholesky",
+    "solve": "linalg.solve",
+    "triangular_solve": Call("linalg.solve_triangular", upper=False),
+    "inverse": "linalg.inv",
+    "slogdet": lambda torch: lambda x: torch.linalg.slogdet(x)[1],
+    "svd_values": "linalg.svdvals",
+    "svd": Call("linalg.svd", full_matrices=False),
+    "qr": "linalg.qr",
+    "lq": Laid(
+        lambda torch: lambda x: torch.linalg.qr(x.T),
+        Layout(restore_results=lambda results: [results[1].T, results[0].T]),
+    ),
+    "eigh": "linalg.eigh",
 }
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap(f"torch has no linear algebra in {dtype}", operation.name, dtype=dtype)
+    for operation in DECOMPOSITIONS
+    for dtype in ("float16", "bfloat16")
+)

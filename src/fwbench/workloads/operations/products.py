@@ -1,0 +1,125 @@
+"""Products of matrices, vectors and batches of matrices: a part of the family linalg."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Cost
+
+Arrays = tuple[NDArray[Any], ...]
+
+
+def _form(letters: str, quick: tuple[str, ...], full: tuple[str, ...]) -> Sizes:
+    """Shapes with a number for each letter."""
+    return Form("x".join(f"{{{letter}}}" for letter in letters)).sizes(quick=quick, full=full)
+
+
+_GEMM_SIZES = _form(
+    "mnk",
+    quick=("64x48x32", "256x320x192", "1024x1280x768"),
+    full=("8x8x8", "64x64x64", "256x256x256", "1760x16x1760", "2048x2048x2048", "4096x4096x4096"),
+)
+_BATCH_SIZES = _form(
+    "bmnk",
+    quick=("8x32x24x16", "16x96x80x64", "32x256x192x128"),
+    full=("8x8x8x8", "8x64x64x64", "32x256x256x256", "16x1024x1024x64"),
+)
+_QUICK_MATRIX = ("64x48", "512x640", "2048x2560")
+_FULL_MATRIX = ("8x8", "64x64", "512x512", "2048x2048", "8192x4096")
+
+
+def _numbers(arrays: tuple[str, ...], size: Shape, rng: np.random.Generator) -> Arrays:
+    """An array for each text, as long along each axis as its letter says."""
+    return tuple(rng.standard_normal([size[letter] for letter in array]) for array in arrays)
+
+
+def _product_cost(
+    operands: tuple[str, ...], result: str, size: Shape, *, backward: bool = False
+) -> Cost:
+    """Forward; backward one more product for each gradient, with the same three arrays."""
+    arrays = (*operands, result)
+    products = arrays if backward else (result,)
+    letters = {*"".join(arrays)}
+    every = math.prod(size[letter] for letter in letters)
+    moved = sum(math.prod(size[letter] for letter in array) for array in arrays)
+    # A multiplication for all combinations of indices, an addition where one is summed over.
+    flops = sum(every * (2 if letters - {*array} else 1) for array in products)
+    return Cost(flops=float(flops), elements=float(moved * len(products)))
+
+
+def _product(
+    name: str, indices: str, reference: Callable[..., NDArray[Any]], sizes: Sizes
+) -> Operation:
+    """A product of two arrays.
+
+    Args:
+        name: of the operation.
+        indices: a letter for each axis of the operands, and of the result behind the arrow.
+        reference: in NumPy.
+        sizes: with the same letters.
+    """
+    left, result = indices.split("->")
+    operands = tuple(left.split(","))
+    summed = {*left} - {*result, ","}
+    return Operation(
+        name=name,
+        inputs=partial(_numbers, operands),
+        reference=reference,
+        sizes=sizes,
+        cost=partial(_product_cost, operands, result),
+        backward_cost=partial(_product_cost, operands, result, backward=True),
+        terms=lambda size: math.prod(size[letter] for letter in summed),
+    )
+
+
+def _linear_cost(size: Shape, *, backward: bool) -> Cost:
+    """The product and the bias, whose gradient adds up the columns of the result's."""
+    product = _product_cost(("mk", "nk"), "mn", size, backward=backward)
+    results = float(size["m"] * size["n"])
+    return Cost(
+        flops=product.flops + (2 if backward else 1) * results,
+        elements=product.elements + (2 if backward else 1) * size["n"],
+    )
+
+
+PRODUCTS = (
+    _product("gemv", "mk,k->m", np.matmul, _form("mk", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
+    _product("outer", "m,n->mn", np.outer, _form("mn", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
+    # Rectangular products, by whether an operand is transposed (t) or not (n).
+    _product("gemm_nn", "mk,kn->mn", np.matmul, _GEMM_SIZES),
+    _product("gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _GEMM_SIZES),
+    _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _GEMM_SIZES),
+    _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES),
+    # A notation that is parsed in every call; the product is the one of queries and keys.
+    _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _BATCH_SIZES),
+    # Summed over two axes.
+    _product(
+        "tensordot",
+        "mkl,kln->mn",
+        np.tensordot,
+        _form(
+            "mnkl",
+            quick=("64x48x8x4", "256x320x16x12", "1024x1280x32x24"),
+            full=("8x8x4x2", "64x64x8x8", "256x256x16x16", "1024x1024x32x32", "4096x4096x64x64"),
+        ),
+    ),
+    # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet is told n.
+    Operation(
+        name="linear",
+        inputs=partial(_numbers, ("mk", "nk", "n")),
+        reference=lambda x, weight, bias, n: x @ weight.T + bias,
+        sizes=_GEMM_SIZES,
+        cost=partial(_linear_cost, backward=False),
+        backward_cost=partial(_linear_cost, backward=True),
+        terms=lambda size: size["k"],
+        parameters=lambda size: (size["n"],),
+    ),
+)
