@@ -1,7 +1,88 @@
-"""Fourier transforms."""
+"""Discrete Fourier transforms, not normalised, of complex and of real numbers.
+
+Results are compared as complex numbers. There is no ``backward``: frameworks take conjugates at
+different places of a complex gradient.
+"""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-FFT = family("fft", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Arrays = tuple[NDArray[Any], ...]
+
+_LINES = Form("{n}x{m}").sizes(
+    quick=("8x128", "64x1024", "64x16384"),
+    full=("1x256", "8x1024", "64x4096", "64x65536", "16x1048576"),
+)
+_IMAGES = Form("{n}x{h}x{w}").sizes(
+    quick=("2x32x48", "8x128x192", "8x512x768"),
+    full=("1x16x16", "8x64x64", "8x256x256", "8x1024x1024", "8x2048x2048"),
+)
+
+
+def _real(size: Shape, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal(tuple(size.values())),)
+
+
+def _complex(size: Shape, rng: np.random.Generator) -> Arrays:
+    return (_real(size, rng)[0] + 1j * _real(size, rng)[0],)
+
+
+def _points(size: Shape) -> int:
+    """In one transform: of all axes but the first."""
+    return math.prod([*size.values()][1:])
+
+
+def _complex_cost(size: Shape) -> Cost:
+    """5 p log2 p for p points, as FFTW counts them; a complex number is two elements."""
+    numbers = size["n"] * _points(size)
+    return Cost(flops=5.0 * numbers * math.log2(_points(size)), elements=4.0 * numbers)
+
+
+def _real_cost(size: Shape) -> Cost:
+    """Half as many FLOPs; the other half of the result is its conjugate, and left out."""
+    n, m = size["n"], size["m"]
+    return Cost(flops=2.5 * n * m * math.log2(m), elements=n * (m + 2.0 * (m // 2 + 1)))
+
+
+def _transform(
+    name: str,
+    reference: Callable[[NDArray[Any]], NDArray[Any]],
+    sizes: Sizes,
+    *,
+    inputs: Callable[[Shape, np.random.Generator], Arrays] = _complex,
+    cost: Callable[[Shape], Cost] = _complex_cost,
+) -> Operation:
+    """A transform; no framework has complex numbers of float16 or bfloat16 for it."""
+    return Operation(
+        name=name,
+        inputs=inputs,
+        reference=reference,
+        sizes=sizes,
+        cost=cost,
+        differentiable=False,
+        dtypes=("float32", "float64"),
+        terms=lambda size: math.ceil(math.log2(_points(size))),
+    )
+
+
+FFT = family(
+    "fft",
+    # The others are made of it.
+    ("fft",),
+    # n transforms of m points.
+    _transform("fft", np.fft.fft, _LINES),
+    _transform("rfft", np.fft.rfft, _LINES, inputs=_real, cost=_real_cost),
+    # n transforms of h x w points.
+    _transform("fft2", partial(np.fft.fft2, axes=(1, 2)), _IMAGES),
+)

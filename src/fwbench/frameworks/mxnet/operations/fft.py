@@ -7,4 +7,7 @@ from fwbench.manifest import Gap
 
 OPERATIONS: Table = {}
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap("mxnet has no complex numbers; its contrib.fft is for GPUs alone", operation)
+    for operation in ("fft", "rfft", "fft2")
+)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Gap
 
-OPERATIONS: Table = {}
+OPERATIONS: Table = {
+    # NumPy 1 computes them in float64, whatever the dtype.
+    "fft": "fft.fft",
+    "rfft": "fft.rfft",
+    "fft2": "fft.fft2",
+}
 
 GAPS: tuple[Gap, ...] = ()
