@@ -6,7 +6,7 @@ On the ground floor, because options need it in sessions that use nothing else o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from fwbench.errors import DeclarationError, UsageError
@@ -62,20 +62,25 @@ class Form:
     Args:
         template: a name in braces for each number, and what stands between them:
             ``"{m}x{n}x{k}"`` for ``1760x16x1760``, ``"n{n}h{h}w{w}c{c}"`` for ``n8h28w28c16``.
+        or_zero: the names of numbers that may be 0, such as a padding.
 
     Raises:
         DeclarationError: two numbers follow each other with nothing between them, or a hyphen,
             which separates the parts of case ids, is among what stands there.
     """
 
-    def __init__(self, template: str) -> None:
+    def __init__(self, template: str, or_zero: Collection[str] = ()) -> None:
         if "}{" in template or not re.fullmatch(r"[a-z]*(\{[a-z]\w*\}[a-z]*)+", template):
             raise DeclarationError(
                 f"the form of shapes {template!r} cannot be read back; write names in braces with "
                 "lower-case letters between them, as in '{m}x{n}x{k}'"
             )
         self.template = template
-        self._pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[1-9][0-9]{0,8})", template))
+
+        def number(name: re.Match[str]) -> str:
+            return f"(?P<{name[1]}>{'0|' * (name[1] in or_zero)}[1-9][0-9]{{0,8}})"
+
+        self._pattern = re.compile(re.sub(r"\{(\w+)\}", number, template))
 
     def read(self, text: str) -> Shape:
         """The shape that a text stands for.
