@@ -140,7 +140,12 @@ class MXNet(Framework):
         return partial(mx.nd.array, ctx=_context(device), dtype=dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array's values by ``asnumpy``, which waits for them."""
+        """The array's values by ``asnumpy``, once all work is done.
+
+        ``asnumpy`` waits for what writes the array; but a transposed convolution, which only reads
+        its kernel, swaps the kernel's axes in place while it computes.
+        """
+        mx.nd.waitall()
         values: NDArray[Any] = array.asnumpy()
         return values
 
@@ -149,17 +154,28 @@ class MXNet(Framework):
         return self.to_numpy(array[(0,) * array.ndim])
 
     def write(self, array: Any, source: Any) -> bool:
-        """By a slice; a scalar by way of a vector that shares its memory."""
+        """By an operator; a scalar by way of a vector that shares its memory.
+
+        A slice would not do: kernels of a convolution in one or three dimensions, which oneDNN has
+        laid out for itself, cannot be copied into.
+        """
         if array.shape == ():
             array, source = array.reshape((1,)), source.reshape((1,))
-        array[:] = source
+        mx.nd.identity(source, out=array)
         return True
 
     def address(self, array: Any) -> int | None:
-        """The address of an array on the CPU, through DLPack, which has no booleans here."""
+        """The address of an array on the CPU, through DLPack, which has no booleans here.
+
+        Not of one that oneDNN has laid out for itself, as it does with kernels and results of
+        convolutions.
+        """
         if array.context.device_type != "cpu" or array.dtype == np.bool_:
             return None
-        return int(np.from_dlpack(_Exported(array)).ctypes.data)
+        try:
+            return int(np.from_dlpack(_Exported(array)).ctypes.data)
+        except mx.MXNetError:
+            return None
 
     def waiter(self, device: str) -> Callable[[], Any] | None:
         """``mx.nd.waitall``; errors of the work appear there."""
