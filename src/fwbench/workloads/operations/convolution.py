@@ -1,7 +1,247 @@
-"""Convolution."""
+"""Convolution in one to three dimensions: dense, strided, dilated, grouped, transposed.
+
+Arrays are channels last: inputs N H W C, kernels R S C K. As in every framework the kernel is not
+flipped. A kernel's numbers are scaled so that results are of order one.
+"""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-CONVOLUTION = family("convolution", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the kernel of a convolution moves over its input: the parameter of implementations.
+
+    Attributes:
+        kernel: its extent along each axis of space.
+        filters: the channels of the result.
+        stride: between two positions.
+        padding: zeros at each end of each axis; a transposed convolution leaves out as many.
+        dilation: the distance between neighbours within the kernel.
+        groups: of channels that are convolved apart.
+    """
+
+    kernel: tuple[int, ...]
+    filters: int
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+    groups: int = 1
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of space."""
+        return len(self.kernel)
+
+    def extent(self, before: int, axis: int) -> int:
+        """The positions of the kernel along an axis.
+
+        Args:
+            before: elements of the input.
+            axis: of space.
+        """
+        reach = self.dilation * (self.kernel[axis] - 1) + 1
+        return (before + 2 * self.padding - reach) // self.stride + 1
+
+    def transposed_extent(self, before: int, axis: int) -> int:
+        """The elements along an axis of the result of a transposed convolution.
+
+        Args:
+            before: elements of the input.
+            axis: of space.
+        """
+        return (before - 1) * self.stride + self.kernel[axis] - 2 * self.padding
+
+    def tap(self, place: tuple[int, ...], extents: tuple[int, ...]) -> tuple[slice, ...]:
+        """What one element of the kernel meets in an input, padding included.
+
+        Args:
+            place: of the element.
+            extents: the positions of the kernel along each axis.
+        """
+        starts = (self.dilation * i for i in place)
+        return (
+            slice(None),
+            *(
+                slice(start, start + self.stride * (extent - 1) + 1, self.stride)
+                for start, extent in zip(starts, extents, strict=True)
+            ),
+        )
+
+
+def _convolved(x: Array, w: Array, window: Window) -> Array:
+    """A product of matrices for each element of the kernel and each group."""
+    pads = [(0, 0), *[(window.padding, window.padding)] * window.rank, (0, 0)]
+    extents = tuple(window.extent(x.shape[1 + axis], axis) for axis in range(window.rank))
+    padded, groups = np.pad(x, pads), window.groups
+    total: Any = 0.0
+    for place in np.ndindex(window.kernel):
+        met = padded[window.tap(place, extents)].reshape(-1, groups, x.shape[-1] // groups)
+        kernels = w[place].reshape(-1, groups, window.filters // groups)
+        total = total + np.matmul(met.swapaxes(0, 1), kernels.swapaxes(0, 1))
+    return np.asarray(total.swapaxes(0, 1).reshape(len(x), *extents, window.filters))
+
+
+def _transposed(x: Array, w: Array, window: Window) -> Array:
+    """Every element of the input adds the kernel, times itself, to the result."""
+    extents, cut = x.shape[1:-1], window.padding
+    whole = [window.transposed_extent(n, axis) + 2 * cut for axis, n in enumerate(extents)]
+    y = np.zeros((len(x), *whole, window.filters))
+    for place in np.ndindex(window.kernel):
+        y[window.tap(place, extents)] += x @ w[place].T
+    kept = [slice(cut, extent - cut) for extent in whole]
+    return y[(slice(None), *kept)]
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """The shapes of a convolution, by its size.
+
+    Attributes:
+        window: how the kernel moves, by the size.
+        transposed: whether it is a transposed convolution.
+    """
+
+    window: Callable[[Shape], Window]
+    transposed: bool = False
+
+    def input(self, size: Shape) -> tuple[int, ...]:
+        """N H W C."""
+        return size["n"], *(size[axis] for axis in "dhwl" if axis in size), size["c"]
+
+    def kernel(self, size: Shape) -> tuple[int, ...]:
+        """R S C K with the channels of one group; R S K C of a transposed convolution."""
+        window, channels = self.window(size), size["c"]
+        if self.transposed:
+            return *window.kernel, window.filters, channels
+        return *window.kernel, channels // window.groups, window.filters
+
+    def result(self, size: Shape) -> tuple[int, ...]:
+        """N H W K."""
+        window = self.window(size)
+        extent = window.transposed_extent if self.transposed else window.extent
+        n, *space, _ = self.input(size)
+        return n, *(extent(before, axis) for axis, before in enumerate(space)), window.filters
+
+    def operands(self, size: Shape, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Normal; the kernel is divided by the root of the terms of an element."""
+        w = rng.standard_normal(self.kernel(size)) / math.sqrt(self.terms(size))
+        return rng.standard_normal(self.input(size)), w
+
+    def terms(self, size: Shape) -> int:
+        """What an element of the result adds up."""
+        return math.prod(self.kernel(size)) // self.window(size).filters
+
+    def cost(self, passes: int, size: Shape) -> Cost:
+        """A product and a sum for each element of the kernel at each of its positions.
+
+        Positions in the padding count, as in published rates. The gradients by the input and by
+        the kernel are a convolution each: backward is three passes.
+        """
+        kernel, x, y = map(math.prod, (self.kernel(size), self.input(size), self.result(size)))
+        positions = math.prod((self.input if self.transposed else self.result)(size)[:-1])
+        return Cost(2.0 * passes * positions * kernel, float(passes * (x + kernel + y)))
+
+
+def _convolution(
+    name: str, sizes: Sizes, window: Callable[[Shape], Window], *, transposed: bool = False
+) -> Operation:
+    """A convolution of an input with a kernel."""
+    shapes = _Geometry(window, transposed)
+    return Operation(
+        name=name,
+        inputs=shapes.operands,
+        reference=_transposed if transposed else _convolved,
+        sizes=sizes,
+        cost=partial(shapes.cost, 1),
+        backward_cost=partial(shapes.cost, 3),
+        terms=shapes.terms,
+        parameters=lambda size: (window(size),),
+    )
+
+
+def _fixed(*kernel: int, **how: int) -> Callable[[Shape], Window]:
+    """A kernel of one extent with ``k`` filters."""
+    return lambda size: Window(kernel, size["k"], **how)
+
+
+#: The letters of DeepBench and of the paper on cuDNN (Chetlur et al. 2014, table 1): kernels of
+#: height r and width s, padding p, stride u.
+_ANY = Form("w{w}h{h}c{c}n{n}k{k}r{r}s{s}p{p}u{u}", or_zero=("p",))
+_PUBLISHED = _ANY.sizes(
+    quick=("w14h14c16n1k16r3s3p1u1", "w28h28c192n1k32r5s5p2u1", "w7h7c512n8k512r3s3p1u1"),
+    full=(
+        *("w7h7c16n1k16r1s1p0u1", "w28h28c192n1k32r5s5p2u1", "w7h7c512n8k512r3s3p1u1"),
+        *("w56h56c128n8k256r3s3p1u1", "w112h112c64n16k128r3s3p1u1"),
+    ),
+)
+
+_IMAGE = Form("n{n}h{h}w{w}c{c}k{k}")
+_IMAGES = _IMAGE.sizes(
+    quick=("n1h14w14c16k16", "n8h28w28c16k32", "n8h56w56c64k64"),
+    full=(
+        *("n1h7w7c16k16", "n1h14w14c16k16", "n8h28w28c16k32", "n8h56w56c64k64"),
+        *("n8h112w112c64k128", "n32h112w112c64k128"),
+    ),
+)
+_COLOURS = _IMAGE.sizes(
+    quick=("n1h28w28c3k16", "n2h112w112c3k64", "n8h224w224c3k64"),
+    full=("n1h28w28c3k16", "n2h112w112c3k64", "n8h224w224c3k64", "n64h224w224c3k64"),
+)
+_SPEECH = _IMAGE.sizes(
+    quick=("n1h41w60c1k16", "n1h161w350c1k32", "n4h161w700c1k32"),
+    full=("n1h41w60c1k16", "n1h161w350c1k32", "n4h161w700c1k32", "n32h161w700c1k32"),
+)
+_CHANNELS = Form("n{n}h{h}w{w}c{c}").sizes(
+    quick=("n1h14w14c16", "n8h28w28c32", "n8h56w56c64"),
+    full=("n1h7w7c16", "n1h14w14c16", "n8h28w28c32", "n8h56w56c64", "n8h112w112c128"),
+)
+_SEQUENCES = Form("n{n}l{l}c{c}k{k}").sizes(
+    quick=("n1l128c16k32", "n8l1024c64k64", "n32l1024c64k128"),
+    full=("n1l32c16k16", "n1l128c16k32", "n8l1024c64k64", "n32l1024c64k128", "n32l8192c64k128"),
+)
+_VOLUMES = Form("n{n}d{d}h{h}w{w}c{c}k{k}").sizes(
+    quick=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n2d32h32w32c16k32"),
+    full=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n2d32h32w32c16k32", "n4d64h64w64c16k32"),
+)
+
+CONVOLUTION = family(
+    "convolution",
+    # The kernel that networks spend their time in, bound by arithmetic; and the one with the
+    # fewest products for each element that it moves.
+    ("conv2d_3x3", "depthwise_conv2d"),
+    _convolution(
+        "conv2d",
+        _PUBLISHED,
+        lambda size: Window((size["r"], size["s"]), size["k"], size["u"], size["p"]),
+    ),
+    _convolution("conv2d_3x3", _IMAGES, _fixed(3, 3, padding=1)),
+    _convolution("conv2d_1x1", _IMAGES, _fixed(1, 1)),
+    _convolution("conv2d_7x7_s2", _COLOURS, _fixed(7, 7, stride=2, padding=3)),
+    # The first layer of DeepBench's speech: frequencies by time.
+    _convolution("conv2d_5x20_s2", _SPEECH, _fixed(5, 20, stride=2)),
+    _convolution("conv2d_dilated", _IMAGES, _fixed(3, 3, padding=2, dilation=2)),
+    _convolution("conv2d_grouped", _IMAGES, _fixed(3, 3, padding=1, groups=4)),
+    _convolution(
+        "depthwise_conv2d",
+        _CHANNELS,
+        lambda size: Window((3, 3), size["c"], padding=1, groups=size["c"]),
+    ),
+    _convolution("conv2d_transposed", _IMAGES, _fixed(4, 4, stride=2, padding=1), transposed=True),
+    _convolution("conv1d", _SEQUENCES, _fixed(3, padding=1)),
+    _convolution("conv3d", _VOLUMES, _fixed(3, 3, 3, padding=1)),
+)

@@ -1,10 +1,77 @@
-"""TensorFlow: convolution."""
+"""TensorFlow: convolution. Channels last, which is all that its CPU kernels know."""
 
 from __future__ import annotations
 
-from fwbench.frameworks.table import Table
+from functools import partial
+from typing import Any
+
+from fwbench.frameworks.layout import axes
+from fwbench.frameworks.table import Laid, Table
 from fwbench.manifest import Gap
+from fwbench.workloads.operations.convolution import Window
 
-OPERATIONS: Table = {}
+_DEPTHWISE = axes("", "hwio->hwoi")
 
-GAPS: tuple[Gap, ...] = ()
+
+def _padding(window: Window) -> Any:
+    """``VALID`` and ``SAME`` where they say it; with a stride ``SAME`` pads one end more."""
+    if not window.padding:
+        return "VALID"
+    whole = {window.dilation * (extent - 1) for extent in window.kernel}
+    if window.stride == 1 and whole == {2 * window.padding}:
+        return "SAME"
+    return [[0, 0], *[[window.padding] * 2] * window.rank, [0, 0]]
+
+
+def _moving(function: Any, window: Window, **strides: Any) -> Any:
+    """A convolution with its arguments, the dilation where there is one."""
+    dilated = {"dilations": window.dilation} if window.dilation > 1 else {}
+    return partial(function, padding=_padding(window), **strides, **dilated)
+
+
+def _conv1d(tf: Any, window: Window) -> Any:
+    return _moving(tf.nn.conv1d, window, stride=window.stride)
+
+
+def _conv2d(tf: Any, window: Window) -> Any:
+    return _moving(tf.nn.conv2d, window, strides=window.stride)
+
+
+def _conv3d(tf: Any, window: Window) -> Any:
+    return _moving(tf.nn.conv3d, window, strides=[1, *[window.stride] * 3, 1])
+
+
+def _depthwise(tf: Any, window: Window) -> Any:
+    return _moving(tf.nn.depthwise_conv2d, window, strides=[1, *[window.stride] * 2, 1])
+
+
+def _transposed(tf: Any, window: Window) -> Any:
+    """``SAME`` leaves out as much as makes the result ``stride`` times as large."""
+
+    def conv2d_transpose(x: Any, w: Any) -> Any:
+        n, h, width, _ = x.shape
+        shape = n, h * window.stride, width * window.stride, window.filters
+        return tf.nn.conv2d_transpose(x, w, shape, window.stride, "SAME")
+
+    return conv2d_transpose
+
+
+OPERATIONS: Table = {
+    "conv2d": _conv2d,
+    "conv2d_3x3": _conv2d,
+    "conv2d_1x1": _conv2d,
+    "conv2d_7x7_s2": _conv2d,
+    "conv2d_5x20_s2": _conv2d,
+    "conv2d_dilated": _conv2d,
+    "conv2d_grouped": _conv2d,
+    "depthwise_conv2d": Laid(_depthwise, _DEPTHWISE),
+    "conv2d_transposed": _transposed,
+    "conv1d": _conv1d,
+    "conv3d": _conv3d,
+}
+
+GAPS: tuple[Gap, ...] = tuple(
+    Gap(f"tensorflow has no gradient of a {kind} convolution on the CPU", *cell, device="cpu")
+    for kind, name in (("dilated", "conv2d_dilated"), ("grouped", "conv2d_grouped"))
+    for cell in ((name, "eager", "backward"), (name, "graph", "backward"))
+)
