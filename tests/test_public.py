@@ -13,7 +13,7 @@ import fwbench
 
 #: What writing a framework, its training code or a workload needs.
 _NEEDED = {
-    *("Case", "Cost", "Operation", "Schedule", "Sizes", "Training", "Form", "Shape"),
+    *("Case", "Cost", "Form", "Operation", "Schedule", "Shape", "Sizes", "Training"),
     *("BoundCall", "Call", "Device", "Framework", "Gap", "Implementation", "Table", "Toggle"),
     *("Laid", "Layout", "axes"),
     *("Job", "Learner", "Loader", "Order", "Adam", "RMSprop"),

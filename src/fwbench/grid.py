@@ -16,6 +16,8 @@ from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.manifest import Absent, Manifest
 from fwbench.options.options import Selection
 from fwbench.options.values import DTYPES
+from fwbench.presets import unread
+from fwbench.workloads import sizes
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
@@ -42,6 +44,8 @@ class Cell:
         schedule: how long to train.
         data: the data set as it was found.
         problem: why the session must not run if it has this cell; None if it may.
+        unsized: whether the workload does not have the size or the preset that was asked for, which
+            then stands for its size.
         threshold: the smallest change that a gate is to care for, as a share; None for its own.
     """
 
@@ -57,6 +61,7 @@ class Cell:
     schedule: Schedule | None = None
     data: Found | None = None
     problem: str | None = None
+    unsized: bool = False
     threshold: float | None = None
 
     @property
@@ -212,6 +217,7 @@ def cells(
         more: what else is asked for.
     """
     for workload in workloads:
+        yield from _unsized(workload, selection, manifests)
         for size, dtype, direction in itertools.product(
             _sizes(workload, selection, more),
             selection.dtypes or ("float32",),
@@ -254,7 +260,7 @@ def _side_by_side(
 
 
 def _missing(
-    workload: Workload, selection: Selection, preset: tuple[int, ...] | str, more: Asked
+    workload: Workload, selection: Selection, preset: tuple[int | str, ...] | str, more: Asked
 ) -> str | None:
     """Why the request leaves a workload out in every framework."""
     if workload.directions and selection.directions is not None:
@@ -265,7 +271,7 @@ def _missing(
 
 
 def _trained(
-    workload: Workload, preset: tuple[int, ...] | str, batch: int, more: Asked
+    workload: Workload, preset: tuple[int | str, ...] | str, batch: int, more: Asked
 ) -> dict[str, Any]:
     """Schedule and data of a training loop or a part of one; or what is wrong with them.
 
@@ -297,11 +303,43 @@ def _union(names: Iterable[str]) -> list[str]:
 
 
 def _sizes(workload: Workload, selection: Selection, more: Asked) -> tuple[Size, ...]:
-    if isinstance(selection.sizes, tuple):
-        return selection.sizes
     if selection.sizes is None and more.verify_only:
         return (workload.smallest,)
-    return workload.by_preset.preset(selection.sizes or "quick")
+    return sizes.sizes(workload, selection.sizes)
+
+
+def _unsized(
+    workload: Workload, selection: Selection, manifests: Mapping[str, Manifest]
+) -> Iterator[Cell]:
+    """A cell for each size that was asked for and that the workload does not have.
+
+    Once, as it is the same in every framework, dtype and direction.
+    """
+    for asked, why in sizes.lacked(workload, selection.sizes):
+        for manifest in _chosen(selection, manifests)[:1]:
+            direction = workload.directions or selection.directions or ("forward",)
+            dtype = (selection.dtypes or ("float32",))[0]
+            cell = (workload, manifest.name, "cpu", "eager", direction[0], dtype, unread(asked))
+            yield Cell(*cell, gap=why, unsized=True)
+
+
+def check_sizes(cells: Iterable[Cell]) -> None:
+    """Refuse sizes that were asked for and that none of the cells has.
+
+    Args:
+        cells: those that are left when others are deselected.
+
+    Raises:
+        UsageError: there is one; the message says what sizes there are.
+    """
+    missing: dict[str, dict[Workload, None]] = {}
+    there = set()
+    for cell in cells:
+        if cell.unsized:
+            missing.setdefault(str(cell.size), {})[cell.workload] = None
+        else:
+            there.add(str(cell.size))
+    sizes.refuse(missing, there)
 
 
 def _directions(workload: Workload, selection: Selection, more: Asked) -> tuple[str, ...]:

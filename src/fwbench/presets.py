@@ -1,4 +1,4 @@
-"""Presets: how large work is and how long it trains, by ``--fw-size quick``, ``paper``, ``full``.
+"""Presets: how large work is and how long it trains, by ``--fw-size quick``, ``paper`` and so on.
 
 On the ground floor, because options need it in sessions that use nothing else of workloads.
 """
@@ -56,6 +56,15 @@ class Shape(Mapping[str, int]):
 Size = int | Shape
 
 
+#: What may be written for a shape, whatever its form: letters and numbers, a number among them.
+_SHAPE = re.compile(r"(?=.*[a-z])[a-z]*([1-9][0-9]{0,8}[a-z]*)+")
+
+
+def is_shape(text: str) -> bool:
+    """Whether a text may stand for a shape; whose it is says an operation's :class:`Form`."""
+    return _SHAPE.fullmatch(text) is not None
+
+
 class Form:
     """How the shapes of an operation are written.
 
@@ -88,26 +97,45 @@ class Form:
         Raises:
             UsageError: the text does not have this form.
         """
+        shape = self.shape(text)
+        if shape is None:
+            raise UsageError(f"{text!r} does not have the form {self.template}")
+        return shape
+
+    def shape(self, text: str) -> Shape | None:
+        """The shape that a text stands for; None if it does not have this form."""
         match = self._pattern.fullmatch(text)
         if match is None:
-            raise UsageError(f"{text!r} does not have the form {self.template}")
-        numbers = {name: int(number) for name, number in match.groupdict().items()}
-        return Shape(self, text, numbers)
+            return None
+        return Shape(self, text, {name: int(number) for name, number in match.groupdict().items()})
 
-    def sizes(
-        self, quick: Iterable[str], paper: Iterable[str] = (), full: Iterable[str] = ()
-    ) -> Sizes:
+    def sizes(self, quick: Iterable[str], **presets: Iterable[str]) -> Sizes:
         """Shapes by preset, of their texts.
 
         Args:
             quick: small, middling and large; the smallest comes first.
-            paper: of the report of 2020.
-            full: from overhead alone to well beyond the caches.
+            presets: the others that the operation has, by the names that :class:`Sizes` has.
 
         Raises:
             UsageError: a text does not have this form.
         """
-        return Sizes(*(tuple(map(self.read, texts)) for texts in (quick, paper, full)))
+        return Sizes(
+            tuple(map(self.read, quick)),
+            **{name: tuple(map(self.read, texts)) for name, texts in presets.items()},
+        )
+
+
+#: The form of what an operation cannot read: a shape with a text, and no numbers.
+_UNREAD = Form("{n}")
+
+
+def unread(text: str) -> Shape:
+    """What was asked for as a size, for work that has no such size.
+
+    Args:
+        text: as it was given.
+    """
+    return Shape(_UNREAD, text, {})
 
 
 @dataclass(frozen=True)
@@ -118,17 +146,34 @@ class Sizes:
         quick: small, middling and large, for a first look; the smallest comes first.
         paper: the sizes of the TensorFlow / MXNet report of 2020.
         full: from overhead alone to well beyond the caches.
+        deepbench: shapes of DeepBench (https://github.com/baidu-research/DeepBench).
+        opperf: shapes of MXNet's opperf (apache/mxnet, benchmark/opperf).
+        convnet: layers of convnet-benchmarks (https://github.com/soumith/convnet-benchmarks).
 
-    A preset that is empty is the quick one.
+    Where ``paper`` or ``full`` is empty it is the quick one. The last three are other people's: an
+    operation without one of them is left out where it is asked for.
     """
 
     quick: tuple[Size, ...]
     paper: tuple[Size, ...] = ()
     full: tuple[Size, ...] = ()
+    deepbench: tuple[Size, ...] = ()
+    opperf: tuple[Size, ...] = ()
+    convnet: tuple[Size, ...] = ()
 
     def preset(self, name: str) -> tuple[Size, ...]:
-        """The sizes of one of :data:`PRESETS`."""
-        return {"quick": self.quick, "paper": self.paper, "full": self.full}[name] or self.quick
+        """The sizes of one of :data:`PRESETS`; none where the operation does not have it."""
+        sizes: tuple[Size, ...] = getattr(self, name)
+        return sizes or (self.quick if name in _OWN else ())
+
+    @property
+    def every(self) -> tuple[Size, ...]:
+        """All sizes of all presets."""
+        return tuple(size for name in PRESETS for size in getattr(self, name))
+
+
+#: The presets that every operation has.
+_OWN = ("quick", "paper", "full")
 
 
 #: The presets that ``--fw-size`` knows.

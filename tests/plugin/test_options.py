@@ -60,6 +60,7 @@ GIVEN = [
     ("--fw-dtype=float16", "fw_dtype = float16", "dtypes", ("float16",)),
     ("--fw-direction=backward", "fw_direction = backward", "directions", ("backward",)),
     ("--fw-size=8,64", "fw_size = 8,64", "sizes", (8, 64)),
+    ("--fw-family=fft,mine", "fw_family = fft,mine", "families", ("fft", "mine")),
     ("--fw-threads=3", "fw_threads = 3", "threads", 3),
     ("--fw-isolation=none", "fw_isolation = none", "isolation", "none"),
     ("--fw-timeout=9.5", "fw_timeout = 9.5", "timeout_s", 9.5),
@@ -282,6 +283,8 @@ def marked(**keywords: Any) -> pytest.Mark:
         ({"sizes": 8}, Selection(sizes=(8,))),
         ({"sizes": "8, 64"}, Selection(sizes=(8, 64))),
         ({"sizes": "full"}, Selection(sizes="full")),
+        ({"sizes": ("8x64", 8)}, Selection(sizes=("8x64", 8))),
+        ({"families": "linalg"}, Selection(families=("linalg",))),
         ({"frameworks": "torch"}, Selection(frameworks=("torch",))),
         ({"devices": ("gpu",)}, Selection(devices=("gpu:0",))),
         (

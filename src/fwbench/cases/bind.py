@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from fwbench.cases import reading
 from fwbench.cases.backward import Backward
 from fwbench.cases.creation import Creation
 from fwbench.cases.forward import Forward
@@ -19,8 +20,14 @@ def bind(cell: Cell, framework: Framework) -> Work:
     Args:
         cell: what to compute, and how.
         framework: that computes it.
+
+    Raises:
+        TooLargeToVerify: its arrays do not fit into memory.
     """
     operation = cast("Operation", cell.workload)
+    cost = operation.cost_of("forward", cell.size)
+    if cost is not None:
+        reading.room(f"{operation.name} of size {cell.size}", cost.elements)
     work = Creation if operation.creates else Forward
     if cell.direction == "backward":
         work = Backward

@@ -68,6 +68,25 @@ def read(framework: Framework, array: Array) -> NDArray[Any]:
     return values
 
 
+def room(work: str, elements: float) -> None:
+    """Check that there is room for the arrays of a case before any is made.
+
+    Args:
+        work: what it is, for the message.
+        elements: of its operands and results, which are drawn and computed in float64 first.
+
+    Raises:
+        TooLargeToVerify: they take more memory than is free.
+    """
+    needed_bytes, free_bytes = int(8 * elements), psutil.virtual_memory().available
+    if needed_bytes > free_bytes:
+        raise TooLargeToVerify(
+            f"{work} has arrays of {elements:,.0f} elements: drawn in float64 they take "
+            f"{gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; measure a "
+            "smaller size"
+        )
+
+
 def fits(inputs: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> None:
     """Check that there is room to compare a result with its reference.
 

@@ -21,8 +21,9 @@ class Selection:
         executions: default: all but those that run on request only.
         dtypes: default: float32.
         directions: default: forward; with ``--benchmark-disable`` forward and backward.
-        sizes: a preset or sizes; default: quick; with ``--benchmark-disable`` each operation's
-            smallest quick one.
+        sizes: a preset or sizes (numbers, and texts of shapes); default: quick; with
+            ``--benchmark-disable`` each operation's smallest quick one.
+        families: names of families, or ``all``; default: the representatives of every family.
     """
 
     frameworks: tuple[str, ...] | None = None
@@ -30,7 +31,8 @@ class Selection:
     executions: tuple[str, ...] | None = None
     dtypes: tuple[str, ...] | None = None
     directions: tuple[str, ...] | None = None
-    sizes: tuple[int, ...] | str | None = None
+    sizes: tuple[int | str, ...] | str | None = None
+    families: tuple[str, ...] | None = None
 
     def over(self, other: Selection) -> Selection:
         """This selection, with the fields that it leaves open taken from another."""

@@ -59,7 +59,15 @@ SELECTORS: Mapping[str, Option] = {
         "--fw-size",
         values.sizes,
         "SIZES",
-        f"sizes, or a preset: {', '.join(PRESETS)} (default: quick)",
+        f"sizes (whole numbers, or shapes such as 64x64x64: fwbench list), or a preset: "
+        f"{', '.join(PRESETS)} (default: quick)",
+    ),
+    "families": Option(
+        "--fw-family",
+        values.names,
+        "NAMES",
+        "families of operations, or all (default: the representatives of every family; all that "
+        "-k, -m, or a file or test that is named selects)",
     ),
 }
 

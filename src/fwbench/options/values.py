@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fwbench.errors import UsageError, unknown
-from fwbench.presets import PRESETS
+from fwbench.presets import PRESETS, is_shape
 
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
@@ -63,18 +63,21 @@ def directions(text: str) -> tuple[str, ...]:
     return tuple(_known("direction", name, DIRECTIONS) for name in names(text))
 
 
-def sizes(text: str) -> tuple[int, ...] | str:
-    """The name of a preset, or sizes.
+def sizes(text: str) -> tuple[int | str, ...] | str:
+    """The name of a preset, or sizes: whole numbers, and texts that may be shapes.
 
     Raises:
         UsageError: the text is neither.
     """
     parts = names(text)
-    if not any(part.lstrip("+-").isdigit() for part in parts):
+    if not any(part.lstrip("+-").isdigit() or is_shape(part) for part in parts):
         if len(parts) > 1:
             raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
-        return _known("size or preset", parts[0], (*PRESETS, "positive whole numbers"))
-    return tuple(dict.fromkeys(positive(part, "size") for part in parts))
+        known = (*PRESETS, "positive whole numbers", "shapes such as 64x64x64 (fwbench list)")
+        return _known("size or preset", parts[0], known)
+    return tuple(
+        dict.fromkeys(part if is_shape(part) else positive(part, "size") for part in parts)
+    )
 
 
 def positive(text: str, what: str) -> int:

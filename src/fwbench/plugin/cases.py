@@ -12,9 +12,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fwbench import grid, project
 from fwbench.cases.case import Case
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
+from fwbench.errors import UsageError
 from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
-from fwbench.plugin import host
+from fwbench.plugin import families, host
 from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
@@ -103,6 +104,18 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     )
 
 
+def _refusing(check: Callable[..., None], *arguments: Any) -> None:
+    """Call what may refuse a session, in pytest's own way.
+
+    Raises:
+        UsageError: pytest's, for one of fwbench's.
+    """
+    try:
+        check(*arguments)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
     """What passes on the facts of an epoch: to the hook, which the user's process calls."""
     worker = item.config.pluginmanager.get_plugin("fwbench-worker")
@@ -135,12 +148,15 @@ class CaseHooks:
             cell = callspec.params.get("case") if callspec else None
             if isinstance(cell, grid.Cell):
                 item.stash[CELL] = cell
+        if not self.session.in_worker:  # which collects what the parent has deselected
+            _refusing(families.deselect, config, self.session, items)
         yield
-        if self.session.in_worker:  # which collects what the parent has deselected
+        if self.session.in_worker:
             return
         cells = [item.stash[CELL] for item in items if CELL in item.stash]
         if cells:
             check_cases(config)
+            _refusing(grid.check_sizes, cells)
         for cell in cells:
             if cell.problem and not cell.gap:
                 raise pytest.UsageError(cell.problem)

@@ -37,9 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
-        "threshold): measure the operations in every cell of fwbench's grid; the keywords are "
-        "defaults that the command line overrides; threshold is the smallest change, as a share, "
-        "that --fw-gate and fwbench ab care for here.",
+        "families, threshold): measure the operations in every cell of fwbench's grid; the "
+        "keywords are defaults that the command line overrides; threshold is the smallest change, "
+        "as a share, that --fw-gate and fwbench ab care for here.",
     )
     if options.has_gate(config):
         from fwbench.plugin.cases import begin

@@ -163,6 +163,14 @@ class Session:
             self.problem = UsageError(str(error))
         return ()
 
+    def families(self, item: pytest.Item) -> Sequence[str] | None:
+        """The families of operations that are asked for where an item is; None if none are."""
+        asked = self.options.asked.families
+        if asked is not None:
+            return asked
+        markers = map(from_marker, item.iter_markers("fwbench"))
+        return self.options.selection(next(markers, Selection())).families
+
     def _asked(self) -> grid.Asked:
         """What else the options ask for.
 

@@ -282,6 +282,11 @@ class CaseFacts(Measured):
         """Whether a key is declared, or a toggle that was asked for."""
         return super().is_known(name) or name in (self.toggles or {})
 
+    @property
+    def size_text(self) -> str:
+        """The size as people read it: the shape where there is one."""
+        return self.shape or f"{self.size:,}"
+
     def with_toggles(self, asked: Mapping[str, str]) -> Self:
         """With the toggles that were asked for, which are parts of the case's id.
 

@@ -94,6 +94,11 @@ class Record:
         return f"{self.number} {singular if self.number == 1 else plural}"
 
     @property
+    def point_label(self) -> str:
+        """What a point of a chart over sizes says: its shape, if any, and the number of values."""
+        return ", ".join(filter(None, [self.facts.shape, self.measured]))
+
+    @property
     def series(self) -> str:
         """The line of a chart that it belongs to: framework and execution, and toggles."""
         return " ".join([self.facts.framework, self.facts.execution, *self.asked.values()])

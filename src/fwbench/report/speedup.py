@@ -27,9 +27,8 @@ def over_eager(record: Record, group: Iterable[Record]) -> Point | None:
     for eager in group:
         if eager.facts.execution == "eager" and _but_execution(eager) == _but_execution(record):
             low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
-            return Point(
-                record.facts.size, eager.median_s / record.median_s, low, high, record.measured
-            )
+            ratio = eager.median_s / record.median_s
+            return Point(record.facts.size, ratio, low, high, record.point_label)
     return None
 
 

@@ -97,7 +97,7 @@ class Operation(Workload):
                 f"operation {self.name!r} has the sizes {self.sizes!r}; give a tuple of them"
             )
         sizes = self.by_preset
-        every = (*sizes.quick, *sizes.paper, *sizes.full)
+        every = sizes.every
         shapes = {size.form for size in every if isinstance(size, Shape)}
         numbers = [size for size in every if not isinstance(size, Shape)]
         wrong = [size for size in numbers if type(size) is not int or size < 1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fwbench.manifest import Manifest
-from fwbench.presets import Schedule, Size, Sizes
+from fwbench.presets import Form, Schedule, Size, Sizes
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,21 @@ class Workload(ABC):
         """The size at which to verify when nothing is timed."""
         quick = self.by_preset.quick
         return min((size for size in quick if isinstance(size, int)), default=quick[0])
+
+    @property
+    def form(self) -> Form | None:
+        """How its shapes are written; None where a size is a whole number."""
+        return None
+
+    def size_of(self, asked: int | str) -> Size | None:
+        """The size that was asked for by a number or by a text; None where it has no such sizes.
+
+        Args:
+            asked: a whole number, or the text of a shape.
+        """
+        if self.form is None:
+            return asked if isinstance(asked, int) else None
+        return self.form.shape(str(asked))
 
     @property
     def toggles(self) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 import pytest
 
 from fwbench.report import sections
+from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.writers import csv as csv_writer
 from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
 from support.section_parts import legends, outside
 
@@ -131,3 +135,33 @@ def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
     found = column(part([made], "gemm"), "first call in process")
     assert found["numpy eager"].text == "18 ms, fresh 814 ms"
     assert "fresh" not in found["torch eager"].text
+
+
+def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
+    """The table has the shape and is sorted by elements; points lie at these and say the shape."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        case("conv", "torch", (4.0,) * 5, size=9000, shape="9x9"),
+        case("conv", "torch", (1.0,) * 5, size=20, shape="10x1"),
+        case("conv", "torch", (2.0,) * 5, "compile", size=20, shape="10x1"),
+    )
+    found = part([made], "conv")
+    sizes = [row.cells[1] for row in found.rows]
+    assert [(one.text, one.value) for one in sizes] == [("9x9", 9000), ("10x1", 20), ("10x1", 20)]
+    assert "10x1, 5 launches" in parsed(chart_of(found, "time against size").svg).text
+    assert "10x1, 5 launches" in parsed(chart_of(found, "times as fast as eager").svg).text
+    rows = csv.DictReader(io.StringIO(csv_writer.render([made])))
+    assert [(row["size"], row["shape"]) for row in rows][:2] == [("9000", "9x9"), ("20", "10x1")]
+
+
+def test_a_shape_is_part_of_what_is_ranked(tmp_path: Path) -> None:
+    """Two shapes that move as much are two works."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(case("conv", name, size=90, shape=shape) for name in "ab" for shape in ("9x5", "5x9")),
+    )
+    held = contests([Timed("x", 1.0, record.facts) for record in made.records])
+    titles = [contest.title for contest in held]
+    assert titles == ["conv cpu forward float32 9x5", "conv cpu forward float32 5x9"]

@@ -20,6 +20,6 @@ def draw(group: Group) -> Chart | None:
         done_s, returned_s = record.facts.completion_s, record.facts.dispatch_s
         if done_s and returned_s and done_s / returned_s > _APART:
             for what, value in (("done", done_s), ("returned", returned_s)):
-                point = Point(record.facts.size, value, value, value)
+                point = Point(record.facts.size, value, value, value, record.facts.shape or "")
                 series.setdefault(f"{name}, {what}", []).append(point)
     return lines.draw(f"{group.title}: returned, and done", series, "size") if series else None

@@ -15,7 +15,7 @@ def draw(group: Group) -> Chart:
     """A line of median times for each framework and execution."""
     series: dict[str, list[Point]] = {}
     for name, record in group.records:
-        label = marked(record.measured, record.facts)
+        label = marked(record.point_label, record.facts)
         point = Point(record.facts.size, record.median_s, *record.quartiles_s, label)
         series.setdefault(name, []).append(point)
     return lines.draw(f"{group.title}: time against size", series, "size")

@@ -126,7 +126,8 @@ def _frameworks(cases: Cases) -> str:
 
 
 def _name(facts: CaseFacts) -> str:
-    work = (facts.workload, facts.framework, facts.execution, facts.direction, facts.size)
+    size = facts.shape or facts.size
+    work = (facts.workload, facts.framework, facts.execution, facts.direction, size)
     return " ".join(map(str, work))
 
 

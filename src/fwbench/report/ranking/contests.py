@@ -48,7 +48,9 @@ class Contest:
     @property
     def title(self) -> str:
         """The work, in words."""
-        return " ".join(str(part) for part in self._first.work[:-1]) + self.label
+        facts = self._first
+        work = (facts.workload, facts.device, facts.direction, facts.dtype)
+        return " ".join(map(str, (*work, facts.shape or facts.size))) + self.label
 
     @property
     def kind(self) -> tuple[str, str]:

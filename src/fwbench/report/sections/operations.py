@@ -58,7 +58,7 @@ def _row(name: str, record: Record, gain: Point | None) -> Row:
     return Row(
         [
             TableCell(name),
-            TableCell(f"{record.facts.size:,}", record.facts.size),
+            TableCell(record.facts.size_text, record.facts.size),
             seconds(record.median_s),
             TableCell(marks(record.facts) or condition_of(record.facts)),
             TableCell(f"{time(low)} to {time(high)}", low),

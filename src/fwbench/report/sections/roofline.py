@@ -87,7 +87,7 @@ def _row(name: str, record: Record) -> Row:
         [
             TableCell(marked(name, record.facts)),
             TableCell(f"{record.facts.workload} {record.facts.direction}"),
-            TableCell(f"{record.facts.size:,}", record.facts.size),
+            TableCell(record.facts.size_text, record.facts.size),
             TableCell("" if intensity is None else f"{intensity:.3g}", intensity),
             billions(record.facts.flops, record.median_s),
             billions(record.facts.bytes, record.median_s),
@@ -155,7 +155,7 @@ def _series(
         if work(record) and record.facts.bytes:
             low_s, high_s = record.quartiles_s
             rate, low, high = (work(record) / time_s for time_s in (record.median_s, high_s, low_s))
-            label = f"{workload} {direction} {record.facts.size:,}"
+            label = f"{workload} {direction} {record.facts.size_text}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series
 

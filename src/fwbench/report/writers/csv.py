@@ -11,7 +11,7 @@ from fwbench.report import escaping
 from fwbench.report.model import Record, Run
 from fwbench.report.ranking.condition import condition_of
 
-_CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
+_CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size", "shape")
 
 _TIMES = ("dispatch_s", "first_call_s", "first_call_in_process_s")
 

@@ -1,0 +1,70 @@
+"""Which operations a session has: those of the families asked for, or the representatives.
+
+The others are collected and deselected, as with pytest's own ``-k``: the count is in its summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from fwbench.errors import unknown
+from fwbench.grid import Cell
+from fwbench.plugin.session import CELL, Session
+from fwbench.workloads import FAMILIES
+from fwbench.workloads.workload import Workload
+
+#: What stands for every family, and for work that is in none.
+ALL = "all"
+
+
+def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) -> None:
+    """Take out the cases that are not in the families asked for.
+
+    Args:
+        config: pytest's.
+        session: fwbench's.
+        items: all that were collected; those that stay are left.
+
+    Raises:
+        UsageError: a family that was asked for is not there.
+    """
+    cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
+    asked = {item: session.families(item) for item in cells}
+    _check({name for names in asked.values() for name in names or ()}, cells)
+    named = _names_tests(config)
+    out = {item for item in cells if not _selects(asked[item], cells[item].workload, named=named)}
+    if out:
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
+
+
+def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
+    """Refuse families that are not there; operations of the user's own may have some, too."""
+    if not asked:
+        return
+    own = [cell.workload.family for cell in cells.values()]
+    known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL) if name)
+    for name in sorted(asked - known.keys()):
+        raise unknown("family", name, known)
+
+
+def _selects(asked: Sequence[str] | None, workload: Workload, *, named: bool) -> bool:
+    if asked is None:
+        return named or workload.representative
+    return ALL in asked or workload.family in asked
+
+
+def _names_tests(config: pytest.Config) -> bool:
+    """Whether the command line asks for particular tests: ``-k``, ``-m``, a file, a node id.
+
+    So does ``--lf``: the tests that failed were selected when they ran.
+    """
+    options = config.option
+    if options.keyword or options.markexpr or getattr(options, "lf", False):
+        return True
+    folder = config.invocation_params.dir
+    return any(
+        "::" in argument or (folder / argument).is_file() for argument in options.file_or_dir or ()
+    )

@@ -1,0 +1,95 @@
+"""The sizes that are asked for, as each workload has them: numbers, shapes, presets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from fwbench.errors import UsageError
+from fwbench.presets import PRESETS, Size
+from fwbench.workloads.workload import Workload
+
+#: What ``--fw-size`` gives: the name of a preset, or numbers and the texts of shapes; None for
+#: what is measured by default.
+Asked = tuple[int | str, ...] | str | None
+
+#: So many workloads are named in a message; the others are counted.
+_NAMED = 3
+
+
+def sizes(workload: Workload, asked: Asked) -> tuple[Size, ...]:
+    """The sizes of a workload that are asked for, as far as it has them.
+
+    Args:
+        workload: whose sizes.
+        asked: numbers, texts or a preset; None for the preset ``quick``.
+    """
+    if isinstance(asked, tuple):
+        read = map(workload.size_of, asked)
+        return tuple(size for size in read if size is not None)
+    return workload.by_preset.preset(asked or "quick")
+
+
+def lacked(workload: Workload, asked: Asked) -> Iterator[tuple[str, str]]:
+    """What is asked for and the workload does not have: as it was written, and why not.
+
+    Args:
+        workload: whose sizes.
+        asked: numbers, texts or a preset.
+    """
+    if isinstance(asked, tuple):
+        for size in asked:
+            if workload.size_of(size) is None:
+                yield str(size), f"sizes of {workload.name} are {_written(workload)}"
+    elif asked is not None and not workload.by_preset.preset(asked):
+        yield asked, f"{workload.name} is not in the preset {asked}; it has {_presets([workload])}"
+
+
+def refuse(missing: Mapping[str, Collection[Workload]], there: Collection[str]) -> None:
+    """Refuse what is asked for if nothing has it.
+
+    Args:
+        missing: the workloads that do not have a size or a preset, by its text.
+        there: the texts of the sizes that are measured.
+
+    Raises:
+        UsageError: there is such a size; the message says what sizes there are.
+    """
+    for asked, workloads in missing.items():
+        if asked in PRESETS and not there:
+            raise UsageError(
+                f"{_some(workloads)}: not in the preset {asked!r}; give one of those that there "
+                f"are: {_presets(workloads)}"
+            )
+        if asked not in PRESETS and asked not in there:
+            raise UsageError(
+                f"nothing that is selected has the size {asked!r}: {_all_written(workloads)}"
+            )
+
+
+def _written(workload: Workload) -> str:
+    """How its sizes are written, with examples."""
+    examples = ", ".join(map(str, workload.by_preset.quick))
+    if workload.form is None:
+        return f"whole numbers, such as {examples}"
+    return f"shapes written {workload.form.template}, such as {examples}"
+
+
+def _all_written(workloads: Collection[Workload]) -> str:
+    """How their sizes are written, each form once, with the examples of the first one."""
+    by_form: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        form = "" if workload.form is None else workload.form.template
+        by_form.setdefault(form, []).append(workload)
+    parts = (f"sizes of {_some(of)} are {_written(of[0])}" for of in by_form.values())
+    return "; ".join(parts)
+
+
+def _presets(workloads: Collection[Workload]) -> str:
+    return ", ".join(name for name in PRESETS if any(of.by_preset.preset(name) for of in workloads))
+
+
+def _some(workloads: Collection[Workload]) -> str:
+    """Their names, or the first ones and how many more there are."""
+    names = [workload.name for workload in workloads]
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return " and ".join([", ".join(names[:_NAMED]), *more])

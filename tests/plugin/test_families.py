@@ -1,0 +1,110 @@
+"""A session has the families that it asks for, all that it names, and else the representatives."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.projects import Project
+
+_FAMILIES = """
+from dataclasses import replace
+
+import pytest
+from declared import doubling
+from fwbench.workloads import gemm
+
+def made(name, family, representative):
+    return replace(doubling(name), family=family, representative=representative)
+
+shown, hidden = made("shown", "mine", True), made("hidden", "mine", False)
+
+@pytest.mark.fwbench(shown, hidden, gemm, sizes=8)
+def test_it(case):
+    case.measure()
+
+@pytest.mark.fwbench(shown, hidden, gemm, families="mine", sizes=4)
+def test_marked(case):
+    case.measure()
+
+def test_ordinary():
+    pass
+"""
+
+
+@pytest.fixture
+def families(project: Project) -> Project:
+    """A project with operations in families, one of them not a representative."""
+    project.write("tests/test_it.py", _FAMILIES)
+    return project
+
+
+def _collected(project: Project, *arguments: str) -> list[str]:
+    """The case ids, and the names of other tests, that are left when others are deselected."""
+    result = project.run("--collect-only", "-q", *arguments)
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    nodes = (line for line in result.outlines if line.startswith("tests/"))
+    return [node.rpartition("::")[2].rpartition("[")[2].split("-")[0].rstrip("]") for node in nodes]
+
+
+_EVERYTHING = ["shown", "hidden", "gemm", "shown", "hidden", "test_ordinary"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("tests",), (".",), ("--rootdir=.", "tests/")])
+def test_a_folder_has_the_representatives(families: Project, arguments: tuple[str, ...]) -> None:
+    """Where nothing particular is asked for; a marker that names a family has all of it."""
+    representatives = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
+    assert _collected(families, *arguments) == representatives
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tests/test_it.py",),
+        ("tests/test_it.py::test_it", "tests/test_it.py::test_marked", "-m", "fwbench or not a"),
+        ("-k", "shown or hidden or gemm or ordinary"),
+        ("-m", "fwbench or not fwbench"),
+    ],
+)
+def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...]) -> None:
+    """A file, a test, ``-k`` and ``-m`` ask for themselves, representatives or not."""
+    found = _collected(families, *arguments)
+    assert found == [name for name in _EVERYTHING if name in found]
+    assert found.count("hidden") == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("mine", ["shown", "hidden", "shown", "hidden", "test_ordinary"]),
+        ("linalg", ["gemm", "gemm", "test_ordinary"]),
+        ("linalg,mine", ["shown", "hidden", "gemm", "shown", "hidden", "gemm", "test_ordinary"]),
+        ("all", ["shown", "hidden", "gemm", "shown", "hidden", "gemm", "test_ordinary"]),
+        ("fft", ["test_ordinary"]),
+    ],
+)
+def test_families_are_all_there(families: Project, asked: str, names: list[str]) -> None:
+    """What the command line asks for wins over markers; tests of the user's own stay."""
+    assert _collected(families, f"--fw-family={asked}") == names
+
+
+def test_the_ini_file_may_ask_for_families(families: Project) -> None:
+    """It does for every session; markers win over it, and the command line over both."""
+    ini = families.path / "pytest.ini"
+    ini.write_text("[pytest]\nfw_family = linalg\n", encoding="utf-8")
+    assert _collected(families) == ["gemm", "shown", "hidden", "test_ordinary"]
+    assert _collected(families, "--fw-family=fft") == ["test_ordinary"]
+
+
+def test_an_unknown_family_is_refused_with_those_there_are(families: Project) -> None:
+    """The user's own among them, and the near miss."""
+    result = families.run("--fw-family=linalg,min")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = (line for line in result.errlines if line.startswith("ERROR"))
+    assert "unknown family 'min'; known: creation, " in line
+    assert line.endswith("overhead, mine, all. Did you mean 'mine'?")
+
+
+def test_others_are_deselected_and_workers_run_what_is_left(families: Project) -> None:
+    """As with ``-k``: the count is pytest's own; in launches, too."""
+    families.run().assert_outcomes(passed=5, deselected=2)
+    families.run("--fw-family=mine", "--fw-launches=2").assert_outcomes(passed=5, deselected=2)

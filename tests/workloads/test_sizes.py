@@ -1,0 +1,79 @@
+"""Shapes are read from their texts, and what no form reads is said with those there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwbench.errors import DeclarationError, UsageError
+from fwbench.presets import Form, is_shape, unread
+from fwbench.workloads import gemm, mlp, sizes
+from support.fakes import operation
+
+_IMAGE = Form("n{n}h{h}w{w}c{c}")
+
+
+def test_a_shape_is_its_numbers_by_name() -> None:
+    """In the order of the text, which it keeps."""
+    shape = _IMAGE.read("n8h28w14c3")
+    assert dict(shape) == {"n": 8, "h": 28, "w": 14, "c": 3}
+    assert (str(shape), repr(shape)) == ("n8h28w14c3", "Shape('n8h28w14c3')")
+    assert shape == _IMAGE.read("n8h28w14c3") != _IMAGE.read("n8h28w14c4")
+
+
+@pytest.mark.parametrize(
+    "text", ["n8h28w14", "n8h28w14c0", "n8h28w14c03", "8x8", "", "n8h28w14c3x"]
+)
+def test_another_text_is_refused(text: str) -> None:
+    """Numbers are positive and have no zeros before them: a shape has one text."""
+    assert _IMAGE.shape(text) is None
+    with pytest.raises(UsageError, match=r"does not have the form n\{n\}h\{h\}w\{w\}c\{c\}"):
+        _IMAGE.read(text)
+
+
+@pytest.mark.parametrize("template", ["{m}{n}", "{m}-{n}", "{M}x{n}", "x", "{m}x{n}X"])
+def test_a_form_that_cannot_be_read_back_is_refused(template: str) -> None:
+    """Two numbers without a letter between them, or what case ids or options give a meaning."""
+    with pytest.raises(DeclarationError, match="cannot be read back"):
+        Form(template)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("8x8", True), ("n8", True), ("8", False), ("quick", False), ("8x08", False), ("8-8", False)],
+)
+def test_what_may_be_a_shape(text: str, expected: bool) -> None:
+    """Letters and numbers, at least one of each."""
+    assert is_shape(text) is expected
+
+
+def test_each_work_has_the_sizes_that_it_can_read() -> None:
+    """Numbers, shapes, presets; of training loops the numbers are batch sizes."""
+    area = operation(sizes=Form("{m}x{n}").sizes(quick=("2x3", "4x5"), convnet=("9x9",)))
+    asked = (8, "6x7", "n8")
+    assert [*map(str, sizes.sizes(area, asked))] == ["6x7"]
+    assert sizes.sizes(gemm, asked) == sizes.sizes(mlp, asked) == (8,)
+    assert [*map(str, sizes.sizes(area, "convnet"))] == ["9x9"]
+    assert [*map(str, sizes.sizes(area, None))] == [*map(str, sizes.sizes(area, "full"))]
+    assert sizes.sizes(gemm, "convnet") == ()
+    assert dict(sizes.lacked(area, (8, "n8"))) == dict.fromkeys(
+        ("8", "n8"), "sizes of double are shapes written {m}x{n}, such as 2x3, 4x5"
+    )
+    assert [*sizes.lacked(area, asked[1:2])] == [*sizes.lacked(area, None)] == []
+    assert dict(sizes.lacked(gemm, "convnet")) == {
+        "convnet": "gemm is not in the preset convnet; it has quick, paper, full"
+    }
+
+
+def test_what_something_has_is_not_refused() -> None:
+    """A size that one workload has is none of the others' business, nor is a preset."""
+    sizes.refuse({"8x8": [gemm]}, {"8x8"})
+    sizes.refuse({"convnet": [gemm]}, {"9x9"})
+    many = [operation(name=name) for name in ("a", "b", "c", "d", "e")]
+    with pytest.raises(UsageError, match="sizes of a, b, c and 2 more are whole numbers, such as"):
+        sizes.refuse({"8x8": many}, {"8x9"})
+
+
+def test_what_cannot_be_read_is_still_a_size() -> None:
+    """It stands in the id of a case that is skipped, and has no numbers."""
+    assert str(unread("8x8")) == "8x8"
+    assert not unread("8x8")
