@@ -26,8 +26,8 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.cases.case import Case
 from fwbench.cases.bind import bind
+from fwbench.cases.case import Case
 from fwbench.machine import usable_cpus
 from fwbench.workloads import gemm
 
