@@ -117,6 +117,20 @@ def test_a_line_that_is_left_out_is_a_gap(project: Project) -> None:
     assert "tanhshrink is not written for numpy" in str(result.stdout)
 
 
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_what_an_operation_can_say(project: Project, framework: str) -> None:
+    """Several results, a shape, a parameter, a layout: each is right in both directions."""
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    project.write("test_pooling.py", _source("What an operation can say", "test_pooling.py"))
+    result, records = project.measure(
+        *("--fw-direction=forward,backward", "--fw-size=n1h4w4c2"), fw=framework
+    )
+    result.assert_outcomes(passed=1 if framework == "numpy" else 2, skipped=framework == "numpy")
+    facts = records[f"pools-{framework}-cpu-eager-forward-float32-n1h4w4c2"]["extra_info"]
+    assert (facts["fwbench"]["size"], facts["fwbench"]["shape"]) == (48, "n1h4w4c2")
+
+
 # A framework, and its toggle
 
 _CASES = """
