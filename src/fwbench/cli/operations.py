@@ -1,0 +1,199 @@
+"""``fwbench list``: the operations by family, their sizes, and which framework computes them.
+
+All of it is declared, so it is the same whatever is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fwbench.errors import UsageError, unknown
+from fwbench.frameworks.declared import gaps_of, manifests
+from fwbench.manifest import Gap, Manifest
+from fwbench.options import values
+from fwbench.presets import PRESETS
+from fwbench.workloads import FAMILIES, OPERATIONS
+from fwbench.workloads.operation import Operation
+
+#: Operations by family.
+Families = dict[str, list[Operation]]
+
+#: The presets that an operation has or has not.
+_PUBLISHED = ("paper", "deepbench", "opperf", "convnet")
+
+#: The parts of a gap in the order to say them.
+_PARTS = ("direction", "execution", "dtype", "device")
+
+_PAGE = """\
+# Operations
+
+<!-- Written by `fwbench list --markdown > docs/operations.md`; do not edit. -->
+
+{count} operations in {families} families. A session that asks for nothing in particular has those
+in bold, which represent their families; `--fw-family`, `-k` or the name of a file selects others
+(`--fw-family all` has everything). *yes*: verified in every execution, direction and dtype that
+the framework has; *partly* and *no*: the reasons are below the table. NumPy has no gradients, and
+creations are each framework's own. `fwbench list --json` has the sizes of every preset.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add ``fwbench list`` to the commands."""
+    operations = commands.add_parser(
+        "list",
+        help="list the operations: families, sizes, frameworks, gaps",
+        description="The operations by family, with the sizes of --fw-size quick and the "
+        "frameworks that compute them, or the reasons why they do not. * marks those of a session "
+        "that asks for nothing in particular. Frameworks of other packages are not listed.",
+    )
+    operations.add_argument("names", nargs="*", metavar="OPERATION", help="only these operations")
+    operations.add_argument(
+        "--family", type=_names, default=(), metavar="NAMES", help="only these families"
+    )
+    form = operations.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs: all sizes and gaps")
+    form.add_argument("--markdown", action="store_true", help="for documentation")
+    operations.set_defaults(run=_list)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    try:
+        return values.names(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    families = _chosen(arguments.names, arguments.family)
+    frameworks = [*manifests().values()]
+    if arguments.json:
+        print(json.dumps(_described(families, frameworks), indent=2))
+    else:
+        lines = _page if arguments.markdown else _table
+        print("\n".join(lines(families, frameworks)))
+    return 0
+
+
+def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
+    """The operations that are asked for, by family.
+
+    Raises:
+        UsageError: an operation or a family is not there.
+    """
+    for kind, asked, known in (
+        ("operation", names, [operation.name for operation in OPERATIONS]),
+        ("family", families, [*FAMILIES]),
+    ):
+        for name in asked:
+            if name not in known:
+                raise unknown(kind, name, known)
+    chosen = {
+        family: [operation for operation in operations if not names or operation.name in names]
+        for family, operations in FAMILIES.items()
+        if not families or family in families
+    }
+    return {family: operations for family, operations in chosen.items() if operations}
+
+
+# As JSON
+
+
+def _described(families: Families, frameworks: Sequence[Manifest]) -> dict[str, Any]:
+    """Everything, in JSON's own types."""
+    return {
+        family: {operation.name: _facts(operation, frameworks) for operation in operations}
+        for family, operations in families.items()
+    }
+
+
+def _facts(operation: Operation, frameworks: Sequence[Manifest]) -> dict[str, Any]:
+    sizes = operation.by_preset
+    return {
+        "representative": operation.representative,
+        "differentiable": operation.differentiable,
+        "compilable": operation.compilable,
+        "form": None if operation.form is None else operation.form.template,
+        "sizes": {
+            preset: [size if isinstance(size, int) else str(size) for size in sizes.preset(preset)]
+            for preset in PRESETS
+        },
+        "frameworks": {
+            one.name: {
+                "offered": _state(gaps := gaps_of(one, operation)),
+                "gaps": [asdict(gap) for gap in gaps],
+            }
+            for one in frameworks
+        },
+    }
+
+
+def _state(gaps: Sequence[Gap]) -> str:
+    """Whether a framework computes an operation: ``yes``, ``partly`` or ``no``."""
+    if any(gap.whole for gap in gaps):
+        return "no"
+    return "partly" if gaps else "yes"
+
+
+# For people
+
+
+def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> list[list[str]]:
+    """Head and rows of the table of a family, the name of each operation first."""
+    head = ["operation", *(one.name for one in frameworks), "quick sizes", "published sizes"]
+    return [
+        head,
+        *(
+            [
+                operation.name,
+                *(_state(gaps_of(one, operation)) for one in frameworks),
+                ", ".join(map(str, operation.by_preset.quick)),
+                ", ".join(name for name in _PUBLISHED if getattr(operation.by_preset, name)),
+            ]
+            for operation in operations
+        ),
+    ]
+
+
+def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[str]:
+    """Why an operation is not computed, with the parts of the grid of which that is true."""
+    for one in frameworks:
+        for gap in gaps_of(one, operation):
+            parts = ", ".join(filter(None, (getattr(gap, part) for part in _PARTS)))
+            where = f" ({parts})" if parts else ""
+            yield f"{operation.name}, {one.name}{where}: {gap.reason}"
+
+
+def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
+    """For the terminal."""
+    for family, operations in families.items():
+        rows = _rows(operations, frameworks)
+        for row, operation in zip(rows[1:], operations, strict=True):
+            row[0] += " *" if operation.representative else ""
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        yield f"{family} ({len(operations)})"
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            yield f"  {'  '.join(cells)}".rstrip()
+        for operation in operations:
+            yield from (f"    {reason}" for reason in _reasons(operation, frameworks))
+
+
+def _page(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
+    """For documentation."""
+    count = sum(map(len, families.values()))
+    yield _PAGE.format(count=count, families=len(families)).rstrip()
+    for family, operations in families.items():
+        head, *rows = _rows(operations, frameworks)
+        for row, operation in zip(rows, operations, strict=True):
+            row[0] = f"**{operation.name}**" if operation.representative else operation.name
+        yield f"\n## {family}\n"
+        for row in (head, ["---"] * len(head), *rows):
+            yield f"| {' | '.join(row)} |"
+        reasons = [reason for one in operations for reason in _reasons(one, frameworks)]
+        if reasons:
+            yield ""
+        yield from (f"- {reason}" for reason in reasons)

@@ -1,0 +1,62 @@
+"""What fwbench's own frameworks declare, whether or not they are installed: nothing is started."""
+
+from __future__ import annotations
+
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.registry import registered
+from fwbench.frameworks.standin import standing_in
+from fwbench.manifest import Device, Gap, Manifest
+from fwbench.workloads.operation import Operation
+
+#: Where fwbench's own frameworks are.
+_OWN = "fwbench.frameworks."
+
+
+def manifests() -> dict[str, Manifest]:
+    """What each of fwbench's own frameworks declares for the CPU, by the framework's name.
+
+    It has no version, and what an installed one lacks is not known.
+    """
+    points = [point for point in registered().values() if point.module.startswith(_OWN)]
+    points.sort(key=lambda point: point.name)
+    with standing_in({point.name for point in points}):
+        return {point.name: _manifest(point.load()) for point in points}
+
+
+def gaps_of(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
+    """What a framework does not offer of an operation; a whole gap is the only one.
+
+    Args:
+        manifest: of the framework.
+        operation: one of fwbench's.
+    """
+    gaps = tuple(gap for gap in manifest.gaps if gap.workload == operation.name)
+    whole = tuple(gap for gap in gaps if gap.whole)
+    if whole:
+        return whole[:1]
+    if operation.creates or operation.name in manifest.operations:
+        return gaps
+    return (Gap(f"{operation.name} is not written for {manifest.name}", operation.name),)
+
+
+def _manifest(framework: type[Framework]) -> Manifest:
+    return Manifest(
+        name=framework.name,
+        version="",
+        devices=(Device("cpu", ""),),
+        executions=framework.executions,
+        on_request=tuple(sorted(framework.on_request)),
+        dtypes=framework.dtypes,
+        operations=tuple(framework.operations),
+        missing={},
+        differentiable=framework.differentiable,
+        gaps=tuple(framework.gaps),
+        training_executions=framework.training_executions,
+        whole_loops=tuple(sorted(framework.whole_loops)),
+        training_dtypes=framework.training_dtypes,
+        process_toggles=framework.process_toggles,
+        toggle_gaps=tuple((*what, reason) for what, reason in framework.toggle_gaps.items()),
+        threads=None,
+        build={},
+        sources=(),
+    )

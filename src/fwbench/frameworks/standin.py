@@ -1,0 +1,81 @@
+"""Stand-ins for packages that are not imported: what a module declares can be read without them.
+
+A framework's module imports its framework at the top, which takes seconds, or is not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class StandIn(ModuleType):
+    """A module, or anything in one: it has every attribute, and gives itself when it is called."""
+
+    __version__ = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+    def __call__(self, *_: Any, **__: Any) -> StandIn:
+        """Returns the stand-in itself, which also serves as a decorator's result."""
+        return self
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        """Classes derived from it have no base."""
+        return ()
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the stand-ins of packages and of all that is in them."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """A package of that name, if it is one to stand in for."""
+        if fullname.partition(".")[0] not in self._packages:
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The stand-in."""
+        return StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to execute."""
+
+
+@contextmanager
+def standing_in(packages: Collection[str]) -> Iterator[None]:
+    """A context in which packages are not imported but stood in for, unless they are there already.
+
+    Frameworks of fwbench's that are imported meanwhile are forgotten, since they hold stand-ins;
+    so are the environment variables that they set.
+
+    Args:
+        packages: their names, without dots.
+    """
+    modules, variables = {*sys.modules}, {**os.environ}
+    finder = _Finder(packages)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name, module in {**sys.modules}.items():
+            own = name.startswith("fwbench.frameworks.") and name not in modules
+            if own or isinstance(module, StandIn):
+                del sys.modules[name]
+        for name in os.environ.keys() - variables:
+            del os.environ[name]

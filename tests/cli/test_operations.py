@@ -1,0 +1,120 @@
+"""``fwbench list`` says what is declared, and its page in docs is up to date."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.workloads import FAMILIES, OPERATIONS
+
+_ROOT = Path(__file__).parents[2]
+
+_FRAMEWORKS = ["jax", "mxnet", "numpy", "tensorflow", "torch"]
+
+
+def _listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(["list", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def _described(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    described: dict[str, Any] = json.loads(_listed(capsys, "--json", *arguments))
+    return described
+
+
+def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails: fwbench list --markdown > docs/operations.md."""
+    page = (_ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert _listed(capsys, "--markdown") == page
+
+
+def test_every_operation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """In its family, with sizes, and with every framework."""
+    described = _described(capsys)
+    names = {family: [one.name for one in operations] for family, operations in FAMILIES.items()}
+    assert {family: [*facts] for family, facts in described.items()} == {
+        family: listed for family, listed in names.items() if listed
+    }
+    for operation in OPERATIONS:
+        facts = described[operation.family][operation.name]
+        assert facts["representative"] is operation.representative
+        assert facts["sizes"]["quick"]
+        assert sorted(facts["frameworks"]) == _FRAMEWORKS
+
+
+def test_gaps_have_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    """In JSON with every part, for people with those that they are about."""
+    reason = "mxnet has no float16 product on the CPU"
+    gemm = _described(capsys, "gemm")["linalg"]["gemm"]
+    assert (gemm["frameworks"]["torch"]["offered"], gemm["form"]) == ("yes", None)
+    assert gemm["frameworks"]["mxnet"]["offered"] == "partly"
+    (gap,) = gemm["frameworks"]["mxnet"]["gaps"]
+    assert (gap["reason"], gap["dtype"], gap["direction"]) == (reason, "float16", None)
+    assert f"    gemm, mxnet (float16, cpu): {reason}" in _listed(capsys, "gemm").splitlines()
+    assert f"- gemm, mxnet (float16, cpu): {reason}" in _listed(capsys, "--markdown").splitlines()
+
+
+def test_the_table_has_a_column_for_each_framework(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that represent their family are marked."""
+    family, head, row, *_ = _listed(capsys, "gemm").splitlines()
+    assert family == "linalg (1)"
+    assert head.split()[: 1 + len(_FRAMEWORKS)] == ["operation", *_FRAMEWORKS]
+    assert row.split() == [
+        *("gemm", "*", "yes", "partly", "yes", "yes", "yes", "64,", "256,", "1024", "paper")
+    ]
+
+
+def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both do."""
+    assert [*_described(capsys, "--family=linalg,overhead")] == ["linalg", "overhead"]
+    assert [*_described(capsys, "gemm", "dot", "noop")["linalg"]] == ["dot", "gemm"]
+    assert _described(capsys, "--family=overhead", "gemm") == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gem"], r"unknown operation 'gem'; known: .*Did you mean 'gemm'\?"),
+        (["--family=linlag"], r"unknown family 'linlag'; known: .*Did you mean 'linalg'\?"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    """With what is, and the near miss."""
+    assert cli.main(["list", *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+#: Lists, then says which frameworks have been imported on the way, and whether any can be still.
+_IMPORTED = """
+import os, sys
+from fwbench import cli
+before = dict(os.environ)
+cli.main(["list"])
+assert os.environ == before
+names = ("jax", "mxnet", "tensorflow", "torch", "fwbench.frameworks.torch")
+print([name for name in names if name in sys.modules])
+try:
+    import jax
+except ModuleNotFoundError:
+    pass
+else:
+    assert jax.__version__
+"""
+
+
+def test_no_framework_is_imported() -> None:
+    """Nor is one stood in for any longer when the list is there."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
