@@ -1,10 +1,11 @@
 """Collecting 5,000 cases costs at most 1.5 times what plain pytest needs for 5,000 tests.
 
-Two files of one shape, each with one test: in one it is marked with five operations, in the other
-it is parametrised with the very ids of those cases. `pytest --collect-only -q` collects each in a
-fresh process, in turn; the manifests of the frameworks are cached, as in every session but the
-first. The plain session runs without fwbench. Start-up makes the ratio look better than it is, so
-it is taken again without: what a session with one size takes is subtracted on both sides.
+Two files of one shape, each with one test: in one it is marked with as many operations as make so
+many cases, at three sizes each, in every framework that is installed; in the other it is
+parametrised with the very ids of those cases. `pytest --collect-only -q` collects each in a fresh
+process, in turn; the manifests of the frameworks are cached, as in every session but the first. The
+plain session runs without fwbench. Start-up makes the ratio look better than it is, so it is taken
+again without: what a session with one operation takes is subtracted on both sides.
 
 Also: no framework is imported in the process that collects.
 """
@@ -24,12 +25,26 @@ from fwbench.frameworks.registry import registered
 _BOUND = 1.5
 
 _MARKED = """\
+import numpy as np
 import pytest
 
-from fwbench.workloads import relu, sigmoid, softplus, softsign, tanh
+from fwbench import Operation, Sizes
+from fwbench.frameworks.registry import registered
 
 
-@pytest.mark.fwbench(sigmoid, relu, tanh, softplus, softsign)
+def operation(number):
+    made = Operation(
+        name=f"operation_{{number}}",
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=np.tanh,
+        sizes=Sizes(quick=(8, 64, 512)),
+    )
+    for framework in registered():
+        made.implement(framework)(lambda namespace: namespace.tanh)
+    return made
+
+
+@pytest.mark.fwbench(*map(operation, range({operations})))
 def test_cases(case):
     case.measure()
 """
@@ -52,22 +67,21 @@ print("imported:", *(name for name in frameworks if name in sys.modules))
 """
 
 
-def _sizes(count: int) -> str:
-    return "--fw-size=" + ",".join(map(str, range(1, count + 1)))
+def _write(folder: Path, name: str, operations: int) -> list[str]:
+    """Both files, the marked one and the plain one; returns the ids of the cases."""
+    marked = folder / f"{name}.py"
+    marked.write_text(_MARKED.format(operations=operations), encoding="utf-8")
+    _, output = bounds.python("-m", "pytest", "-q", "--collect-only", marked.name, folder=folder)
+    lines = (line for line in output.splitlines() if line.startswith(f"{marked.name}::"))
+    ids = [line.partition("[")[2].rstrip("]") for line in lines]
+    (folder / f"{name}_plain.py").write_text(_PLAIN.format(ids=ids), encoding="utf-8")
+    return ids
 
 
-def _ids(folder: Path, sizes: int) -> list[str]:
-    _, output = bounds.python(
-        *("-m", "pytest", "-q", "--collect-only", "marked.py", _sizes(sizes)), folder=folder
-    )
-    lines = (line for line in output.splitlines() if line.startswith("marked.py::"))
-    return [line.partition("[")[2].rstrip("]") for line in lines]
-
-
-def _imported(folder: Path, sizes: int) -> str:
+def _imported(folder: Path) -> str:
     # NumPy is always imported there: references are computed with it.
     names = " ".join(name for name in registered() if name != "numpy")
-    command = f"-q --collect-only marked.py {_sizes(sizes)}"
+    command = "-q --collect-only many.py"
     _, output = bounds.python("-c", _IMPORTED, command, names, folder=folder)
     return output.splitlines()[-1].removeprefix("imported:").strip()
 
@@ -78,25 +92,21 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        (folder / "marked.py").write_text(_MARKED, encoding="utf-8")
-        few = _ids(folder, 1)
-        sizes = math.ceil(given.cases / len(few))
-        many = _ids(folder, sizes)
-        for file, ids in (("few.py", few), ("many.py", many)):
-            (folder / file).write_text(_PLAIN.format(ids=ids), encoding="utf-8")
+        few = _write(folder, "few", 1)
+        many = _write(folder, "many", math.ceil(given.cases / len(few)))
         collect = partial(bounds.pytest_s, "--collect-only", folder=folder)
         times_s = bounds.in_turn(
             given.rounds,
             {
-                "fwbench": partial(collect, "marked.py", _sizes(sizes)),
-                "plain": partial(collect, "many.py", "-p", "no:fwbench"),
-                "fwbench, one size": partial(collect, "marked.py", _sizes(1)),
-                "plain, one size": partial(collect, "few.py", "-p", "no:fwbench"),
+                "fwbench": partial(collect, "many.py"),
+                "plain": partial(collect, "many_plain.py", "-p", "no:fwbench"),
+                "fwbench, one operation": partial(collect, "few.py"),
+                "plain, one operation": partial(collect, "few_plain.py", "-p", "no:fwbench"),
             },
         )
-        imported = _imported(folder, sizes)
+        imported = _imported(folder)
     took = bounds.medians(times_s)
-    alone = {kind: took[kind] - took[f"{kind}, one size"] for kind in ("fwbench", "plain")}
+    alone = {kind: took[kind] - took[f"{kind}, one operation"] for kind in ("fwbench", "plain")}
     return bounds.conclude(
         [
             *(
@@ -104,8 +114,8 @@ def main() -> int:
                 for name, kind, ids in (
                     ("fwbench", "fwbench", many),
                     ("plain", "plain pytest", many),
-                    ("fwbench, one size", "fwbench", few),
-                    ("plain, one size", "plain pytest", few),
+                    ("fwbench, one operation", "fwbench", few),
+                    ("plain, one operation", "plain pytest", few),
                 )
             ),
             bounds.at_most("fwbench / plain", took["fwbench"] / took["plain"], _BOUND, "x"),

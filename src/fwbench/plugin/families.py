@@ -5,7 +5,7 @@ The others are collected and deselected, as with pytest's own ``-k``: the count 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -31,13 +31,27 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
         UsageError: a family that was asked for is not there.
     """
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
-    asked = {item: session.families(item) for item in cells}
+    asked = _asked(session, cells)
     _check({name for names in asked.values() for name in names or ()}, cells)
     named = _names_tests(config)
     out = {item for item in cells if not _selects(asked[item], cells[item].workload, named=named)}
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]
+
+
+def _asked(
+    session: Session, items: Iterable[pytest.Item]
+) -> dict[pytest.Item, Sequence[str] | None]:
+    """The families that are asked for where each item is; looked up once for each marker."""
+    by_mark: dict[int, Sequence[str] | None] = {}
+    asked = {}
+    for item in items:
+        mark = next(item.iter_markers("fwbench"))
+        if id(mark) not in by_mark:
+            by_mark[id(mark)] = session.families(mark)
+        asked[item] = by_mark[id(mark)]
+    return asked
 
 
 def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:

@@ -163,13 +163,9 @@ class Session:
             self.problem = UsageError(str(error))
         return ()
 
-    def families(self, item: pytest.Item) -> Sequence[str] | None:
-        """The families of operations that are asked for where an item is; None if none are."""
-        asked = self.options.asked.families
-        if asked is not None:
-            return asked
-        markers = map(from_marker, item.iter_markers("fwbench"))
-        return self.options.selection(next(markers, Selection())).families
+    def families(self, mark: pytest.Mark) -> Sequence[str] | None:
+        """The families that are asked for in tests with this marker; None if none are."""
+        return self.options.selection(from_marker(mark)).families
 
     def _asked(self) -> grid.Asked:
         """What else the options ask for.
