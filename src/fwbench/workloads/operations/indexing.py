@@ -5,9 +5,9 @@ Indices are within bounds: out of them MXNet clips, JAX fills in NaN, and the ot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
-Count = Callable[[Shape], int]
 
 #: A table of n rows and d columns, and k indices.
 _ROWS = Form("n{n}d{d}k{k}").sizes(
@@ -89,15 +88,36 @@ def _indices(size: Shape, rng: np.random.Generator) -> Arrays:
     return (rng.integers(0, d, n),)
 
 
-def _half(size: Shape, rng: np.random.Generator) -> Arrays:
-    """A mask for half of the rows: however it is drawn, the result has the same shape."""
-    n, d = size.values()
-    return rng.standard_normal((n, d)), rng.permutation(n) < (n + 1) // 2
+def _masked(size: Shape, rng: np.random.Generator) -> Arrays:
+    """A mask that is true for k rows: however it is drawn, the result has the same shape."""
+    n, d, k = size.values()
+    return rng.standard_normal((n, d)), rng.permutation(n) < k
 
 
 def _lengths(size: Shape, rng: np.random.Generator) -> Arrays:
     n, d = size.values()
     return rng.standard_normal((n, d)), rng.integers(1, d + 1, n)
+
+
+def _taken(x: Array, i: Array) -> Array:
+    """The rows of indices, or of a mask."""
+    return x[i]
+
+
+def _embedded(w: Array, i: Array, *_: int) -> Array:
+    return w[i]
+
+
+def _along_rows(x: Array, i: Array) -> Array:
+    return np.take_along_axis(x, i, axis=1)
+
+
+def _picked(x: Array, i: Array) -> Array:
+    return x[np.arange(len(i)), i]
+
+
+def _at(x: Array, i: Array) -> Array:
+    return x[i[:, 0], i[:, 1]]
 
 
 def _added(x: Array, i: Array, n: int, d: int) -> Array:
@@ -112,72 +132,82 @@ def _overwritten(x: Array, i: Array, rows: Array) -> Array:
     return result
 
 
-def _nothing(_: Shape) -> int:
-    return 0
+def _ones(i: Array, d: int) -> Array:
+    return np.eye(d)[i]
+
+
+def _cut(x: Array, lengths: Array, d: int) -> Array:
+    return x * (np.arange(d) < lengths[:, None])
+
+
+def _count(terms: str, size: Shape) -> float:
+    """The value of a sum of products: ``2kd+k`` are twice k times d, and k more."""
+    count = 0
+    for term in filter(None, terms.split("+")):
+        names = term.lstrip("0123456789")
+        factor = int(term.removesuffix(names) or 1)
+        count += factor * math.prod(size[name] for name in names)
+    return float(count)
+
+
+class _Counts(NamedTuple):
+    """What an operation moves and computes, as :func:`_count` reads it.
+
+    Attributes:
+        reads: elements, indices among them; of a table no more than is picked.
+        writes: elements of the result.
+        gradients: elements of the gradients; that by a table is written all over. Empty where
+            there is none.
+        sums: FLOPs of the gradients: most often they add up where an element is picked twice.
+        flops: of the forward pass.
+    """
+
+    reads: str
+    writes: str
+    gradients: str = ""
+    sums: str = ""
+    flops: str = ""
+
+    def forward(self, size: Shape) -> Cost:
+        """Read the operands, write the result."""
+        return Cost(_count(self.flops, size), _count(f"{self.reads}+{self.writes}", size))
+
+    def backward(self, size: Shape) -> Cost:
+        """Forward; then read the gradient of the result, and write those of the operands."""
+        forward = self.forward(size)
+        return Cost(
+            forward.flops + _count(self.sums, size),
+            forward.elements + _count(f"{self.writes}+{self.gradients}", size),
+        )
 
 
 def _indexing(
     name: str,
     inputs: Callable[[Any, np.random.Generator], Arrays],
-    reference: Callable[..., Any],
     sizes: Sizes,
-    elements: Callable[[Shape], tuple[int, int, int]],
-    *,
-    flops: tuple[Count, Count] = (_nothing, _nothing),
-    differentiable: bool = True,
+    reference: Callable[..., Any],
+    counts: _Counts,
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: (),
 ) -> Operation:
-    """An operation with indices.
-
-    Args:
-        name: of the operation.
-        inputs: the operands.
-        reference: in NumPy.
-        sizes: by preset.
-        elements: ``elements(size)``, how many are read, indices among them, how many are written,
-            and how many the gradients by the operands have. Of a table no more is read than is
-            picked; its gradient is written all over.
-        flops: forward; backward: most often the sums of the gradients of what is picked twice.
-        differentiable: whether there is a gradient.
-        parameters: of the implementations.
-    """
-    forward, backward = flops
-
-    def cost(size: Shape) -> Cost:
-        read, written, _ = elements(size)
-        return Cost(flops=float(forward(size)), elements=float(read + written))
-
-    def backward_cost(size: Shape) -> Cost:
-        """Forward; then read the gradient of the result, and write those of the operands."""
-        read, written, gradients = elements(size)
-        return Cost(
-            flops=float(forward(size) + backward(size)),
-            elements=float(read + 2 * written + gradients),
-        )
-
     return Operation(
         name=name,
         inputs=inputs,
         reference=reference,
         sizes=sizes,
-        cost=cost,
-        backward_cost=backward_cost if differentiable else None,
-        differentiable=differentiable,
+        cost=counts.forward,
+        backward_cost=counts.backward if counts.gradients else None,
+        differentiable=bool(counts.gradients),
         parameters=parameters,
     )
 
 
-def _picked(size: Shape) -> int:
-    """The elements of the rows that are picked."""
-    return size["k"] * size["d"]
-
-
-def _table(size: Shape) -> int:
-    return size["n"] * size["d"]
-
-
-def _table_size(size: Shape) -> tuple[int, int]:
+def _table(size: Shape) -> tuple[int, int]:
+    """The rows and the columns of a table."""
     return size["n"], size["d"]
+
+
+def _columns(size: Shape) -> tuple[int]:
+    return (size["d"],)
 
 
 # Embeddings are what indexing is most used for; adding up is what they cost in training.
@@ -185,98 +215,41 @@ INDEXING = family(
     "indexing",
     ("embedding", "scatter_add"),
     # Rows, some of them several times.
-    _indexing(
-        "gather_rows",
-        _rows,
-        lambda x, i: x[i],
-        _ROWS,
-        lambda s: (s["k"] + _picked(s), _picked(s), _table(s)),
-        flops=(_nothing, _picked),
-    ),
+    _indexing("gather_rows", _rows, _ROWS, _taken, _Counts("k+kd", "kd", "nd", sums="kd")),
     # Rows of a table for a batch of sequences.
     _indexing(
-        "embedding",
-        _words,
-        lambda w, i, n, d: w[i],
-        _WORDS,
-        lambda s: (s["b"] * s["t"] * (1 + s["d"]), s["b"] * s["t"] * s["d"], _table(s)),
-        flops=(_nothing, lambda s: s["b"] * s["t"] * s["d"]),
-        parameters=_table_size,
+        "embedding", _words, _WORDS, _embedded, _Counts("bt+btd", "btd", "nd", sums="btd"), _table
     ),
     # k elements of every row.
     _indexing(
         "gather_elements",
         _of_each_row,
-        partial(np.take_along_axis, axis=1),
         _ELEMENTS,
-        lambda s: (2 * s["n"] * s["k"], s["n"] * s["k"], _table(s)),
-        flops=(_nothing, lambda s: s["n"] * s["k"]),
+        _along_rows,
+        _Counts("2nk", "nk", "nd", sums="nk"),
     ),
     # One element of every row.
-    _indexing(
-        "pick",
-        _one_of_each_row,
-        lambda x, i: x[np.arange(len(i)), i],
-        _MATRIX,
-        lambda s: (2 * s["n"], s["n"], _table(s)),
-    ),
+    _indexing("pick", _one_of_each_row, _MATRIX, _picked, _Counts("2n", "n", "nd")),
     # k elements by row and column.
-    _indexing(
-        "gather_nd",
-        _coordinates,
-        lambda x, i: x[i[:, 0], i[:, 1]],
-        _ROWS,
-        lambda s: (3 * s["k"], s["k"], _table(s)),
-        flops=(_nothing, lambda s: s["k"]),
-    ),
+    _indexing("gather_nd", _coordinates, _ROWS, _at, _Counts("3k", "k", "nd", sums="k")),
     # k rows added to n rows of zeros.
     _indexing(
-        "scatter_add",
-        _more_rows,
-        _added,
-        _ROWS,
-        lambda s: (s["k"] + _picked(s), _table(s), _picked(s)),
-        flops=(_picked, _nothing),
-        parameters=_table_size,
+        "scatter_add", _more_rows, _ROWS, _added, _Counts("k+kd", "nd", "kd", flops="kd"), _table
     ),
     # A table, k rows of which are others.
     _indexing(
         "scatter_nd_update",
         _other_rows,
-        _overwritten,
         _FEWER_ROWS,
-        lambda s: (_table(s) + s["k"] + _picked(s), _table(s), _table(s) + _picked(s)),
+        _overwritten,
+        _Counts("nd+k+kd", "nd", "nd+kd"),
     ),
     # The dtype of the result is whatever a framework makes of it: int64 (PyTorch), or float32.
-    _indexing(
-        "one_hot",
-        _indices,
-        lambda i, d: np.eye(d)[i],
-        _MATRIX,
-        lambda s: (s["n"], _table(s), 0),
-        differentiable=False,
-        parameters=lambda s: (s["d"],),
-    ),
-    # Half of the rows.
-    _indexing(
-        "boolean_mask",
-        _half,
-        lambda x, mask: x[mask],
-        _MATRIX,
-        lambda s: (
-            s["n"] + (s["n"] + 1) // 2 * s["d"],
-            (s["n"] + 1) // 2 * s["d"],
-            _table(s),
-        ),
-    ),
+    _indexing("one_hot", _indices, _MATRIX, _ones, _Counts("n", "nd"), _columns),
+    # The k rows for which a mask is true.
+    _indexing("boolean_mask", _masked, _FEWER_ROWS, _taken, _Counts("n+kd", "kd", "nd")),
     # Sequences, with zeros behind their ends.
     _indexing(
-        "sequence_mask",
-        _lengths,
-        lambda x, lengths, d: x * (np.arange(d) < lengths[:, None]),
-        _MATRIX,
-        lambda s: (s["n"] + _table(s), _table(s), _table(s)),
-        flops=(_table, _table),
-        parameters=lambda s: (s["d"],),
+        "sequence_mask", _lengths, _MATRIX, _cut, _Counts("n+nd", "nd", "nd", "nd", "nd"), _columns
     ),
 )

@@ -69,6 +69,22 @@ def _middle(size: int) -> tuple[int, int]:
     return size // 4, size // 4 + (size + 1) // 2
 
 
+def _padded(x: Array) -> Array:
+    return np.pad(x, _PADDING)
+
+
+def _reflected(x: Array) -> Array:
+    return np.pad(x, _PADDING, mode="reflect")
+
+
+def _rows(x: Array, n: int) -> Array:
+    return np.broadcast_to(x, (n, n))
+
+
+def _side(size: int) -> tuple[int]:
+    return (size,)
+
+
 def _split(x: Array) -> Arrays:
     return tuple(np.split(x, 4, axis=1))
 
@@ -141,7 +157,12 @@ def _same_images(size: Shape) -> tuple[int, int]:
     return pixels, pixels
 
 
-def _padded(size: Shape) -> tuple[int, int]:
+def _deep(size: Shape) -> tuple[int, int]:
+    pixels = 4 * _same_images(size)[0]
+    return pixels, pixels
+
+
+def _around(size: Shape) -> tuple[int, int]:
     n, h, w, c = size.values()
     return n * h * w * c, n * (h + 2) * (w + 4) * c
 
@@ -171,15 +192,8 @@ SHAPE = family(
     ),
     # Four matrices that were side by side.
     _move("split", _split, lambda n: (4 * n**2, 4 * n**2), _four_side_by_side, _SEVERAL),
-    _move("pad_constant", lambda x: np.pad(x, _PADDING), _padded, _images, _IMAGES),
-    _move(
-        "pad_reflect",
-        lambda x: np.pad(x, _PADDING, mode="reflect"),
-        _padded,
-        _images,
-        _IMAGES,
-        several=True,
-    ),
+    _move("pad_constant", _padded, _around, _images, _IMAGES),
+    _move("pad_reflect", _reflected, _around, _images, _IMAGES, several=True),
     # Twice from top to bottom, three times from left to right.
     _move(
         "tile",
@@ -216,22 +230,9 @@ SHAPE = family(
     # Every column three places to the right, the last ones to the front.
     _move("roll", partial(np.roll, shift=3, axis=1), _same),
     # A row, ``size`` times. Its gradient sums columns.
-    _move(
-        "broadcast_to",
-        lambda x, n: np.broadcast_to(x, (n, n)),
-        lambda n: (n, n**2),
-        _row,
-        several=True,
-        parameters=lambda n: (n,),
-    ),
+    _move("broadcast_to", _rows, lambda n: (n, n**2), _row, several=True, parameters=_side),
     # Blocks of two by two pixels of channels; ``c`` is what is left of four times as many.
-    _move(
-        "depth_to_space",
-        _depth_to_space,
-        lambda size: (4 * _same_images(size)[0], 4 * _same_images(size)[0]),
-        _deep_images,
-        _DEEP_IMAGES,
-    ),
+    _move("depth_to_space", _depth_to_space, _deep, _deep_images, _DEEP_IMAGES),
     # The lower triangle, with zeros above it.
     _move("tril", np.tril, _same),
     # The diagonal of a matrix.

@@ -106,6 +106,34 @@ def _sorting(
     )
 
 
+def _hashed(size: int) -> Cost:
+    """No arithmetic is needed to find what is there already."""
+    return Cost(flops=0.0, elements=float(size + (size + 1) // 2))
+
+
+def _bisected(size: int) -> Cost:
+    return Cost(flops=float(size * np.ceil(np.log2(size + 1))), elements=3.0 * size)
+
+
+def _searching(
+    name: str,
+    inputs: Callable[[int, np.random.Generator], Arrays],
+    reference: Callable[..., Any],
+    cost: Callable[[int], Cost],
+    compared: Callable[..., Arrays] | None = None,
+) -> Operation:
+    """An operation with vectors of ``size`` elements, and places or whole numbers as its result."""
+    return Operation(
+        name=name,
+        inputs=inputs,
+        reference=reference,
+        sizes=_VECTOR,
+        cost=cost,
+        differentiable=False,
+        compared=compared,
+    )
+
+
 # The others are parts of sorting, or use it.
 SORTING = family(
     "sorting",
@@ -117,22 +145,7 @@ SORTING = family(
     # The five largest numbers of every row, falling, and their places. Places have no gradient.
     _sorting("top_k", _top, lambda s: 2 * _K * s["n"]),
     # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
-    Operation(
-        name="unique",
-        inputs=_pairs,
-        reference=np.unique,
-        sizes=_VECTOR,
-        cost=lambda n: Cost(flops=0.0, elements=float(n + (n + 1) // 2)),
-        differentiable=False,
-        compared=lambda x: (np.sort(x),),
-    ),
+    _searching("unique", _pairs, np.unique, _hashed, compared=lambda x: (np.sort(x),)),
     # The places of ``size`` numbers among as many sorted ones.
-    Operation(
-        name="searchsorted",
-        inputs=_sorted_and_sought,
-        reference=np.searchsorted,
-        sizes=_VECTOR,
-        cost=lambda n: Cost(flops=float(n * np.ceil(np.log2(n + 1))), elements=3.0 * n),
-        differentiable=False,
-    ),
+    _searching("searchsorted", _sorted_and_sought, np.searchsorted, _bisected),
 )

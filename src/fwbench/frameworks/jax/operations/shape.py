@@ -28,9 +28,7 @@ OPERATIONS: Table = {
     "pad_reflect": Call("numpy.pad", pad_width=_PADDING, mode="reflect"),
     "tile": Call("numpy.tile", reps=(2, 3)),
     "repeat": Call("numpy.repeat", repeats=3, axis=1),
-    "slice": lambda jax, begin, end: Call(
-        "lax.slice", start_indices=(begin, begin), limit_indices=(end, end)
-    )(jax),
+    "slice": lambda jax, begin, end: lambda x: jax.lax.slice(x, [begin] * 2, [end] * 2),
     "strided_slice": lambda jax: lambda x: x[::2, ::3],
     "flip": Call("numpy.flip", axis=1),
     "roll": Call("numpy.roll", shift=3, axis=1),

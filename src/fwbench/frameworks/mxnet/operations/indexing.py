@@ -33,16 +33,19 @@ _MASK = Layout(
     restore=lambda arrays: [arrays[0], arrays[1].astype(np.bool_)],
 )
 
+
+def _scatter_add(F: Any, n: int, d: int) -> Any:
+    """The gradient of gather_nd adds up; scatter_nd keeps one of several."""
+    return Call("_internal._backward_gather_nd", shape=(n, d))(F)
+
+
 OPERATIONS: Table = {
     "gather_rows": "take",
     "embedding": lambda F, n, d: lambda w, i: F.Embedding(i, w, input_dim=n, output_dim=d),
     "gather_elements": Laid("gather_nd", _OF_EACH_ROW),
     "pick": "pick",
     "gather_nd": Laid("gather_nd", axes("", "kc->ck")),
-    # The gradient of gather_nd adds up; scatter_nd keeps one of several.
-    "scatter_add": Laid(
-        lambda F, n, d: Call("_internal._backward_gather_nd", shape=(n, d))(F), _ROWS
-    ),
+    "scatter_add": Laid(_scatter_add, _ROWS),
     "scatter_nd_update": "contrib.index_copy",
     "one_hot": lambda F, d: Call("one_hot", depth=d)(F),
     "boolean_mask": Laid("contrib.boolean_mask", _MASK),

@@ -39,9 +39,7 @@ OPERATIONS: Table = {
     "flip": Call("flip", axis=1),
     "roll": _roll,
     "broadcast_to": lambda F, n: Call("broadcast_to", shape=(n, n))(F),
-    "depth_to_space": Laid(
-        Call("depth_to_space", block_size=2), axes("nhwc->nchw", results=["nhwc->nchw"])
-    ),
+    "depth_to_space": Laid(Call("depth_to_space", block_size=2), _CHANNELS_FIRST),
     # The elements of the lower triangle as a vector, and back into a triangle.
     "tril": lambda F: lambda x: F.linalg.maketrian(F.linalg.extracttrian(x)),
     "diag_part": "diag",

@@ -17,9 +17,7 @@ OPERATIONS: Table = {
     "pad_reflect": Call("pad", paddings=_PADDING, mode="REFLECT"),
     "tile": Call("tile", multiples=(2, 3)),
     "repeat": Call("repeat", repeats=3, axis=1),
-    "slice": lambda tf, begin, end: Call(
-        "slice", begin=(begin, begin), size=(end - begin, end - begin)
-    )(tf),
+    "slice": lambda tf, begin, end: lambda x: tf.slice(x, [begin] * 2, [end - begin] * 2),
     "strided_slice": lambda tf: lambda x: x[::2, ::3],
     "flip": Call("reverse", axis=[1]),
     "roll": Call("roll", shift=3, axis=1),

@@ -33,16 +33,20 @@ _SHUFFLED = Layout(
     _channel_first, _channel_last, _CHANNELS_FIRST.place_results, _CHANNELS_FIRST.restore_results
 )
 
+
+def _pad(mode: str) -> Call:
+    """The last axes come first: columns, then rows."""
+    return Call("nn.functional.pad", pad=(2, 2, 1, 1), mode=mode)
+
+
 OPERATIONS: Table = {
     "transpose": lambda torch: lambda x: x.T.contiguous(),
     "permute_nhwc_nchw": lambda torch: lambda x: x.permute(0, 3, 1, 2).contiguous(),
     "concat": lambda torch: lambda x, y: torch.cat([x, y], 1),
     "stack": lambda torch: lambda x, y: torch.stack([x, y], 1),
     "split": lambda torch: lambda x: [part.contiguous() for part in torch.chunk(x, 4, 1)],
-    "pad_constant": Laid(Call("nn.functional.pad", pad=(2, 2, 1, 1)), _CHANNELS_FIRST),
-    "pad_reflect": Laid(
-        Call("nn.functional.pad", pad=(2, 2, 1, 1), mode="reflect"), _CHANNELS_FIRST
-    ),
+    "pad_constant": Laid(_pad("constant"), _CHANNELS_FIRST),
+    "pad_reflect": Laid(_pad("reflect"), _CHANNELS_FIRST),
     "tile": Call("tile", dims=(2, 3)),
     "repeat": Call("repeat_interleave", repeats=3, dim=1),
     "slice": lambda torch, begin, end: lambda x: x[begin:end, begin:end].contiguous(),
