@@ -1,6 +1,7 @@
-"""From host data to an array on the device: from a NumPy array, from a Python list.
+"""New arrays on the device: from a NumPy array, from a Python list; zeros, and whole numbers.
 
-Creation means a copy: the verification changes the source afterwards, and the array must not.
+Creation from host data means a copy: the verification changes the source afterwards, and the array
+must not. A compiler would make zeros and whole numbers once, and keep them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from fwbench.workloads.workload import Cost
 
 #: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
 _LIST_FLOAT_BYTES = 32
+
+_INT32_BYTES = 4
+
+_NEW = Sizes(quick=(1_000, 50_000, 1_000_000), full=(10, 1_000, 100_000, 1_000_000, 10_000_000))
 
 
 def _vector(size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
@@ -59,5 +64,28 @@ CREATIONS = family(
         differentiable=False,
         compilable=False,
         source=np.ndarray.tolist,
+    ),
+    # Zeros, as many as a vector of ``size`` elements has, in its dtype and where it is. They are
+    # written: memory that was asked for as zeros costs nothing until it is used.
+    Operation(
+        name="zeros_like",
+        inputs=_vector,
+        reference=np.zeros_like,
+        sizes=_NEW,
+        cost=lambda n: Cost(flops=0.0, elements=float(n)),
+        differentiable=False,
+        compilable=False,
+    ),
+    # Whole numbers from 0 to ``size``, in 32 bits whatever the dtype of the case is. The operand
+    # tells no more than the device.
+    Operation(
+        name="arange",
+        inputs=lambda n, rng: (rng.standard_normal(1),),
+        reference=lambda x, n: np.arange(n),
+        sizes=_NEW,
+        cost=lambda n: Cost(flops=0.0, elements=0.0, other_bytes=_INT32_BYTES * float(n)),
+        differentiable=False,
+        compilable=False,
+        parameters=lambda n: (n,),
     ),
 )

@@ -9,6 +9,7 @@ from fwbench.frameworks.mxnet.operations import (
     activations,
     attention,
     convolution,
+    creation,
     elementwise,
     fft,
     image,
@@ -28,6 +29,7 @@ from fwbench.frameworks.mxnet.operations import (
 from fwbench.frameworks.table import joined
 
 _FAMILIES = (
+    creation,
     activations,
     elementwise,
     reductions,

@@ -6,6 +6,7 @@ from fwbench.frameworks.numpy.operations import (
     activations,
     attention,
     convolution,
+    creation,
     elementwise,
     fft,
     image,
@@ -25,6 +26,7 @@ from fwbench.frameworks.numpy.operations import (
 from fwbench.frameworks.table import joined
 
 _FAMILIES = (
+    creation,
     activations,
     elementwise,
     reductions,

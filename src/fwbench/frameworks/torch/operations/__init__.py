@@ -7,6 +7,7 @@ from fwbench.frameworks.torch.operations import (
     activations,
     attention,
     convolution,
+    creation,
     elementwise,
     fft,
     image,
@@ -25,6 +26,7 @@ from fwbench.frameworks.torch.operations import (
 )
 
 _FAMILIES = (
+    creation,
     activations,
     elementwise,
     reductions,
