@@ -21,25 +21,25 @@ Arrays = tuple[Array, ...]
 
 #: A table of n rows and d columns, and k indices.
 _ROWS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k100", "n10000d16k10000", "n20000d128k20000"),
+    quick=("n100d16k100", "n1000d64k1000", "n10000d64k10000"),
     full=("n100d16k100", "n10000d64k10000", "n100000d128k50000", "n100000d128k100000"),
 )
 #: Fewer rows than the table has, so that there are as many different ones.
 _FEWER_ROWS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k50", "n10000d16k5000", "n20000d128k10000"),
+    quick=("n100d16k50", "n1000d64k500", "n10000d64k5000"),
     full=("n100d16k50", "n10000d64k5000", "n100000d128k10000", "n100000d128k50000"),
 )
 _ELEMENTS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k8", "n10000d16k8", "n20000d128k32"),
+    quick=("n100d16k8", "n1000d64k16", "n10000d64k16"),
     full=("n100d16k8", "n10000d64k16", "n100000d128k32"),
 )
 #: A vocabulary of n words, d numbers a word; a batch of b sequences of t words.
 _WORDS = Form("n{n}d{d}b{b}t{t}").sizes(
-    quick=("n100d16b8t10", "n10000d64b16t64", "n20000d128b64t128"),
+    quick=("n100d16b8t10", "n1000d64b16t32", "n10000d64b64t64"),
     full=("n100d16b8t10", "n10000d64b16t64", "n50000d256b64t128", "n50000d768b64t128"),
 )
 _MATRIX = Form("{n}x{d}").sizes(
-    quick=("100x16", "1000x256", "4000x500"), full=("100x16", "1000x256", "4000x500", "20000x500")
+    quick=("100x16", "300x300", "1000x1000"), full=("100x16", "300x300", "1000x1000", "20000x500")
 )
 
 

@@ -21,7 +21,7 @@ Arrays = tuple[Array, ...]
 
 _MATRICES = Sizes(quick=(64, 256, 1_024), full=(8, 64, 256, 1_024, 2_048, 4_096))
 #: Of those whose operands or results are several matrices of ``size`` x ``size``.
-_SEVERAL = Sizes(quick=(64, 256, 1_024), full=(8, 64, 256, 1_024, 2_048))
+_SEVERAL = Sizes(quick=(64, 256, 512), full=(8, 64, 256, 1_024, 2_048))
 
 #: A batch of images, channels last.
 _IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
