@@ -1,7 +1,124 @@
-"""Pooling."""
+"""Pooling, channels last and without padding, whose zeros some frameworks count in averages."""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-POOLING = family("pooling", ())
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+
+#: No two elements of a window have the same place modulo this, in each direction.
+_PERIOD = 3
+
+
+def _shape(size: Shape) -> tuple[int, ...]:
+    return size["n"], *(size[axis] for axis in "hwl" if axis in size), size["c"]
+
+
+def _around_one(size: Shape, rng: np.random.Generator) -> tuple[Array]:
+    """Normal around 1: averages around 0 would have no digits in float16."""
+    return (1.0 + rng.standard_normal(_shape(size)),)
+
+
+def _distinct(size: Shape, rng: np.random.Generator) -> tuple[Array]:
+    """Numbers of which no two in a window are equal, in bfloat16 neither.
+
+    Where two are equal, either of them may get the gradient. Every channel of every image has
+    levels of its own, a quarter apart, in an order that repeats; and less than that at random.
+    """
+    n, *space, c = shape = _shape(size)
+    order = [_PERIOD**axis * (i % _PERIOD) for axis, i in enumerate(np.indices(space))]
+    levels = rng.permuted(np.tile(np.arange(9.0), (n, c, 1)), axis=-1)[..., np.sum(order, axis=0)]
+    return ((np.moveaxis(levels, 1, -1) - 4.0 + rng.uniform(-0.4, 0.4, shape)) / 4.0,)
+
+
+def _pooled(reduce: Callable[..., Array], kernel: tuple[int, ...], x: Array) -> Array:
+    """All windows at a distance of two."""
+    rank = len(kernel)
+    windows: Any = sliding_window_view(x, kernel, axis=range(1, 1 + rank))  # type: ignore[call-overload]
+    apart = windows[(slice(None), *[slice(None, None, 2)] * rank)]
+    return reduce(apart, axis=tuple(range(-rank, 0)))
+
+
+def _elements(kernel: tuple[int, ...], size: Shape) -> tuple[int, int]:
+    """Of the input, and of the result."""
+    n, *space, c = _shape(size)
+    extents = [(before - k) // 2 + 1 for before, k in zip(space, kernel, strict=True)]
+    return n * math.prod(space) * c, n * math.prod(extents) * c
+
+
+def _forward(kernel: tuple[int, ...], size: Shape) -> Cost:
+    """A comparison or a sum for each element of each window."""
+    x, y = _elements(kernel, size)
+    return Cost(float(y * math.prod(kernel)), float(x + y))
+
+
+def _backward(spread: bool, kernel: tuple[int, ...], size: Shape) -> Cost:
+    """The gradient of a maximum reads x and g and writes dx, that of an average needs no x.
+
+    A maximum hands every element of g to one element, an average a share to the whole window.
+    """
+    x, y = _elements(kernel, size)
+    forward = _forward(kernel, size)
+    flops = y * (math.prod(kernel) if spread else 1)
+    return Cost(forward.flops + flops, forward.elements + y + x * (1 if spread else 2))
+
+
+def _pooling(name: str, sizes: Sizes, *kernel: int, average: bool = False) -> Operation:
+    """The largest element or the average of windows at a distance of two."""
+    return Operation(
+        name=name,
+        inputs=_around_one if average else _distinct,
+        reference=partial(_pooled, np.mean if average else np.max, kernel),
+        sizes=sizes,
+        cost=partial(_forward, kernel),
+        backward_cost=partial(_backward, average, kernel),
+        terms=lambda _: math.prod(kernel) if average else 1,
+    )
+
+
+def _averaged(size: Shape) -> tuple[int, int]:
+    """Elements of the input, and of averages over whole images."""
+    return math.prod(size.values()), size["n"] * size["c"]
+
+
+_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
+    quick=("n1h14w14c16", "n8h28w28c16", "n8h56w56c64"),
+    full=("n1h6w6c8", "n1h14w14c16", "n8h28w28c16", "n8h56w56c64", "n8h112w112c64"),
+)
+_SEQUENCES = Form("n{n}l{l}c{c}").sizes(
+    quick=("n1l128c16", "n8l1024c16", "n32l1024c64"),
+    full=("n1l16c8", "n1l128c16", "n8l1024c16", "n32l1024c64", "n32l8192c64"),
+)
+
+POOLING = family(
+    "pooling",
+    # Most networks have it, and its gradient looks for what the forward pass chose.
+    ("max_pool2d",),
+    _pooling("max_pool2d", _IMAGES, 2, 2),
+    # Windows that overlap, as AlexNet's.
+    _pooling("max_pool2d_3x3_s2", _IMAGES, 3, 3),
+    _pooling("avg_pool2d", _IMAGES, 2, 2, average=True),
+    # One average for each channel of an image; the result keeps the axes of space.
+    Operation(
+        name="global_avg_pool",
+        inputs=_around_one,
+        reference=partial(np.mean, axis=(1, 2), keepdims=True),
+        sizes=_IMAGES,
+        cost=lambda size: Cost(_averaged(size)[0], float(sum(_averaged(size)))),
+        # Then g is read and spread over dx.
+        backward_cost=lambda size: Cost(2.0 * _averaged(size)[0], 2.0 * sum(_averaged(size))),
+        terms=lambda size: size["h"] * size["w"],
+    ),
+    _pooling("max_pool1d", _SEQUENCES, 2),
+)

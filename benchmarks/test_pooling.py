@@ -1,0 +1,11 @@
+"""Pooling."""
+
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.workloads import POOLING
+
+
+@pytest.mark.fwbench(*POOLING)
+def test_pooling(case: Case) -> None:
+    case.measure()
