@@ -147,7 +147,8 @@ def _algebra(
     )
 
 
-_decomposition = partial(_algebra, sizes=_DECOMPOSITIONS)
+#: Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
+_decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
 
 DECOMPOSITIONS = (
     # The gradient: a product of triangular matrices, and two triangular systems.
@@ -192,15 +193,13 @@ DECOMPOSITIONS = (
         cost=lambda n: Cost(flops=2 / 3 * n**3, elements=n**2 + 1.0),
         backward_cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2 + 2),
     ),
-    # The gradient: the vectors, too, and their product. Rounding turns vectors by as much as the
-    # largest value is larger than the distance of two: the square root of the terms.
+    # The gradient: the vectors, too, and their product.
     _decomposition(
         "svd_values",
         _separate_singular_values,
         partial(np.linalg.svd, compute_uv=False),
         cost=partial(_cubic, 8 / 3, 1, vectors=1),
         backward_cost=partial(_cubic, 21 + 2, 4, vectors=3),
-        terms=lambda n: n * n,
     ),
     _decomposition(
         "svd",
