@@ -21,7 +21,7 @@ def _rounds(of: Operation) -> bool:
         return False
     operands = of.operands(of.smallest)
     numbers = operands and all(x.dtype == np.float64 for x in operands)
-    if of.creates or of.parameters(of.smallest) or not numbers:
+    if of.creates or of.moments or of.updates or of.parameters(of.smallest) or not numbers:
         return False
     result = of.reference(*operands)
     return not isinstance(result, tuple) and np.asarray(result).dtype == np.float64

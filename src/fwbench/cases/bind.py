@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from fwbench.cases import reading
 from fwbench.cases.backward import Backward
 from fwbench.cases.creation import Creation
 from fwbench.cases.forward import Forward
-from fwbench.cases.work import Work
+from fwbench.cases.random import Random
+from fwbench.cases.update import Update
+from fwbench.cases.work import OperationWork, Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.workloads.operation import Operation
@@ -28,7 +31,15 @@ def bind(cell: Cell, framework: Framework) -> Work:
     cost = operation.cost_of("forward", cell.size)
     if cost is not None:
         reading.room(f"{operation.name} of size {cell.size}", cost.elements)
-    work = Creation if operation.creates else Forward
-    if cell.direction == "backward":
-        work = Backward
-    return work(cell, framework)
+    return _work(operation, cell.direction)(cell, framework)
+
+
+def _work(operation: Operation, direction: str) -> Callable[[Cell, Framework], OperationWork]:
+    """What knows the right results of an operation."""
+    if direction == "backward":
+        return Backward
+    if operation.creates:
+        return Creation
+    if operation.moments:
+        return Random
+    return Update if operation.updates else Forward

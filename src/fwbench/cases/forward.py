@@ -36,7 +36,10 @@ class Forward(OperationWork):
             namespace, *self.parameters
         )
         self._placed = Inputs(framework, cell.device, cell.dtype)
-        self.inputs = [self._placed.place(x) for x in self._laid(changed=False)]
+        self.inputs = [
+            self._placed.place(x, overwritten=position in self.operation.updates)
+            for position, x in enumerate(self._laid(changed=False))
+        ]
         self.run = self._bound()
 
     def _laid(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -63,11 +66,7 @@ class Forward(OperationWork):
         Raises:
             WrongResult: one is off by more than allowed, or there are more or fewer.
         """
-        if len(on_host) != len(expected):
-            raise WrongResult(
-                f"the call returned {len(on_host)} results, the NumPy reference {len(expected)}; "
-                "the implementation computes something else"
-            )
+        check_count(on_host, expected)
         results = self.layout.restore_results(on_host)
         compared = self.operation.compared
         if compared is not None:
@@ -102,6 +101,23 @@ class Forward(OperationWork):
 
     def _check_inputs(self) -> None:
         self._placed.check()
+
+
+def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]) -> None:
+    """Check that a call has as many results as the reference.
+
+    Args:
+        on_host: the results of the call.
+        expected: those of the reference.
+
+    Raises:
+        WrongResult: there are more or fewer.
+    """
+    if len(on_host) != len(expected):
+        raise WrongResult(
+            f"the call returned {len(on_host)} results, the NumPy reference {len(expected)}; "
+            "the implementation computes something else"
+        )
 
 
 def listed(results: Any) -> list[NDArray[Any]]:

@@ -75,26 +75,38 @@ class Inputs:
         self._bound: list[Array] = []  # what was bound to the call
         self._current: list[Array] = []  # what the latest call has: the same, or in their place
         self._digests: list[bytes] = []
+        self._before: dict[int, NDArray[Any]] = {}  # what was placed in those that calls overwrite
 
-    def place(self, operand: NDArray[Any]) -> Array:
+    def place(self, operand: NDArray[Any], *, overwritten: bool = False) -> Array:
         """One more input on the device, checked to have arrived.
+
+        Args:
+            operand: its values.
+            overwritten: whether calls may change it.
 
         Raises:
             WrongResult: it changed on the way.
         """
         array = self._placed(operand)
+        values = self._framework.to_numpy(array)
+        if overwritten:
+            self._before[len(self._bound)] = np.array(values)
+            array = self._framework.variable(array)
         self._bound.append(array)
         self._current.append(array)
-        self._digests.append(digest(self._framework.to_numpy(array)))
+        self._digests.append(digest(values))
         return array
 
     def check(self) -> list[NDArray[Any]]:
-        """The inputs on the host, which are as they were placed.
+        """The inputs on the host as they were placed, also those that calls overwrite.
 
         Raises:
-            WrongResult: they are not: the work has changed them.
+            WrongResult: another one is not: the work has changed it.
         """
-        on_host = [self._framework.to_numpy(array) for array in self._current]
+        on_host = [
+            self._before[position] if position in self._before else self._framework.to_numpy(array)
+            for position, array in enumerate(self._current)
+        ]
         for position, (array, placed) in enumerate(zip(on_host, self._digests, strict=True)):
             if digest(array) != placed:
                 raise WrongResult(
@@ -110,6 +122,10 @@ class Inputs:
             WrongResult: the work has changed them.
         """
         return [_widest(x) for x in self.check()]
+
+    def overwritten(self) -> list[Array]:
+        """Those that calls overwrite, as the latest call left them."""
+        return [self._current[position] for position in self._before]
 
     def addresses(self) -> set[int]:
         """Where the inputs lie, as far as that is known."""
@@ -134,7 +150,10 @@ class Inputs:
         replaced = {}
         for position, (bound, operand) in enumerate(zip(self._bound, operands, strict=True)):
             fresh = self._placed(operand)
-            self._digests[position] = digest(self._framework.to_numpy(fresh))
+            values = self._framework.to_numpy(fresh)
+            self._digests[position] = digest(values)
+            if position in self._before:
+                self._before[position] = np.array(values)
             if self._framework.write(bound, fresh):
                 self._check_written(position)
                 fresh = bound

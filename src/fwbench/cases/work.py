@@ -109,13 +109,17 @@ class OperationWork(Work):
         """The last result is right, and so are a call on changed inputs and one on the first."""
         facts, right = self._found, self._right
         with verify.within(_LAST):
-            facts = _worse(facts, self._verify_same(last, right))
+            facts = _worse(facts, self._verify_last(last, right))
         with verify.within(_CHANGED):
             run = self._change(self._operands(changed=True))
             facts = _worse(facts, self.verify(call(run)))
         with verify.within(_RESTORED):
             run = self._change(self._operands(changed=False))
             return _worse(facts, self._verify_same(call(run), right))
+
+    def _verify_last(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+        """The last timed call had the inputs of the first."""
+        return self._verify_same(result, right)
 
     def _verify_same(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
         """As :meth:`verify`, for less: what has the values of a right result is right."""

@@ -139,6 +139,17 @@ class Framework(ABC):
             return False
         return True
 
+    def variable(self, array: Array) -> Array:
+        """An array with the values of this one that operations may overwrite.
+
+        The array itself, unless the framework's arrays are immutable and it has others that are
+        not.
+
+        Args:
+            array: is given up.
+        """
+        return array
+
     def address(self, array: Array) -> int | None:
         """Where the array's first element lies in memory; None where it is not known."""
         return None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
 from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.workloads.moments import Moments
 from fwbench.workloads.workload import Cost, Workload, first
 
 #: ``implementation(namespace, *parameters)`` returns the function that computes the operation on
@@ -61,9 +62,15 @@ class Operation(Workload):
             grow with its square root.
         dtypes: those in which it makes sense; None for all.
         tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
+        moments: ``moments(size, *operands)``, what is known of results that are random: they are
+            verified by it, and must be new in every call. Of the reference only the shape counts.
+        updates: the positions of the operands that a call overwrites, as an optimiser does. The
+            reference returns their new values; implementations return None, or, where arrays
+            cannot be written, new arrays.
 
     Raises:
-        DeclarationError: the name or the sizes cannot be used.
+        DeclarationError: the name or the sizes cannot be used, or there is a gradient declared of
+            what is random or overwritten.
     """
 
     name: str
@@ -82,6 +89,8 @@ class Operation(Workload):
     representative: bool = True
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     compared: Callable[..., tuple[NDArray[Any], ...]] | None = None
+    moments: Callable[..., Moments] | None = None
+    updates: tuple[int, ...] = ()
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction
     dtypes: Collection[str] | None = None
     implementations: dict[str, Implementation] = field(default_factory=dict)
@@ -105,6 +114,11 @@ class Operation(Workload):
             raise DeclarationError(
                 f"operation {self.name!r} has the sizes {every}; give at least one, "
                 "all of them positive whole numbers, or all of them shapes of one form"
+            )
+        if self.differentiable and (self.moments or self.updates):
+            raise DeclarationError(
+                f"operation {self.name!r} is random or overwrites its operands, and its gradient "
+                "cannot be verified; declare differentiable=False"
             )
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
@@ -127,7 +128,9 @@ class Jax(Framework):
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
     ) -> BoundCall:
         """The inputs are arguments of what is compiled."""
-        function = _EXECUTIONS[execution](implementation(jax))
+        function: Any = implementation(jax)
+        execute = _EXECUTIONS[execution]
+        function = function.executed(execute) if isinstance(function, Keyed) else execute(function)
 
         def call(*inputs: Any) -> Any:
             result = function(*inputs)

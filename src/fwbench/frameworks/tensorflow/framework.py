@@ -139,6 +139,17 @@ class TensorFlow(Framework):
         """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
+    def write(self, array: Any, source: Any) -> bool:
+        """By ``assign``, which variables alone have."""
+        if not isinstance(array, tf.Variable):
+            return False
+        array.assign(source)
+        return True
+
+    def variable(self, array: Any) -> Any:
+        """A ``tf.Variable``: a graph takes it as it takes an array, and changes it in place."""
+        return tf.Variable(array)
+
     def address(self, array: Any) -> int | None:
         """The buffer's address, through the buffer protocol; GPU tensors have none."""
         if "GPU" in array.device or array.dtype == tf.bfloat16:

@@ -1,0 +1,130 @@
+"""Random results: no two calls have the same, and all have the moments of their distribution.
+
+A result cannot be compared with another one, so every one that is verified is verified by itself:
+by its shape, dtype and range, by mean and variance, and by the correlation of neighbours, which a
+ramp or a pattern that repeats would have. The bounds are five standard deviations of what a sample
+of this size has, which an honest one exceeds once in 1.7 million times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.forward import Forward, check_count
+from fwbench.cases.inputs import digest, in_dtype, is_float
+from fwbench.errors import WrongResult
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads.moments import Moments
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: What a mean, a variance and a correlation may be off by, in standard deviations.
+_SIGMAS = 5.0
+#: What a variance may be off by in any case, as a share of it: rounding and truncated tails.
+_OF_VARIANCE = 0.05
+
+#: Random numbers are multiples of this in a range of 1, so that much their mean may be off by.
+_GRAINS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+class Random(Forward):
+    """An operation whose results are random."""
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The numbers can be those of the distribution."""
+        values = self._values(on_host)
+        expected = self._reference(values)
+        check_count(on_host, expected)
+        (result,) = self.layout.restore_results(on_host)
+        verify.same_shape(result, expected[0])
+        self._check_dtype(result)
+        assert self.operation.moments is not None  # noqa: S101 (what makes it random)
+        operands = self.layout.restore(values)
+        moments = self.operation.moments(self.cell.size, *operands)
+        drawn = moments.drawn(result.astype(np.float64), *operands)
+        check_range(drawn, moments, self.allowed)
+        check_moments(drawn, moments, _GRAINS[self.cell.dtype])
+        return CaseFacts()
+
+    def _check_dtype(self, result: NDArray[Any]) -> None:
+        """Numbers of float32 in a case of float64 would be half of the work."""
+        expected = in_dtype(np.zeros(1), self.cell.dtype).dtype
+        if is_float(result) and result.dtype != expected:
+            raise WrongResult(
+                f"the random numbers are {result.dtype}, and the case is in {self.cell.dtype}"
+            )
+
+    def _verify_same(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+        """As :meth:`verify`: the same numbers as in an earlier call would be wrong here."""
+        if [digest(array) for array in self._read(result)] == right:
+            raise WrongResult("the numbers are those of the first call; draw new ones in each")
+        return self.verify(result)
+
+
+def check_range(drawn: NDArray[Any], moments: Moments, allowed: float) -> None:
+    """Check that every number is one that the distribution has.
+
+    Args:
+        drawn: the numbers.
+        moments: of the distribution.
+        allowed: the relative error of a number.
+
+    Raises:
+        WrongResult: one is not.
+    """
+    if not np.all(np.isfinite(drawn)):
+        raise WrongResult("among the random numbers are infinities or NaNs")
+    low, high = float(np.min(drawn)), float(np.max(drawn))
+    if low < moments.lowest or high > moments.highest:
+        raise WrongResult(
+            f"the random numbers lie between {low:.9g} and {high:.9g}, those of the distribution "
+            f"between {moments.lowest:.9g} and {moments.highest:.9g}"
+        )
+    if moments.values is not None:
+        off = _off(drawn, np.array(moments.values))
+        if np.any(off > allowed * np.maximum(np.abs(drawn), 1.0)):
+            worst = drawn[np.argmax(off)]
+            raise WrongResult(f"the distribution has no such number as {worst:.9g}")
+    if moments.distinct and len(np.unique(drawn)) < drawn.size:
+        raise WrongResult("a number occurs twice, and every one should occur once")
+
+
+def _off(drawn: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """How far each number is from the nearest of a few."""
+    above = np.clip(np.searchsorted(values, drawn), 1, len(values) - 1)
+    return np.minimum(np.abs(drawn - values[above - 1]), np.abs(drawn - values[above]))
+
+
+def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
+    """Check that numbers have the mean and the variance of a distribution, and are independent.
+
+    Args:
+        drawn: the numbers.
+        moments: of the distribution.
+        grain: numbers in a range of 1 are multiples of it.
+
+    Raises:
+        WrongResult: they have not, or are not.
+    """
+    sigma = float(np.sqrt(moments.variance))
+    x = (drawn.ravel() - moments.mean) / sigma
+    deviation = _SIGMAS / np.sqrt(x.size)
+    coarse = grain * max(1.0, abs(moments.mean) / sigma)
+    of_variance = max(_OF_VARIANCE, deviation * float(np.sqrt(moments.kurtosis - 1.0)))
+    found = {
+        "mean": (float(np.mean(x)), deviation + coarse),
+        "variance": (float(np.var(x)) - 1.0, of_variance),
+        "correlation of neighbours": (float(np.mean(x[1:] * x[:-1])), deviation + coarse),
+    }
+    for name, (off, allowed) in found.items():
+        if not abs(off) <= allowed:
+            raise WrongResult(
+                f"the {name} of the random numbers, with those of the distribution taken for 0 and "
+                f"1, is off by {off:.3g}; {allowed:.3g} is allowed for {x.size} numbers"
+            )

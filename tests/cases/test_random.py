@@ -1,0 +1,158 @@
+"""Random results: their moments are verified, and that no call repeats the numbers of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases.bind import bind
+from fwbench.cases.random import check_moments, check_range
+from fwbench.errors import DeclarationError, WrongResult
+from fwbench.testing import FakeFramework
+from fwbench.workloads.moments import Moments, discrete
+from fwbench.workloads.operation import Operation
+from support.fakes import case_of, cell
+
+SIZE = 4_000
+
+UNIFORM = Moments(1 / 2, 1 / 12, 9 / 5, 0.0, 1.0)
+
+
+def drawing(draw: Callable[..., Any], moments: Moments = UNIFORM, **changes: Any) -> Operation:
+    """An operation that the fake framework computes with ``draw(generator, operand)``."""
+    generator = np.random.default_rng(7)
+    facts: dict[str, Any] = {
+        "name": "draw",
+        "inputs": lambda size, rng: (np.ones(1),),
+        "reference": lambda x, n: np.zeros(n),
+        "sizes": (SIZE,),
+        "differentiable": False,
+        "moments": lambda size, *_: moments,
+        "parameters": lambda size: (size,),
+        "implementations": {"fake": lambda np, *_: lambda x: draw(generator, x)},
+    }
+    return Operation(**{**facts, **changes})
+
+
+def measured(of: Operation, dtype: str = "float32") -> dict[str, Any]:
+    """What the record of a case says."""
+    case = case_of(cell(of, size=SIZE, dtype=dtype), FakeFramework())
+    case.measure()
+    facts: dict[str, Any] = case.benchmark.extra_info["fwbench"]
+    return facts
+
+
+def uniform(generator: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
+    """Honest numbers in the dtype of the operand."""
+    return generator.random(SIZE).astype(like.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_honest_numbers_are_measured(dtype: str) -> None:
+    """They are timed; the record claims no error, for there is no right result."""
+    facts = measured(drawing(uniform), dtype)
+    assert facts["completion_s"] > 0
+    assert "max_relative_error" not in facts
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda of, like: of.random(SIZE, "f4") * 0.9, "mean"),
+        (lambda of, like: np.float32(0.25) + 0.5 * of.random(SIZE, "f4"), "variance"),
+        (lambda of, like: of.random(SIZE, "f4") * 2 - np.float32(0.5), "lie between"),
+        (lambda of, like: np.linspace(0, of.uniform(0.99, 1), SIZE, dtype="f4"), "correlation"),
+        (lambda of, like: np.repeat(of.random(SIZE // 2, "f4"), 2), "correlation"),
+        (lambda of, like: of.random(SIZE), "float64, and the case is in float32"),
+        (lambda of, like: of.random(SIZE // 2, "f4"), "shape"),
+        (lambda of, like: (of.random(SIZE, "f4"),) * 2, "2 results"),
+        (lambda of, like: np.full(SIZE, np.nan, "f4"), "infinities or NaNs"),
+    ],
+    ids=["mean", "variance", "range", "ramp", "pairs", "dtype", "shape", "two", "nan"],
+)
+def test_other_numbers_are_wrong(draw: Callable[..., Any], message: str) -> None:
+    """Of another distribution, not independent, or of another shape or dtype."""
+    with pytest.raises(WrongResult, match=message):
+        measured(drawing(draw))
+
+
+def test_the_same_numbers_in_every_call_are_wrong() -> None:
+    """A key that stands for itself, or a constant that a compiler has folded."""
+    with pytest.raises(WrongResult, match="those of the first call"):
+        measured(drawing(lambda of, like: np.random.default_rng(0).random(SIZE, "f4")))
+
+
+def test_numbers_that_repeat_once_inputs_are_restored_are_wrong() -> None:
+    """New numbers in timed calls do not excuse those that depend on the inputs alone later."""
+    kept: list[NDArray[Any]] = []
+
+    def draw(of: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
+        kept.append(of.random(SIZE, "f4"))
+        return kept[-1] if like[0] == 1.0 and not changed else kept[0]
+
+    changed: list[bool] = []
+    framework = FakeFramework()
+    work = bind(cell(drawing(draw), size=SIZE), framework)
+    work.verify(work.run())
+    last = work.run()
+    changed.append(True)
+    with pytest.raises(WrongResult, match="after one on others"):
+        work.verify_again(last)
+
+
+def test_a_changed_operand_is_noticed() -> None:
+    """Dropout of another array has other elements; the one that was placed first is not enough."""
+    first: list[NDArray[Any]] = []
+
+    def dropped(of: np.random.Generator, x: NDArray[Any], *, stale: bool) -> NDArray[Any]:
+        first.append(x.copy())
+        return np.where(of.random(SIZE) < 0.5, 2 * (first[0] if stale else x), 0).astype("f4")
+
+    moments = discrete((0.0, 2.0), (0.5, 0.5), drawn=lambda y, x: y / x)
+    facts: dict[str, Any] = {
+        "inputs": lambda size, rng: (rng.uniform(1, 2, size),),
+        "reference": lambda x: x,
+        "parameters": lambda size: (),
+    }
+    measured(drawing(lambda of, x: dropped(of, x, stale=False), moments, **facts))
+    first.clear()
+    with pytest.raises(WrongResult, match="no such number"):
+        measured(drawing(lambda of, x: dropped(of, x, stale=True), moments, **facts))
+
+
+def test_a_permutation_has_every_number_once() -> None:
+    """Moments alone would let numbers through that are drawn with replacement."""
+    rng = np.random.default_rng(3)
+    moments = discrete(range(SIZE), [1 / SIZE] * SIZE, distinct=True)
+    check_range(rng.permutation(SIZE).astype(float), moments, 0.0)
+    with pytest.raises(WrongResult, match="occurs twice"):
+        check_range(rng.integers(SIZE, size=SIZE).astype(float), moments, 0.0)
+    with pytest.raises(WrongResult, match="correlation"):
+        check_moments(np.arange(SIZE, dtype=float), moments, 0.0)
+
+
+def test_coarse_numbers_may_be_off_by_their_grain() -> None:
+    """Eight bits of bfloat16, rounded down, have a mean that float32's must not have."""
+    coarse = np.floor(np.random.default_rng(5).random(10_000_000) * 256) / 256
+    check_moments(coarse, UNIFORM, 2.0**-7)
+    with pytest.raises(WrongResult, match="mean"):
+        check_moments(coarse, UNIFORM, 2.0**-23)
+
+
+def test_moments_of_a_few_values() -> None:
+    """Of a fair die, as textbooks have them."""
+    die = discrete(range(1, 7), [1 / 6] * 6)
+    assert (die.mean, die.variance) == pytest.approx((3.5, 35 / 12))
+    assert die.kurtosis == pytest.approx(303 / 175)
+    assert die.values == (1, 2, 3, 4, 5, 6)
+
+
+@pytest.mark.parametrize("facts", [{"moments": lambda n: UNIFORM}, {"updates": (0,)}])
+def test_a_gradient_that_cannot_be_verified_is_refused(facts: dict[str, Any]) -> None:
+    """Neither of random results nor of operands that are overwritten."""
+    with pytest.raises(DeclarationError, match="differentiable=False"):
+        Operation("odd", lambda size, rng: (), np.asarray, (8,), **facts)
