@@ -1,4 +1,4 @@
-"""NumPy: updates of optimisers."""
+"""NumPy: optimisers, which it does not have."""
 
 from __future__ import annotations
 
@@ -7,4 +7,7 @@ from fwbench.manifest import Gap
 
 OPERATIONS: Table = {}
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap("numpy has no optimisers", name)
+    for name in ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "ftrl")
+)

@@ -1,0 +1,11 @@
+"""Random numbers."""
+
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.workloads import RANDOM
+
+
+@pytest.mark.fwbench(*RANDOM)
+def test_random(case: Case) -> None:
+    case.measure()
