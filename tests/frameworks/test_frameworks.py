@@ -19,10 +19,7 @@ from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.workloads import OPERATIONS
 from support.projects import Project
-
-_ROOT = Path(__file__).parents[2]
-
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
+from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
 
 #: By framework: how many executions it has but torch's compile, and how many dtypes.
 _OFFERED = {
@@ -40,9 +37,7 @@ _IN_EVERY_FRAMEWORK = {
 
 
 def _installed(framework: str) -> Any:
-    missing = importlib.util.find_spec(framework) is None
-    mark = pytest.mark.skipif(missing, reason=f"{framework} is not installed")
-    return pytest.param(framework, marks=mark)
+    return pytest.param(framework, marks=installed(framework))
 
 
 each_framework = pytest.mark.parametrize("framework", [_installed(name) for name in _OFFERED])
@@ -71,8 +66,8 @@ for gap in framework.gaps:
             continue
         operation, dtype = operations[gap.workload], gap.dtype or "float32"
         direction = gap.direction or "forward"
-        where = (framework.name, devices[0], execution, direction, dtype, operation.smallest)
-        cell = Cell(operation, *where)
+        size = operation.smallest
+        cell = Cell(operation, framework.name, devices[0], execution, direction, dtype, size)
         tried.append(operation.name)
         try:
             with framework.scope(devices[0], dtype):
@@ -118,65 +113,13 @@ def _manifest(framework: str) -> Manifest:
     return Manifest.from_json(_probed(framework)["manifest"])
 
 
-def _expected(manifest: Manifest, kind: str = "cpu") -> int:
-    """How many cases a framework fills on a device, in every execution, dtype and direction."""
-    executions = [name for name in manifest.executions if name not in manifest.on_request]
-    assert (len(executions), len(manifest.dtypes)) == _OFFERED[manifest.name]
-    assert {*manifest.operations} >= _IN_EVERY_FRAMEWORK
-    assert manifest.missing == {}
-    return sum(
-        manifest.gap(operation.name, execution, direction, dtype, kind) is None
-        for operation in OPERATIONS
-        if operation.creates or operation.name in manifest.operations
-        for execution in (executions if operation.compilable else ["eager"])
-        for direction in ("forward", "backward")
-        if direction == "forward" or (operation.differentiable and manifest.differentiable)
-        for dtype in manifest.dtypes
-        if operation.dtypes is None or dtype in operation.dtypes
-    )
-
-
-def _verify(framework: str, suite_cache: Path, *arguments: str) -> tuple[int, str]:
-    """Run the suite's operations as users do, to verify alone; returns exit status and output."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
-            "--ignore=benchmarks/test_training.py",  # see test_training_frameworks.py
-            *("-o", f"cache_dir={suite_cache}", f"--fw={framework}", *arguments),
-        ],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-@each_framework
-def test_every_implementation_is_verified(framework: str, suite_cache: Path) -> None:
-    """Every operation is right in every execution, dtype and direction, and none is left out."""
-    status, output = _verify(
-        framework, suite_cache, "--fw-device=cpu", f"--fw-dtype={','.join(_FLOATS)}"
-    )
-    assert status == pytest.ExitCode.OK, output
-    assert f"{_expected(_manifest(framework))} passed" in output, output
-
-
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("framework", [_installed("torch")])
 def test_compile(framework: str, suite_cache: Path) -> None:
     """PyTorch's compile, asked for by name, is right for an activation and a product's gradient."""
-    status, output = _verify(
-        framework,
-        suite_cache,
-        *(
-            "--fw-device=cpu",
-            "--fw-execution=compile",
-            "-k",
-            "softsign and forward or gemm and backward",
-        ),
-    )
+    cells = "softsign and forward or gemm and backward"
+    arguments = ("--fw-device=cpu", "--fw-execution=compile", "-k", cells)
+    status, output = verify(framework, FLOAT32, suite_cache, *arguments)
     assert status == pytest.ExitCode.OK, output
     assert "2 passed" in output, output
 
@@ -188,6 +131,17 @@ def test_gaps_are_strict(framework: str) -> None:
     declared = {gap.workload for gap in _manifest(framework).gaps} & operations
     assert {*_probed(framework)["tried"]} == declared
     assert _probed(framework)["closed"] == []
+
+
+@each_framework
+def test_a_framework_is_what_it_declares(framework: str) -> None:
+    """Its counts (test_cells.py) are of what is declared: nothing of it is missing here."""
+    manifest = _manifest(framework)
+    executions = [name for name in manifest.executions if name not in manifest.on_request]
+    assert (len(executions), len(manifest.dtypes)) == _OFFERED[framework]
+    assert {*manifest.operations} >= _IN_EVERY_FRAMEWORK
+    assert manifest.missing == {}
+    assert counted(manifest) == kept()[framework]
 
 
 @each_framework
@@ -325,11 +279,11 @@ def cuda() -> None:
 @pytest.mark.usefixtures("cuda")
 def test_every_implementation_is_verified_on_a_gpu(suite_cache: Path) -> None:
     """On a GPU, too, every operation of PyTorch's is right in every dtype and direction."""
-    status, output = _verify(
-        "torch", suite_cache, "--fw-device=gpu", f"--fw-dtype={','.join(_FLOATS)}"
-    )
+    manifest = _manifest("torch")
+    gpu = next(device.name for device in manifest.devices if device.name != "cpu")
+    status, output = verify("torch", EVERYTHING, suite_cache, f"--fw-device={gpu}")
     assert status == pytest.ExitCode.OK, output
-    assert f"{_expected(_manifest('torch'), 'gpu')} passed" in output, output
+    assert f" {passes(manifest, EVERYTHING, gpu)} passed" in output, output
 
 
 @pytest.mark.gpu

@@ -17,23 +17,11 @@ import numpy as np
 import pytest
 
 from fwbench.environments.named import Environment, Environments
-from fwbench.frameworks.numpy.framework import NumPy
+from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
-from fwbench.workloads import OPERATIONS
+from fwbench.manifest import Manifest
 from support.projects import Project
-
-_ROOT = Path(__file__).parents[2]
-
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
-
-#: Benchmark A and noop, without creations.
-_IN_EVERY_FRAMEWORK = {
-    *("sigmoid", "relu", "tanh", "softplus", "softsign"),
-    *("dot", "gemm", "flatten", "l2_normalize", "noop"),
-}
-
-#: Executions and dtypes.
-_EXECUTIONS, _DTYPES, _NUMPYS_DTYPES = 2, 4, 3
+from support.verification import DTYPES, PARTS, counted, kept, passes, verify
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +60,22 @@ def _run(environment: Environment, source: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_implementation_is_verified(made: Environment, suite_cache: Path) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_every_implementation_is_verified(made: Environment, suite_cache: Path, part: str) -> None:
     """Every operation is right in every execution, dtype and direction, and none is left out.
 
     NumPy of the environment that runs pytest is beside it, in the same session.
     """
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
-            "--ignore=benchmarks/test_training.py",  # JAX has no training loops here
-            *("-o", f"cache_dir={suite_cache}", "--fw=numpy,jax", "--fw-device=cpu"),
-            f"--fw-dtype={','.join(_FLOATS)}",
-        ],
-        cwd=_ROOT,
-        env={**os.environ, "FWBENCH_ENVS": str(made.folder.parent)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+    device, environments = "--fw-device=cpu", str(made.folder.parent)
+    status, output = verify(
+        "jax,numpy", PARTS[part], suite_cache, device, FWBENCH_ENVS=environments
     )
-    output = done.stdout + done.stderr
-    assert done.returncode == pytest.ExitCode.OK, output
-    creations = sum(of.creates for of in OPERATIONS)
-    jaxs = {*_run(made, _DESCRIBES)["operations"]}
-    assert jaxs >= _IN_EVERY_FRAMEWORK
-    backward = sum(of.differentiable for of in OPERATIONS if of.name in jaxs)
-    expected = _DTYPES * (creations + _EXECUTIONS * (len(jaxs) + backward))
-    expected += _NUMPYS_DTYPES * (creations + len(NumPy.operations))
-    assert f"{expected} passed" in output, output
-    assert f"  numpy {np.__version__}: cpu" in output
+    assert status == pytest.ExitCode.OK, output
+    expected = sum(passes(manifests()[name], PARTS[part]) for name in ("jax", "numpy"))
+    assert f" {expected} passed" in output, output
     assert f"  jax {made.frameworks['jax']}: cpu" in output
+    if PARTS[part].everything:
+        assert f"  numpy {np.__version__}: cpu" in output
 
 
 def test_what_is_not_written_for_jax_is_skipped_with_the_reason(
@@ -320,7 +294,9 @@ def test_what_jax_says_of_itself(made: Environment) -> None:
     assert said["version"] == made.frameworks["jax"]
     assert said["devices"][0] == {"name": "cpu", "model": "a CPU"}
     assert said["executions"] == ["eager", "jit"]
-    assert tuple(said["dtypes"]) == _FLOATS
+    assert tuple(said["dtypes"]) == DTYPES
     assert said["threads"] == 1
     assert said["build"]["jaxlib"][0].isdigit()
     assert said["training_executions"] == []
+    assert said["missing"] == {}
+    assert counted(Manifest.from_json(said)) == kept()["jax"]

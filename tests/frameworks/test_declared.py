@@ -1,0 +1,80 @@
+"""What frameworks declare is read without them, and nothing remains of the stand-ins."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fwbench.frameworks.declared import gaps_of, manifests
+from fwbench.frameworks.standin import StandIn, standing_in
+from fwbench.manifest import Gap
+from fwbench.workloads import from_list, gemm
+from support.fakes import operation
+
+
+def test_every_framework_declares_itself() -> None:
+    """By its name, with what its class says."""
+    found = manifests()
+    assert [*found] == ["jax", "mxnet", "numpy", "tensorflow", "torch"]
+    assert found["tensorflow"].executions == ("eager", "graph", "xla")
+    assert found["torch"].on_request == ("compile",)
+    assert not found["numpy"].differentiable
+    assert all("gemm" in one.operations for one in found.values())
+
+
+_MODULE = """
+import os
+import absent_package.part as part
+from absent_package import decorated
+
+os.environ["FWBENCH_TEST_STAND_IN"] = "set"
+
+@decorated(1)
+def function():
+    pass
+
+class Derived(part.Base):
+    pass
+
+VERSION, CALLED = part.__version__, part.deep.er(2, keyword=3)
+"""
+
+
+def test_a_package_is_stood_in_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has everything while the context lasts; then it is as absent as before."""
+    (tmp_path / "declares_something.py").write_text(_MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with standing_in({"absent_package"}):
+        import declares_something  # type: ignore[import-not-found]
+
+        assert isinstance(declares_something.function, StandIn)
+        assert isinstance(declares_something.CALLED, StandIn)
+        assert declares_something.Derived.__bases__ == (object,)
+    del sys.modules["declares_something"]
+    assert "FWBENCH_TEST_STAND_IN" not in os.environ
+    assert not any(name.startswith("absent_package") for name in sys.modules)
+    with pytest.raises(ModuleNotFoundError):
+        import absent_package  # noqa: F401
+
+
+def test_what_is_imported_already_is_not_stood_in_for() -> None:
+    """It is there, and so it is what it is."""
+    with standing_in({"json"}):
+        import json
+
+        assert json.loads("[1]") == [1]
+
+
+def test_a_whole_gap_is_the_only_one() -> None:
+    """What is not there at all has no parts; what nobody has written is a whole gap, too."""
+    numpy = manifests()["numpy"]
+    part, whole = Gap("a part", "gemm", dtype="float16"), Gap("all of it", "gemm")
+    assert gaps_of(replace(numpy, gaps=(part,)), gemm) == (part,)
+    assert gaps_of(replace(numpy, gaps=(part, whole)), gemm) == (whole,)
+    assert gaps_of(replace(numpy, gaps=()), from_list) == ()
+    (unwritten,) = gaps_of(numpy, operation())
+    assert (unwritten.reason, unwritten.whole) == ("double is not written for numpy", True)

@@ -1,0 +1,192 @@
+"""The suite's operations, verified as users do: what is run, and how many cells must pass.
+
+The number of cells, passes and gaps is kept by framework and family, so that none goes missing in
+silence. After a change to what is declared::
+
+    python tests/support/verification.py    writes tests/frameworks/cells.json
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import grid
+from fwbench.frameworks.declared import manifests
+from fwbench.grid import Cell
+from fwbench.manifest import Manifest
+from fwbench.options.options import Selection
+from fwbench.workloads import FAMILIES, OPERATIONS
+from fwbench.workloads.operation import Operation
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "tests/frameworks/cells.json"
+
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+
+#: What a framework has: cells, those that pass, and gaps, by family.
+Counts = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the grid, which one session verifies.
+
+    Attributes:
+        dtypes: which.
+        eager: whether the execution is eager; None for every execution.
+        everything: whether it has every operation, and not the representatives alone.
+    """
+
+    dtypes: Sequence[str]
+    eager: bool | None = None
+    everything: bool = True
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """The executions of a framework, without those that run on request only."""
+        offered = (name for name in manifest.executions if name not in manifest.on_request)
+        return tuple(name for name in offered if self.eager in (None, name == "eager"))
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """The operations that it has."""
+        return [one for one in OPERATIONS if self.everything or one.representative]
+
+
+#: What is verified after each change: everything in float32, and the other dtypes in the eager
+#: execution, where kernels are chosen by dtype. Compilers are tried in them by representatives.
+FLOAT32 = Part(DTYPES[:1])
+PARTS = {
+    "float32": FLOAT32,
+    "other dtypes, eager": Part(DTYPES[1:], eager=True),
+    "other dtypes, compiled": Part(DTYPES[1:], eager=False, everything=False),
+}
+
+#: What is verified every night.
+EVERYTHING = Part(DTYPES)
+
+
+def installed(framework: str) -> pytest.MarkDecorator:
+    """Skips a test where a framework is not installed."""
+    missing = importlib.util.find_spec(framework) is None
+    return pytest.mark.skipif(missing, reason=f"{framework} is not installed")
+
+
+def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]:
+    """The cells of a framework: every operation at its smallest size, in both directions.
+
+    Args:
+        manifest: of the framework.
+        part: of the grid.
+        device: which.
+    """
+    selection = Selection(
+        devices=(device,), dtypes=tuple(part.dtypes), executions=part.executions(manifest)
+    )
+    asked = grid.Asked(verify_only=True)
+    return grid.cells(part.operations, selection, {manifest.name: manifest}, more=asked)
+
+
+def passes(manifest: Manifest, part: Part, device: str = "cpu") -> int:
+    """How many of the cells are no gaps, and so must pass.
+
+    Args:
+        manifest: of the framework.
+        part: of the grid.
+        device: which.
+    """
+    return sum(cell.gap is None for cell in cells(manifest, part, device))
+
+
+def counted(manifest: Manifest) -> Counts:
+    """What a framework has in all dtypes on the CPU, by family; families without cells are not."""
+    counts: Counts = {}
+    for cell in cells(manifest, EVERYTHING):
+        of_family = counts.setdefault(cell.workload.family, {"cells": 0, "passes": 0, "gaps": 0})
+        of_family["cells"] += 1
+        of_family["gaps" if cell.gap else "passes"] += 1
+    return {family: counts[family] for family in FAMILIES if family in counts}
+
+
+def kept() -> Mapping[str, Counts]:
+    """The counts in the repository."""
+    table: Mapping[str, Counts] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def verify(
+    frameworks: str, part: Part, cache: Path, *arguments: str, **variables: str
+) -> tuple[int, str]:
+    """Verify a part of the suite, as users do.
+
+    Args:
+        frameworks: as ``--fw`` takes them; of the first are the executions.
+        part: of the grid.
+        cache: where pytest keeps what frameworks say of themselves.
+        arguments: of pytest, in addition.
+        variables: of the environment, in addition.
+
+    Returns:
+        Exit status and output.
+    """
+    selected = [f"--fw={frameworks}", f"--fw-dtype={','.join(part.dtypes)}"]
+    if part.everything:
+        selected.append("--fw-family=all")
+    if part.eager is not None:
+        executions = part.executions(manifests()[frameworks.partition(",")[0]])
+        selected.append(f"--fw-execution={','.join(executions)}")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
+            "--ignore=benchmarks/test_training.py",  # see tests/frameworks/training
+            *("-o", f"cache_dir={cache}", *selected, *arguments),
+        ],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def parts_of(framework: str) -> list[str]:
+    """The names of the parts in which a framework has cells that are no gaps."""
+    manifest = manifests()[framework]
+    return [name for name, part in PARTS.items() if passes(manifest, part)]
+
+
+def assert_verified(framework: str, name: str, cache: Path) -> None:
+    """A part of a framework's cells pass on the CPU, and none is left out.
+
+    Args:
+        framework: which.
+        name: of the part, one of :data:`PARTS`.
+        cache: where pytest keeps what frameworks say of themselves.
+    """
+    manifest, part = manifests()[framework], PARTS[name]
+    expected = passes(manifest, part)
+    assert expected
+    status, output = verify(framework, part, cache, "--fw-device=cpu")
+    assert status == pytest.ExitCode.OK, output
+    assert f" {expected} passed" in output, output
+
+
+def main() -> None:
+    """Write the counts of every framework."""
+    counts: dict[str, Any] = {name: counted(one) for name, one in manifests().items()}
+    TABLE.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
