@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.plugin.session import CELL
+from fwbench.plugin.session import CELL, UNASKED
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.records.session_facts import NOT_REACHED
 
@@ -90,3 +90,14 @@ def test_what_was_measured_without_a_report_is_not_missing(session: Unmeasured) 
 def test_what_has_run_to_its_end_is_not_missing(session: Unmeasured) -> None:
     """A test may time nothing."""
     assert "measured" not in reasons(session)
+
+
+def test_what_nobody_asked_for_is_not_missing() -> None:
+    """A session without a family's operations does not list them; what -k left out it does."""
+    unmeasured = Unmeasured()
+    unasked, unwanted = item("unasked"), item("unwanted")
+    for each in (unasked, unwanted):
+        each.fixturenames = ["case", "benchmark"]
+    unasked.stash[UNASKED] = True
+    unmeasured.pytest_deselected([unasked, unwanted])
+    assert reasons(unmeasured) == {"unwanted": "deselected"}

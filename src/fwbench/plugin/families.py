@@ -11,7 +11,7 @@ import pytest
 
 from fwbench.errors import unknown
 from fwbench.grid import Cell
-from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.workloads import FAMILIES
 from fwbench.workloads.workload import Workload
 
@@ -35,6 +35,8 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     _check({name for names in asked.values() for name in names or ()}, cells)
     named = _names_tests(config)
     out = {item for item in cells if not _selects(asked[item], cells[item].workload, named=named)}
+    for item in out:
+        item.stash[UNASKED] = True
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]

@@ -41,6 +41,9 @@ OWN_MANIFEST = pytest.StashKey[Manifest]()
 #: The cell of an item that is a case.
 CELL = pytest.StashKey[grid.Cell]()
 
+#: Whether nobody asked for the family of a case, so that nothing is missing without it.
+UNASKED = pytest.StashKey[bool]()
+
 
 class Session:
     """The frameworks of one pytest session.

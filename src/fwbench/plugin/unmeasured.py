@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from fwbench.plugin.neighbours import RERUN
-from fwbench.plugin.session import CELL
+from fwbench.plugin.session import CELL, UNASKED
 from fwbench.records.session_facts import NOT_REACHED, NotMeasured
 
 
@@ -36,7 +36,11 @@ class Unmeasured:
         ]
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Remember what ``-k``, ``-m``, ``--deselect`` or a plugin left out."""
+        """Remember what ``-k``, ``-m``, ``--deselect`` or a plugin left out.
+
+        Operations that represent no family are thousands, and none of them was asked for.
+        """
+        items = [item for item in items if UNASKED not in item.stash]
         self._know(items)
         for item in items:
             if "benchmark" in getattr(item, "fixturenames", ()):
