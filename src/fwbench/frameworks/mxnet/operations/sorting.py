@@ -25,7 +25,7 @@ OPERATIONS: Table = {
 GAPS: tuple[Gap, ...] = (
     *(
         Gap("mxnet does not sort float16", operation, dtype="float16")
-        for operation in ("sort", "argsort", "top_k")
+        for operation in ("sort", "argsort")
     ),
     Gap("mxnet hybridizes unique in its NumPy mode alone", "unique", execution="hybridize"),
     Gap("mxnet leaves searchsorted to NumPy", "searchsorted"),

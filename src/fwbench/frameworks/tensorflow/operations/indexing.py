@@ -26,5 +26,5 @@ OPERATIONS: Table = {
 }
 
 GAPS: tuple[Gap, ...] = (
-    Gap("XLA has no shapes that depend on data", "boolean_mask", execution="xla"),
+    Gap("XLA has no gradient of boolean_mask", "boolean_mask", "xla", "backward"),
 )
