@@ -12,6 +12,7 @@ from fwbench import workloads
 from fwbench.workloads.workload import Cost
 
 ROWS = workloads.sort.form.read("3x8")
+PLACES = workloads.searchsorted.form.read("n20k7")
 
 
 def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
@@ -52,7 +53,7 @@ def test_unique() -> None:
 
 def test_searchsorted() -> None:
     """As many numbers are smaller as the place says."""
-    (x, sought), found = _computed("searchsorted", 20)
+    (x, sought), found = _computed("searchsorted", PLACES)
     assert found.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
 
 
@@ -85,7 +86,7 @@ def test_longer_rows_have_no_ties_in_float32() -> None:
         ("argsort", ROWS, Cost(72, 48), None),
         ("top_k", ROWS, Cost(72, 54), None),
         ("unique", 9, Cost(0, 14), None),
-        ("searchsorted", 7, Cost(21, 21), None),
+        ("searchsorted", PLACES, Cost(35, 34), None),
     ],
 )
 def test_costs(name: str, size: Any, forward: Cost, backward: Cost | None) -> None:

@@ -17,10 +17,16 @@ Arrays = tuple[Array, ...]
 
 #: n rows of m numbers; no longer than there are different ones in 16 bits, see :func:`_distinct`.
 _ROWS = Form("{n}x{m}").sizes(
-    quick=("1x1000", "64x1000", "1000x1000"),
-    full=("1x1000", "1x4000", "64x1000", "1000x1000", "1000x4000"),
+    quick=("1x1000", "16x1000", "256x1000"),
+    full=("1x1000", "1x4000", "16x1000", "256x1000", "1000x1000", "1000x4000"),
 )
 _VECTOR = Sizes(quick=(1_000, 10_000, 100_000), full=(100, 1_000, 10_000, 100_000, 1_000_000))
+
+#: n sorted numbers, and k others; XLA compares each of them with each, in n times k integers.
+_PLACES = Form("n{n}k{k}").sizes(
+    quick=("n1000k100", "n10000k1000", "n100000k1000"),
+    full=("n100k100", "n1000k1000", "n10000k1000", "n100000k1000", "n1000000k100"),
+)
 
 #: So many of the largest numbers.
 _K = 5
@@ -56,8 +62,8 @@ def _pairs(size: int, rng: np.random.Generator) -> Arrays:
     return (rng.permutation(size) // 2,)
 
 
-def _sorted_and_sought(size: int, rng: np.random.Generator) -> Arrays:
-    return np.sort(rng.standard_normal(size)), rng.standard_normal(size)
+def _sorted_and_sought(size: Shape, rng: np.random.Generator) -> Arrays:
+    return np.sort(rng.standard_normal(size["n"])), rng.standard_normal(size["k"])
 
 
 def _top(x: Array) -> Arrays:
@@ -111,23 +117,25 @@ def _hashed(size: int) -> Cost:
     return Cost(flops=0.0, elements=float(size + (size + 1) // 2))
 
 
-def _bisected(size: int) -> Cost:
-    return Cost(flops=float(size * np.ceil(np.log2(size + 1))), elements=3.0 * size)
+def _bisected(size: Shape) -> Cost:
+    n, k = size.values()
+    return Cost(flops=float(k * np.ceil(np.log2(n + 1))), elements=float(n + 2 * k))
 
 
 def _searching(
     name: str,
-    inputs: Callable[[int, np.random.Generator], Arrays],
+    inputs: Callable[[Any, np.random.Generator], Arrays],
     reference: Callable[..., Any],
-    cost: Callable[[int], Cost],
+    sizes: Sizes,
+    cost: Callable[[Any], Cost],
     compared: Callable[..., Arrays] | None = None,
 ) -> Operation:
-    """An operation with vectors of ``size`` elements, and places or whole numbers as its result."""
+    """An operation with vectors, and places or whole numbers as its result: without a gradient."""
     return Operation(
         name=name,
         inputs=inputs,
         reference=reference,
-        sizes=_VECTOR,
+        sizes=sizes,
         cost=cost,
         differentiable=False,
         compared=compared,
@@ -145,7 +153,7 @@ SORTING = family(
     # The five largest numbers of every row, falling, and their places. Places have no gradient.
     _sorting("top_k", _top, lambda s: 2 * _K * s["n"]),
     # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
-    _searching("unique", _pairs, np.unique, _hashed, compared=lambda x: (np.sort(x),)),
-    # The places of ``size`` numbers among as many sorted ones.
-    _searching("searchsorted", _sorted_and_sought, np.searchsorted, _bisected),
+    _searching("unique", _pairs, np.unique, _VECTOR, _hashed, compared=lambda x: (np.sort(x),)),
+    # The places of numbers among sorted ones.
+    _searching("searchsorted", _sorted_and_sought, np.searchsorted, _PLACES, _bisected),
 )
