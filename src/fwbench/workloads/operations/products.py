@@ -32,6 +32,12 @@ _BATCH_SIZES = _form(
     quick=("8x32x24x16", "16x96x80x64", "32x256x192x128"),
     full=("8x8x8x8", "8x64x64x64", "32x256x256x256", "16x1024x1024x64"),
 )
+#: MXNet and NumPy multiply one number after the other.
+_EINSUM_SIZES = _form(
+    "bmnk",
+    quick=("8x32x24x16", "16x96x80x64", "16x192x160x96"),
+    full=("8x8x8x8", "8x64x64x64", "16x128x128x128", "32x256x256x256"),
+)
 _QUICK_MATRIX = ("64x48", "512x640", "2048x2560")
 _FULL_MATRIX = ("8x8", "64x64", "512x512", "2048x2048", "8192x4096")
 
@@ -99,7 +105,7 @@ PRODUCTS = (
     _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _GEMM_SIZES),
     _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES),
     # A notation that is parsed in every call; the product is the one of queries and keys.
-    _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _BATCH_SIZES),
+    _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _EINSUM_SIZES),
     # Summed over two axes.
     _product(
         "tensordot",

@@ -1,0 +1,297 @@
+"""Linear algebra against the textbook, without NumPy's own; and what its operands are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.presets import Size
+from fwbench.workloads import LINALG, Operation, deepbench_gemm
+from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.products import PRODUCTS
+from fwbench.workloads.workload import Cost
+
+BY_NAME = {of.name: of for of in LINALG}
+
+each_product = pytest.mark.parametrize("of", PRODUCTS, ids=lambda of: str(of.name))
+each_decomposition = pytest.mark.parametrize("of", DECOMPOSITIONS, ids=lambda of: str(of.name))
+
+Matrix = list[list[float]]
+
+
+def size_of(of: Operation, *numbers: int) -> Size:
+    """A small size: the first numbers that its form has a place for."""
+    if of.form is None:
+        return numbers[0]
+    count = of.form.template.count("{")
+    return of.form.read("x".join(map(str, numbers[:count])))
+
+
+def times(x: Any, y: Any) -> Matrix:
+    """The product of two matrices, one number after the other."""
+    columns = [*zip(*y, strict=True)]
+    return [
+        [math.fsum(a * b for a, b in zip(row, column, strict=True)) for column in columns]
+        for row in x
+    ]
+
+
+def turned(x: Any) -> Matrix:
+    """A matrix transposed."""
+    return [list(column) for column in zip(*x, strict=True)]
+
+
+def flat(x: Any) -> list[float]:
+    """The numbers of a list of lists."""
+    return [number for row in x for number in row]
+
+
+# Products
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "gemv": lambda x, y: flat(times(x, [[b] for b in y])),
+    "outer": lambda x, y: [[a * b for b in y] for a in x],
+    "gemm_nn": times,
+    "gemm_tn": lambda x, y: times(turned(x), y),
+    "gemm_nt": lambda x, y: times(x, turned(y)),
+    "batch_gemm": lambda x, y: [times(a, b) for a, b in zip(x, y, strict=True)],
+    "einsum": lambda x, y: [times(a, turned(b)) for a, b in zip(x, y, strict=True)],
+    "tensordot": lambda x, y: times([flat(a) for a in x], flat(y)),
+    "linear": lambda x, w, b: [
+        [a + c for a, c in zip(row, b, strict=True)] for row in times(x, turned(w))
+    ],
+}
+
+
+@each_product
+def test_products_compute_what_their_name_says(of: Operation) -> None:
+    """Of sizes that are all different, so that no axis is taken for another."""
+    size = size_of(of, 2, 3, 4, 5)
+    operands = of.operands(size)
+    found = of.reference(*operands, *of.parameters(size))
+    expected = np.array(FORMULAS[of.name](*(x.tolist() for x in operands)))
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+#: FLOPs and elements at m = 2, n = 3, k = 4 (a matrix is m x k or m x n), and at b = 2, m = 3,
+#: n = 4, k = 5, forward and with the gradients.
+PRODUCT_COSTS = {
+    "gemv": (Cost(12, 11), Cost(12 + 6 + 12, 33)),
+    "outer": (Cost(6, 11), Cost(6 + 12 + 12, 33)),
+    "gemm_nn": (Cost(48, 26), Cost(144, 78)),
+    "gemm_tn": (Cost(48, 26), Cost(144, 78)),
+    "gemm_nt": (Cost(48, 26), Cost(144, 78)),
+    "batch_gemm": (Cost(240, 94), Cost(720, 282)),
+    "einsum": (Cost(240, 94), Cost(720, 282)),
+    # m = 2, n = 3, summed over 4 x 5.
+    "tensordot": (Cost(240, 106), Cost(720, 318)),
+    # And the bias: an addition for each result, and for each gradient of one.
+    "linear": (Cost(54, 29), Cost(156, 84)),
+}
+
+
+@each_product
+def test_costs_of_products(of: Operation) -> None:
+    """A multiplication and an addition for each combination of indices; backward three times."""
+    size = size_of(of, 2, 3, 4, 5)
+    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == PRODUCT_COSTS[of.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"), [("gemv", 3), ("outer", 1), ("gemm_tn", 4), ("einsum", 5), ("tensordot", 20)]
+)
+def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
+    """The product of the numbers that are summed over."""
+    of = BY_NAME[name]
+    assert of.terms(size_of(of, 2, 3, 4, 5)) == terms
+
+
+# DeepBench
+
+
+def test_the_products_of_deepbench() -> None:
+    """As many as it lists, 160 + 75 + 13, less those that it lists twice."""
+    assert {kind: len(texts) for kind, texts in deepbench_gemm.GEMM.items()} == {
+        "nn": 160,
+        "tn": 73,
+        "nt": 10,
+    }
+    for kind, text in [
+        *(("nn", text) for text in ("1760x7000x1760", "35x8457x4096", "512x8x500000")),
+        *(("nn", text) for text in ("8448x48000x2816", "4608x4x1536", "176x1500x1408")),
+        *(("tn", text) for text in ("1024x700x512", "3072x128x1024", "1024x24000x1536")),
+        *(("nt", text) for text in ("7680x5481x2560", "4096x7133x4096", "1024x32x512")),
+    ]:
+        assert text in deepbench_gemm.GEMM[kind]
+
+
+@pytest.mark.parametrize("kind", deepbench_gemm.GEMM)
+def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
+    """In their order none moves less than the one before; each is there once."""
+    of = BY_NAME[f"gemm_{kind}"]
+    assert of.form is not None
+    texts = deepbench_gemm.GEMM[kind]
+    moved = [of.number_of(of.form.read(text)) for text in texts]
+    assert moved == sorted(moved)
+    assert len({*texts}) == len(texts)
+
+
+# Systems and decompositions
+
+
+def det(x: Matrix) -> float:
+    """By permutations, as Leibniz wrote it."""
+    total = 0.0
+    for order in itertools.permutations(range(len(x))):
+        inversions = sum(a > b for a, b in itertools.combinations(order, 2))
+        total += (-1) ** inversions * math.prod(x[i][j] for i, j in enumerate(order))
+    return total
+
+
+def reference(name: str, size: int = 4) -> tuple[tuple[NDArray[Any], ...], Any]:
+    """The operands of an operation, and its results."""
+    of = BY_NAME[name]
+    operands = of.operands(size)
+    return operands, of.reference(*operands)
+
+
+def near(found: Any, expected: Any) -> None:
+    """Equal but for rounding."""
+    np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-10, atol=1e-11)
+
+
+def test_cholesky() -> None:
+    """A lower triangle whose product with its transpose is the matrix."""
+    (x,), lower = reference("cholesky")
+    near(times(lower, turned(lower)), x)
+    assert not np.any(np.triu(lower, 1))
+    assert np.all(np.diagonal(lower) > 0)
+
+
+@pytest.mark.parametrize("name", ["solve", "triangular_solve"])
+def test_systems_are_solved(name: str) -> None:
+    """The matrix times the solution is the right-hand side, for several of them."""
+    (x, y), solution = reference(name)
+    assert solution.shape == y.shape == (4, 8)
+    near(times(x, solution), y)
+
+
+def test_a_triangular_system_reads_one_triangle() -> None:
+    """What lies above the diagonal is not part of it."""
+    (x, y), solution = reference("triangular_solve")
+    assert not np.any(np.triu(x, 1))
+    near(BY_NAME["triangular_solve"].reference(x + np.triu(np.ones_like(x), 1), y), solution)
+
+
+def test_inverse() -> None:
+    """The product is the identity."""
+    (x,), inverse = reference("inverse")
+    near(times(x, inverse), np.eye(4))
+
+
+def test_slogdet() -> None:
+    """The logarithm of the determinant, whatever its sign."""
+    (x,), found = reference("slogdet")
+    near(found, math.log(abs(det(x.tolist()))))
+    near(BY_NAME["slogdet"].reference(x[::-1]), found)
+
+
+@pytest.mark.parametrize("name", ["svd_values", "svd"])
+def test_singular_values_are_known_and_apart(name: str) -> None:
+    """They are 1, 2, 3, 4, so which vectors belong to which is beyond doubt."""
+    _, found = reference(name)
+    near(found if name == "svd_values" else found[1], [4, 3, 2, 1])
+
+
+def test_eigenvalues_are_known_and_apart() -> None:
+    """One apart, of both signs, of a symmetric matrix."""
+    (x,), (values, vectors) = reference("eigh")
+    near(values, [-1.7, -0.7, 0.3, 1.3])
+    near(x, x.T)
+    near(times(x, vectors), vectors * values)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("svd", [(4, 4), (4,), (4, 4)]),
+        ("eigh", [(4,), (4, 4)]),
+        ("qr", [(8, 4), (4, 4)]),
+        ("lq", [(4, 4), (4, 8)]),
+    ],
+)
+def test_what_is_compared_of_vectors_whose_signs_are_free(
+    name: str, shapes: list[tuple[int, ...]]
+) -> None:
+    """What they make up is the operand, also with other signs, and not with other vectors."""
+    (x,), results = reference(name)
+    assert [np.shape(result) for result in results] == shapes
+    compared = BY_NAME[name].compared
+    assert compared is not None
+    made, *others = compared(*results)
+    near(made, x)
+    signs = np.array([1.0, -1.0, 1.0, -1.0])
+    flipped = {
+        "svd": lambda u, s, vh: (u * signs, s, vh * signs[:, None]),
+        "eigh": lambda values, vectors: (values, vectors * signs),
+        "qr": lambda q, r: (q * signs, r * signs[:, None]),
+        "lq": lambda lower, q: (lower * signs, q * signs[:, None]),
+    }[name](*results)
+    for found, expected in zip(compared(*flipped), [made, *others], strict=True):
+        near(found, expected)
+    stretched = [result * 2.0 for result in results]
+    assert not any(map(np.allclose, compared(*stretched), [made, *others]))
+
+
+@pytest.mark.parametrize("name", ["qr", "lq"])
+def test_factors_are_triangular(name: str) -> None:
+    """Upper right in QR, lower left in LQ."""
+    _, results = reference(name)
+    outside = np.tril(results[1], -1) if name == "qr" else np.triu(results[0], 1)
+    assert not np.any(outside)
+
+
+@pytest.mark.parametrize("name", ["solve", "inverse", "slogdet", "cholesky", "triangular_solve"])
+def test_matrices_are_well_conditioned(name: str) -> None:
+    """Rounding is not magnified beyond what is allowed for."""
+    for size in BY_NAME[name].by_preset.quick[:2]:
+        assert np.linalg.cond(BY_NAME[name].operands(size)[0]) < 10
+
+
+def test_the_gradient_of_cholesky_is_compared_along_symmetric_directions() -> None:
+    """Off them, frameworks rightly differ."""
+    along = BY_NAME["cholesky"].along(np.arange(9.0).reshape(3, 3))
+    near(along, along.T)
+    near(np.tril(along), np.tril(np.arange(9.0).reshape(3, 3)))
+
+
+#: At size 6, with 8 right-hand sides.
+COSTS = {
+    "cholesky": (Cost(72, 72), Cost(720, 180)),
+    "solve": (Cost(144 + 576, 132), Cost(144 + 1728, 396)),
+    "triangular_solve": (Cost(288, 132), Cost(576, 264)),
+    "inverse": (Cost(432, 72), Cost(1296, 180)),
+    "slogdet": (Cost(144, 37), Cost(432, 110)),
+    "svd_values": (Cost(576, 42), Cost(4968, 162)),
+    "svd": (Cost(4536, 114), None),
+    "qr": (Cost(1440, 180), None),
+    "lq": (Cost(1440, 180), None),
+    "eigh": (Cost(1944, 78), None),
+}
+
+
+@each_decomposition
+def test_costs_of_decompositions(of: Operation) -> None:
+    """By the cube of the size."""
+    for direction, expected in zip(("forward", "backward"), COSTS[of.name], strict=True):
+        found = of.cost_of(direction, 6)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            near([found.flops, found.elements], [expected.flops, expected.elements])
