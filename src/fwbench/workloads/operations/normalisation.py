@@ -1,7 +1,183 @@
-"""Normalisation."""
+"""Normalisation, channels last: by batch, layer, group, image, neighbouring channels.
+
+Epsilons are the same everywhere: 1e-3 by batch, as TensorFlow clamps a smaller one, else 1e-5.
+"""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-NORMALISATION = family("normalisation", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape, Sizes
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+
+BATCH_EPSILON = 1e-3
+EPSILON = 1e-5
+#: Of channels that are normalised together.
+GROUPS = 8
+#: AlexNet's local response normalisation: of so many channels, with these constants.
+NEIGHBOURS, BIAS, ALPHA, BETA = 5, 2.0, 1e-4, 0.75
+
+_FEATURES = Form("n{n}t{t}c{c}").sizes(
+    quick=("n1t16c64", "n8t128c64", "n8t128c768"),
+    full=("n1t1c64", "n1t16c64", "n8t128c64", "n8t128c768", "n32t512c768"),
+)
+_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
+    quick=("n2h7w7c16", "n8h14w14c16", "n8h56w56c64"),
+    full=("n2h7w7c16", "n8h14w14c16", "n8h28w28c64", "n8h56w56c64", "n32h56w56c64"),
+)
+
+
+def _shape(size: Shape) -> tuple[int, ...]:
+    """Batch, time or space, channels."""
+    return tuple(size.values())
+
+
+def _operands(size: Shape, rng: np.random.Generator, *, vectors: int, scale: float = 1.0) -> Any:
+    """An input around 0.5, and for each channel: a factor, an offset, a mean, a variance."""
+    c = size["c"]
+    x = scale * (0.5 + rng.standard_normal(_shape(size)))
+    gamma, beta = rng.uniform(0.5, 1.5, c), rng.standard_normal(c)
+    return (x, gamma, beta, rng.standard_normal(c), rng.uniform(0.5, 1.5, c))[: 1 + vectors]
+
+
+def _cost(flops: int, vectors: int, size: Shape) -> Cost:
+    """So many operations for an element of the input: reads it and the vectors, writes another."""
+    elements = math.prod(_shape(size))
+    return Cost(float(flops * elements), 2.0 * elements + vectors * size["c"])
+
+
+def _backward_cost(flops: int, vectors: int, differentiated: int, size: Shape) -> Cost:
+    """The gradient reads x, g and the vectors, and writes one by x and by some of the vectors."""
+    elements = math.prod(_shape(size))
+    forward = _cost(flops, vectors, size)
+    gradient = 3.0 * elements + (vectors + differentiated) * size["c"]
+    # Two sums of products, and the difference of x, g and their means, each at the forward's price.
+    return Cost(3.0 * forward.flops, forward.elements + gradient)
+
+
+def _normalisation(
+    name: str,
+    reference: Callable[..., Array],
+    sizes: Sizes,
+    *,
+    flops: int,
+    vectors: int,
+    scale: float = 1.0,
+    terms: Callable[[Shape], int] = lambda size: size["c"],
+) -> Operation:
+    """Numbers less their mean, divided by their deviation; statistics have no gradient."""
+    differentiated = min(vectors, 2)
+    return Operation(
+        name=name,
+        inputs=partial(_operands, vectors=vectors, scale=scale),
+        reference=reference,
+        sizes=sizes,
+        cost=partial(_cost, flops, vectors),
+        backward_cost=partial(_backward_cost, flops, vectors, differentiated),
+        variables=tuple(range(1 + differentiated)),
+        terms=terms,
+    )
+
+
+def _standard(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+    """With mean 0 and variance 1 along axes."""
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+
+
+def _batch_norm(x: Array, gamma: Array, beta: Array) -> Array:
+    return _standard(x, (0, 1, 2), BATCH_EPSILON) * gamma + beta
+
+
+def _batch_norm_inference(
+    x: Array, gamma: Array, beta: Array, mean: Array, variance: Array
+) -> Array:
+    return (x - mean) / np.sqrt(variance + BATCH_EPSILON) * gamma + beta
+
+
+def _rms_norm(x: Array, gamma: Array) -> Array:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * gamma
+
+
+def _group_norm(x: Array, gamma: Array, beta: Array) -> Array:
+    grouped = x.reshape(*x.shape[:-1], GROUPS, -1)
+    return _standard(grouped, (1, 2, 4), EPSILON).reshape(x.shape) * gamma + beta
+
+
+def _local_response(x: Array) -> Array:
+    """Divided by a power of the sum of the squares of the nearest channels."""
+    reach = NEIGHBOURS // 2
+    squares = np.pad(x * x, [(0, 0), (0, 0), (0, 0), (reach, reach)])
+    channels = x.shape[-1]
+    total: Any = sum(squares[..., i : i + channels] for i in range(NEIGHBOURS))
+    return np.asarray(x / (BIAS + ALPHA * total) ** BETA)
+
+
+def _image(size: Shape) -> int:
+    """Elements of a channel of an image."""
+    return size["h"] * size["w"]
+
+
+NORMALISATION = family(
+    "normalisation",
+    # The two that networks have: over the batch, and over the features of an element.
+    ("batch_norm_training", "layer_norm"),
+    _normalisation(
+        "batch_norm_training",
+        _batch_norm,
+        _IMAGES,
+        flops=8,
+        vectors=2,
+        terms=lambda size: size["n"] * _image(size),
+    ),
+    _normalisation(
+        "batch_norm_inference",
+        _batch_norm_inference,
+        _IMAGES,
+        flops=4,
+        vectors=4,
+        terms=lambda size: size["n"] * _image(size),
+    ),
+    _normalisation(
+        "layer_norm",
+        lambda x, gamma, beta: _standard(x, (-1,), EPSILON) * gamma + beta,
+        _FEATURES,
+        flops=8,
+        vectors=2,
+    ),
+    _normalisation("rms_norm", _rms_norm, _FEATURES, flops=5, vectors=1),
+    _normalisation(
+        "group_norm",
+        _group_norm,
+        _IMAGES,
+        flops=8,
+        vectors=2,
+        terms=lambda size: size["c"] // GROUPS * _image(size),
+    ),
+    _normalisation(
+        "instance_norm",
+        lambda x, gamma, beta: _standard(x, (1, 2), EPSILON) * gamma + beta,
+        _IMAGES,
+        flops=8,
+        vectors=2,
+        terms=_image,
+    ),
+    # Of numbers large enough for the squares to count.
+    _normalisation(
+        "lrn",
+        _local_response,
+        _IMAGES,
+        flops=NEIGHBOURS + 10,
+        vectors=0,
+        scale=20.0,
+        terms=lambda _: NEIGHBOURS,
+    ),
+)
