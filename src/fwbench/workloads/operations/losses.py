@@ -1,7 +1,144 @@
-"""Softmax and losses."""
+"""Softmax and losses, of rows of numbers for each class."""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-LOSSES = family("losses", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+Array = NDArray[Any]
+
+_ROWS = Form("{n}x{c}").sizes(
+    quick=("64x10", "128x1000", "256x8000"),
+    full=("1x10", "64x10", "128x1000", "256x8000", "512x32000"),
+)
+
+
+def _logits(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    return (rng.standard_normal((size["n"], size["c"])),)
+
+
+def _labelled(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    """With the class of each row."""
+    return *_logits(size, rng), rng.integers(0, size["c"], size["n"])
+
+
+def _decided(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    """With the answer, 0 or 1, to each of them."""
+    (x,) = _logits(size, rng)
+    return x, rng.integers(0, 2, x.shape).astype(float)
+
+
+def _targeted(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    """With targets at a distance that is neither 0 nor 1, where a Huber loss has its bends."""
+    (x,) = _logits(size, rng)
+    distance = rng.choice((0.55, 1.6), x.shape) + rng.uniform(-0.4, 0.4, x.shape)
+    return x, x + np.copysign(distance, rng.standard_normal(x.shape))
+
+
+def _log_softmax(x: Array) -> Array:
+    shifted = x - x.max(1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(1, keepdims=True)))
+
+
+def _cross_entropies(x: Array, labels: Array) -> Array:
+    return -np.asarray(_log_softmax(x)[np.arange(len(x)), labels])
+
+
+def _binary_cross_entropies(x: Array, answers: Array) -> Array:
+    return np.asarray(np.logaddexp(0.0, x) - x * answers)
+
+
+def _huber(x: Array, y: Array) -> Array:
+    """Half the square up to a distance of 1, from there on a line."""
+    distance = np.abs(x - y)
+    return np.where(distance < 1.0, 0.5 * distance**2, distance - 0.5)
+
+
+def _elements(size: Shape) -> int:
+    return size["n"] * size["c"]
+
+
+def _softmax_cost(size: Shape) -> Cost:
+    """A maximum, a difference, an exponential, a sum and a quotient (or difference) for each."""
+    return Cost(5.0 * _elements(size), 2.0 * _elements(size))
+
+
+def _softmax_backward_cost(size: Shape) -> Cost:
+    """The gradient reads y and g and writes dx, by a product, a sum, a difference, a product."""
+    return Cost(9.0 * _elements(size), 5.0 * _elements(size))
+
+
+def _softmax(name: str, reference: Callable[[Array], Array]) -> Operation:
+    """A distribution over the classes for each row."""
+    return Operation(
+        name=name,
+        inputs=_logits,
+        reference=reference,
+        sizes=_ROWS,
+        cost=_softmax_cost,
+        backward_cost=_softmax_backward_cost,
+        terms=lambda size: size["c"],
+    )
+
+
+def _targets(labels: bool, size: Shape) -> int:
+    """How many targets there are: one for each row, or for each element."""
+    return size["n"] if labels else _elements(size)
+
+
+def _loss_cost(flops: int, labels: bool, size: Shape) -> Cost:
+    """Reads numbers and targets, and writes one number."""
+    elements = _elements(size)
+    return Cost(float(flops * elements), elements + _targets(labels, size) + 1.0)
+
+
+def _loss_backward_cost(flops: int, labels: bool, size: Shape) -> Cost:
+    """The gradient reads numbers, targets and g, and writes as many numbers: 3 operations each."""
+    elements = _elements(size)
+    forward = _loss_cost(flops, labels, size)
+    return Cost(forward.flops + 3.0 * elements, 2.0 * forward.elements + elements)
+
+
+def _loss(
+    name: str,
+    loss: Callable[[Array, Array], Array],
+    inputs: Callable[[Shape, np.random.Generator], tuple[Array, ...]],
+    *,
+    flops: int,
+    total: Callable[[Array], Any] = np.mean,
+) -> Operation:
+    """The mean, or the sum, of a loss; the targets have no gradient."""
+    labels = inputs is _labelled
+    return Operation(
+        name=name,
+        inputs=inputs,
+        reference=lambda x, targets: total(loss(x, targets)),
+        sizes=_ROWS,
+        cost=partial(_loss_cost, flops, labels),
+        backward_cost=partial(_loss_backward_cost, flops, labels),
+        variables=(0,),
+        terms=_elements,
+    )
+
+
+LOSSES = family(
+    "losses",
+    # The last step of attention and of classifiers; and the loss that most networks minimise.
+    ("softmax", "cross_entropy"),
+    _softmax("softmax", lambda x: np.exp(_log_softmax(x))),
+    _softmax("log_softmax", _log_softmax),
+    _loss("cross_entropy", _cross_entropies, _labelled, flops=5),
+    # As MXNet's own operator has it, over the batch.
+    _loss("cross_entropy_sum", _cross_entropies, _labelled, flops=5, total=np.sum),
+    _loss("binary_cross_entropy", _binary_cross_entropies, _decided, flops=6),
+    _loss("mse", lambda x, y: (x - y) ** 2, _targeted, flops=3),
+    _loss("huber", _huber, _targeted, flops=5),
+)

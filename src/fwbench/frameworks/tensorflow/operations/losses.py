@@ -2,9 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import tensorflow as tf
+
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Gap
 
-OPERATIONS: Table = {}
+
+def _cross_entropy(x: Any, labels: Any) -> Any:
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x))
+
+
+def _cross_entropy_sum(x: Any, labels: Any) -> Any:
+    return tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x))
+
+
+def _binary_cross_entropy(x: Any, answers: Any) -> Any:
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(answers, x))
+
+
+def _mse(x: Any, y: Any) -> Any:
+    return tf.reduce_mean(tf.math.squared_difference(x, y))
+
+
+def _huber(x: Any, y: Any) -> Any:
+    """As ``tf.keras.losses.huber``, which computes in float32 whatever the dtype."""
+    distance = tf.abs(x - y)
+    return tf.reduce_mean(tf.where(distance < 1, 0.5 * tf.square(distance), distance - 0.5))
+
+
+OPERATIONS: Table = {
+    "softmax": "nn.softmax",
+    "log_softmax": "nn.log_softmax",
+    "cross_entropy": lambda tf: _cross_entropy,
+    "cross_entropy_sum": lambda tf: _cross_entropy_sum,
+    "binary_cross_entropy": lambda tf: _binary_cross_entropy,
+    "mse": lambda tf: _mse,
+    "huber": lambda tf: _huber,
+}
 
 GAPS: tuple[Gap, ...] = ()
