@@ -1,0 +1,121 @@
+"""Softmax and losses: references against formulas without NumPy, inputs off the bends, costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.workloads import LOSSES, Operation
+from fwbench.workloads.workload import Cost
+
+_BY_NAME = {of.name: of for of in LOSSES}
+
+
+def _operands(of: Operation) -> Any:
+    assert of.form is not None
+    return of.operands(of.form.read("4x5"))
+
+
+def _shares(row: list[float]) -> list[float]:
+    exponentials = [math.exp(value) for value in row]
+    return [value / sum(exponentials) for value in exponentials]
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [("softmax", float), ("log_softmax", math.log)],
+)
+def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float], float]) -> None:
+    """Of each row; or its logarithm."""
+    of = _BY_NAME[name]
+    (x,) = _operands(of)
+    expected = [[formula(share) for share in _shares(row)] for row in x.tolist()]
+    np.testing.assert_allclose(of.reference(x), expected, rtol=1e-12)
+
+
+def test_softmax_does_not_overflow() -> None:
+    """Neither it nor its logarithm, where exponentials would."""
+    x = np.array([[1000.0, 0.0], [-1000.0, 0.0]])
+    np.testing.assert_array_equal(_BY_NAME["softmax"].reference(x), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(_BY_NAME["log_softmax"].reference(x), [[0, -1000], [-1000, 0]])
+
+
+def _cross_entropies(x: Any, labels: Any) -> list[float]:
+    rows = zip(x.tolist(), labels, strict=True)
+    return [-math.log(_shares(row)[label]) for row, label in rows]
+
+
+def _binary(x: float, answer: float) -> float:
+    share = 1 / (1 + math.exp(-x))
+    return -math.log(share if answer == 1 else 1 - share)
+
+
+def _huber(x: float, y: float) -> float:
+    distance = abs(x - y)
+    return distance**2 / 2 if distance < 1 else distance - 1 / 2
+
+
+def _each(loss: Callable[[float, float], float]) -> Callable[[Any, Any], list[float]]:
+    return lambda x, y: [loss(a, b) for a, b in zip(x.flat, y.flat, strict=True)]
+
+
+_LOSSES: dict[str, Callable[[Any, Any], list[float]]] = {
+    "cross_entropy": _cross_entropies,
+    "cross_entropy_sum": _cross_entropies,
+    "binary_cross_entropy": _each(_binary),
+    "mse": _each(lambda x, y: (x - y) * (x - y)),
+    "huber": _each(_huber),
+}
+
+
+@pytest.mark.parametrize("name", _LOSSES)
+def test_losses_are_the_means_of_their_formulas(name: str) -> None:
+    """Or the sum, where the name says so."""
+    of = _BY_NAME[name]
+    operands = _operands(of)
+    losses = _LOSSES[name](*operands)
+    expected = sum(losses) / (1 if name.endswith("_sum") else len(losses))
+    assert of.reference(*operands) == pytest.approx(expected, rel=1e-12)
+
+
+def test_huber_has_a_gradient_at_its_inputs() -> None:
+    """Distances are off 0 and 1, on both sides of 1, and of both signs."""
+    x, y = _BY_NAME["huber"].operands(_BY_NAME["huber"].by_preset.quick[1])
+    distance = np.abs(x - y)
+    assert np.min(np.minimum(distance, np.abs(distance - 1))) > 0.04
+    assert 0.4 < np.mean(distance < 1) < 0.6
+    assert 0.4 < np.mean(x < y) < 0.6
+
+
+def test_answers_are_zero_and_one() -> None:
+    """About as many of each."""
+    _, answers = _BY_NAME["binary_cross_entropy"].operands(
+        _BY_NAME["binary_cross_entropy"].by_preset.quick[1]
+    )
+    assert {*answers.flat} == {0.0, 1.0}
+    assert 0.4 < np.mean(answers) < 0.6
+
+
+#: At 4 rows of 5.
+_COSTS = {
+    "softmax": (Cost(100, 40), Cost(180, 100)),
+    "log_softmax": (Cost(100, 40), Cost(180, 100)),
+    "cross_entropy": (Cost(100, 25), Cost(160, 70)),
+    "cross_entropy_sum": (Cost(100, 25), Cost(160, 70)),
+    "binary_cross_entropy": (Cost(120, 41), Cost(180, 102)),
+    "mse": (Cost(60, 41), Cost(120, 102)),
+    "huber": (Cost(100, 41), Cost(160, 102)),
+}
+
+
+@pytest.mark.parametrize("name", _COSTS)
+def test_costs(name: str) -> None:
+    """Numbers and targets are read once forward, once more for the gradient."""
+    of = _BY_NAME[name]
+    assert of.form is not None
+    size = of.form.read("4x5")
+    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == _COSTS[name]
