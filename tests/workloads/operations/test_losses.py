@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +99,38 @@ def test_answers_are_zero_and_one() -> None:
     )
     assert {*answers.flat} == {0.0, 1.0}
     assert 0.4 < np.mean(answers) < 0.6
+
+
+def _collapsed(path: tuple[int, ...]) -> list[int]:
+    """What a path says: repetitions become one, then blanks go."""
+    return [label for label, _ in itertools.groupby(path) if label]
+
+
+@pytest.mark.parametrize("labels", [[1, 2], [1, 1], [2, 1]])
+def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
+    """Its loss is the logarithm of their share among all paths, of 3 classes in 5 steps."""
+    of = _BY_NAME["ctc_loss"]
+    assert of.form is not None
+    x, _ = of.operands(of.form.read("n1t5c3l2"))
+    shares = [_shares(row) for row in x[0].tolist()]
+    likely = sum(
+        math.prod(shares[t][c] for t, c in enumerate(path))
+        for path in itertools.product(range(3), repeat=5)
+        if _collapsed(path) == labels
+    )
+    (loss,) = of.reference(x, np.array([labels]), 1, 5, 2)
+    assert loss == pytest.approx(-math.log(likely), rel=1e-12)
+
+
+def test_the_cost_of_ctc() -> None:
+    """2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels."""
+    of = _BY_NAME["ctc_loss"]
+    assert of.form is not None
+    size = of.form.read("n2t20c29l5")
+    forward = Cost(5 * 1160 + 6 * 440, 1160 + 10 + 2)
+    assert of.cost_of("forward", size) == forward
+    backward = Cost(forward.flops + 6 * 440 + 2 * 1160, 2 * forward.elements + 1160)
+    assert of.cost_of("backward", size) == backward
 
 
 #: At 4 rows of 5.

@@ -129,6 +129,55 @@ def _loss(
     )
 
 
+_SPEECH = Form("n{n}t{t}c{c}l{l}").sizes(
+    quick=("n2t20c29l5", "n4t50c29l10", "n16t150c29l30"),
+    full=("n2t20c29l5", "n4t50c29l10", "n16t150c29l30", "n16t500c29l60"),
+)
+
+
+def _spoken(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Numbers for each class at each time, and labels other than the blank, which is 0."""
+    x = rng.standard_normal((size["n"], size["t"], size["c"]))
+    return x, rng.integers(1, size["c"], (size["n"], size["l"]))
+
+
+def _ctc(x: Array, labels: Array, *_: int) -> Array:
+    """The forward recursion of Graves et al. 2006 (eqs. 6 to 8), over logarithms.
+
+    A path goes through the labels with blanks before, between and after them; from one time to the
+    next it stays, goes one on, or leaves out a blank between two labels that differ.
+    """
+    path = np.zeros((len(x), 2 * labels.shape[1] + 1), int)
+    path[:, 1::2] = labels
+    skips = np.zeros(path.shape, bool)
+    skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]
+    classes = _log_softmax(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+    likely = np.take_along_axis(classes, path[:, None], axis=2)
+    alpha = np.where(np.arange(path.shape[1]) < 2, likely[:, 0], -np.inf)  # noqa: PLR2004
+    for now in range(1, x.shape[1]):
+        one = np.pad(alpha, [(0, 0), (1, 0)], constant_values=-np.inf)[:, :-1]
+        two = np.pad(alpha, [(0, 0), (2, 0)], constant_values=-np.inf)[:, :-2]
+        skipping = np.where(skips, two, -np.inf)
+        alpha = np.logaddexp(np.logaddexp(alpha, one), skipping) + likely[:, now]
+    return -np.logaddexp(alpha[:, -1], alpha[:, -2])
+
+
+def _ctc_cost(size: Shape) -> Cost:
+    """A softmax, and three products and their sum for each place of the path at each time."""
+    n, numbers = size["n"], size["n"] * size["t"] * size["c"]
+    places = n * size["t"] * (2 * size["l"] + 1)
+    return Cost(5.0 * numbers + 6.0 * places, numbers + n * size["l"] + float(n))
+
+
+def _ctc_backward_cost(size: Shape) -> Cost:
+    """The recursion backward in time, and a difference of shares: x, labels, g, and dx."""
+    n, numbers = size["n"], size["n"] * size["t"] * size["c"]
+    places = n * size["t"] * (2 * size["l"] + 1)
+    forward = _ctc_cost(size)
+    flops = forward.flops + 6.0 * places + 2.0 * numbers
+    return Cost(flops, 2.0 * forward.elements + numbers)
+
+
 LOSSES = family(
     "losses",
     # The last step of attention and of classifiers; and the loss that most networks minimise.
@@ -141,4 +190,15 @@ LOSSES = family(
     _loss("binary_cross_entropy", _binary_cross_entropies, _decided, flops=6),
     _loss("mse", lambda x, y: (x - y) ** 2, _targeted, flops=3),
     _loss("huber", _huber, _targeted, flops=5),
+    # A loss for each sequence; implementations get their lengths, of numbers and of labels.
+    Operation(
+        name="ctc_loss",
+        inputs=_spoken,
+        reference=_ctc,
+        sizes=_SPEECH,
+        cost=_ctc_cost,
+        backward_cost=_ctc_backward_cost,
+        parameters=lambda size: (size["n"], size["t"], size["l"]),
+        terms=lambda size: size["t"] * size["l"],
+    ),
 )

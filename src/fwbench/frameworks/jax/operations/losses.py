@@ -34,4 +34,4 @@ OPERATIONS: Table = {
     "huber": lambda jax: _huber,
 }
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = (Gap("jax has no CTC loss; Optax has one", "ctc_loss"),)

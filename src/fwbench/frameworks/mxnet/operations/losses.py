@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.layout import Arrays, Layout
+from fwbench.frameworks.layout import Arrays, Layout, axes
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.manifest import Gap
 
@@ -46,6 +46,10 @@ OPERATIONS: Table = {
     "binary_cross_entropy": _binary_cross_entropy,
     "mse": lambda F: lambda x, y: F.mean(F.square(x - y)),
     "huber": lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0)),
+    "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
 }
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap("mxnet computes its CTCLoss in float32 alone", "ctc_loss", dtype=dtype)
+    for dtype in ("float64", "float16")
+)

@@ -40,6 +40,23 @@ def _huber(x: Array, y: Array) -> Any:
     return np.mean(near * (distance - near / 2))
 
 
+def _ctc_loss(x: Array, labels: Array) -> Array:
+    """Shares of paths, divided by their sum at each time, whose logarithms add up to the loss."""
+    path = np.zeros((len(x), 2 * labels.shape[1] + 3), int)
+    path[:, 3::2] = labels
+    skips = (path[:, 2:] != path[:, :-2]) & (path[:, 2:] > 0)
+    shares = np.take_along_axis(_softmax(x), path[:, None, 2:], axis=2)
+    alpha, loss = np.zeros(path.shape, x.dtype), np.zeros(len(x), x.dtype)
+    alpha[:, 1] = 1
+    for now in range(x.shape[1]):
+        ahead = (alpha[:, 2:] + alpha[:, 1:-1] + alpha[:, :-2] * skips) * shares[:, now]
+        total = ahead.sum(axis=1)
+        alpha[:, 1] = 0
+        alpha[:, 2:] = ahead / total[:, None]
+        loss -= np.log(total)
+    return np.asarray(loss - np.log(alpha[:, -2:].sum(axis=1)))
+
+
 OPERATIONS: Table = {
     "softmax": lambda np: _softmax,
     "log_softmax": lambda np: _log_softmax,
@@ -48,6 +65,7 @@ OPERATIONS: Table = {
     "binary_cross_entropy": lambda np: _binary_cross_entropy,
     "mse": lambda np: lambda x, y: np.mean(np.square(x - y)),
     "huber": lambda np: _huber,
+    "ctc_loss": lambda np, *_: _ctc_loss,
 }
 
 GAPS: tuple[Gap, ...] = ()

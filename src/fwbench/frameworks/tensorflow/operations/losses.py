@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
-from fwbench.frameworks.table import Table
+from fwbench.frameworks.layout import Arrays, Layout
+from fwbench.frameworks.table import Laid, Table
 from fwbench.manifest import Gap
 
 
@@ -32,6 +35,24 @@ def _huber(x: Any, y: Any) -> Any:
     return tf.reduce_mean(tf.where(distance < 1, 0.5 * tf.square(distance), distance - 0.5))
 
 
+def _ctc_loss(tf: Any, n: int, times: int, labels: int) -> Any:
+    """Of dense labels."""
+    lengths = tf.fill([n], labels), tf.fill([n], times)
+
+    def ctc_loss(x: Any, y: Any) -> Any:
+        return tf.nn.ctc_loss(y, x, *lengths, logits_time_major=False, blank_index=0)
+
+    return ctc_loss
+
+
+def _labels_as(dtype: type[np.integer[Any]]) -> Any:
+    def converted(arrays: Arrays) -> list[NDArray[Any]]:
+        x, labels = arrays
+        return [x, labels.astype(dtype)]
+
+    return converted
+
+
 OPERATIONS: Table = {
     "softmax": "nn.softmax",
     "log_softmax": "nn.log_softmax",
@@ -40,6 +61,13 @@ OPERATIONS: Table = {
     "binary_cross_entropy": lambda tf: _binary_cross_entropy,
     "mse": lambda tf: _mse,
     "huber": lambda tf: _huber,
+    "ctc_loss": Laid(_ctc_loss, Layout(_labels_as(np.int32), _labels_as(np.int64))),
 }
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = (
+    Gap(
+        "tensorflow's CTC loss has numbers of float32, whatever the dtype",
+        "ctc_loss",
+        dtype="float64",
+    ),
+)
