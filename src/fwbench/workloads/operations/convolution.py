@@ -84,16 +84,24 @@ class Window:
 
 
 def _convolved(x: Array, w: Array, window: Window) -> Array:
-    """A product of matrices for each element of the kernel and each group."""
+    """Image by image, for the sake of memory: a product of matrices for each group."""
     pads = [(0, 0), *[(window.padding, window.padding)] * window.rank, (0, 0)]
     extents = tuple(window.extent(x.shape[1 + axis], axis) for axis in range(window.rank))
-    padded, groups = np.pad(x, pads), window.groups
-    total: Any = 0.0
-    for place in np.ndindex(window.kernel):
-        met = padded[window.tap(place, extents)].reshape(-1, groups, x.shape[-1] // groups)
-        kernels = w[place].reshape(-1, groups, window.filters // groups)
-        total = total + np.matmul(met.swapaxes(0, 1), kernels.swapaxes(0, 1))
-    return np.asarray(total.swapaxes(0, 1).reshape(len(x), *extents, window.filters))
+    groups, padded = window.groups, np.pad(x, pads)
+    kernels = w.reshape(-1, groups, window.filters // groups).swapaxes(0, 1)
+    products = (
+        np.matmul(_met(padded[[i]], window, extents), kernels).swapaxes(0, 1) for i in range(len(x))
+    )
+    return np.concatenate(list(products)).reshape(len(x), *extents, window.filters)
+
+
+def _met(image: Array, window: Window, extents: tuple[int, ...]) -> Array:
+    """For each group and position, what all elements of the kernel meet."""
+    places = np.ndindex(window.kernel)
+    every = [image[window.tap(place, extents)] for place in places]
+    by_group = [met.reshape(-1, window.groups, met.shape[-1] // window.groups) for met in every]
+    stacked = np.stack(by_group, axis=2).swapaxes(0, 1)
+    return stacked.reshape(window.groups, math.prod(extents), -1)
 
 
 def _transposed(x: Array, w: Array, window: Window) -> Array:
@@ -192,19 +200,23 @@ _PUBLISHED = _ANY.sizes(
 
 _IMAGE = Form("n{n}h{h}w{w}c{c}k{k}")
 _IMAGES = _IMAGE.sizes(
-    quick=("n1h14w14c16k16", "n8h28w28c16k32", "n8h56w56c64k64"),
+    quick=("n1h14w14c16k16", "n8h28w28c16k32", "n4h56w56c64k64"),
     full=(
-        *("n1h7w7c16k16", "n1h14w14c16k16", "n8h28w28c16k32", "n8h56w56c64k64"),
+        *("n1h7w7c16k16", "n1h14w14c16k16", "n8h28w28c16k32", "n4h56w56c64k64"),
         *("n8h112w112c64k128", "n32h112w112c64k128"),
     ),
 )
+_ENLARGED = _IMAGE.sizes(
+    quick=("n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64"),
+    full=("n1h7w7c16k16", "n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64", "n8h56w56c64k64"),
+)
 _COLOURS = _IMAGE.sizes(
-    quick=("n1h28w28c3k16", "n2h112w112c3k64", "n8h224w224c3k64"),
-    full=("n1h28w28c3k16", "n2h112w112c3k64", "n8h224w224c3k64", "n64h224w224c3k64"),
+    quick=("n1h28w28c3k16", "n2h112w112c3k64", "n4h224w224c3k64"),
+    full=("n1h28w28c3k16", "n2h112w112c3k64", "n4h224w224c3k64", "n64h224w224c3k64"),
 )
 _SPEECH = _IMAGE.sizes(
-    quick=("n1h41w60c1k16", "n1h161w350c1k32", "n4h161w700c1k32"),
-    full=("n1h41w60c1k16", "n1h161w350c1k32", "n4h161w700c1k32", "n32h161w700c1k32"),
+    quick=("n1h41w60c1k16", "n1h161w350c1k32", "n2h161w700c1k32"),
+    full=("n1h41w60c1k16", "n1h161w350c1k32", "n2h161w700c1k32", "n32h161w700c1k32"),
 )
 _CHANNELS = Form("n{n}h{h}w{w}c{c}").sizes(
     quick=("n1h14w14c16", "n8h28w28c32", "n8h56w56c64"),
@@ -215,8 +227,8 @@ _SEQUENCES = Form("n{n}l{l}c{c}k{k}").sizes(
     full=("n1l32c16k16", "n1l128c16k32", "n8l1024c64k64", "n32l1024c64k128", "n32l8192c64k128"),
 )
 _VOLUMES = Form("n{n}d{d}h{h}w{w}c{c}k{k}").sizes(
-    quick=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n2d32h32w32c16k32"),
-    full=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n2d32h32w32c16k32", "n4d64h64w64c16k32"),
+    quick=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n1d32h32w32c16k32"),
+    full=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n1d32h32w32c16k32", "n4d64h64w64c16k32"),
 )
 
 CONVOLUTION = family(
@@ -241,7 +253,9 @@ CONVOLUTION = family(
         _CHANNELS,
         lambda size: Window((3, 3), size["c"], padding=1, groups=size["c"]),
     ),
-    _convolution("conv2d_transposed", _IMAGES, _fixed(4, 4, stride=2, padding=1), transposed=True),
+    _convolution(
+        "conv2d_transposed", _ENLARGED, _fixed(4, 4, stride=2, padding=1), transposed=True
+    ),
     _convolution("conv1d", _SEQUENCES, _fixed(3, padding=1)),
     _convolution("conv3d", _VOLUMES, _fixed(3, 3, 3, padding=1)),
 )
