@@ -33,7 +33,7 @@ def _unchanged(x: NDArray[Any]) -> NDArray[Any]:
 
 CREATIONS = family(
     "creation",
-    ("from_numpy", "from_list"),
+    ("from_numpy",),
     # From a NumPy vector of ``size`` elements in the dtype of the case (float32 for bfloat16, which
     # NumPy does not have): a copy, without a conversion.
     Operation(

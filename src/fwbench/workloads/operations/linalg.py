@@ -42,9 +42,9 @@ def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
 
 LINALG = family(
     "linalg",
-    # Besides those of the report of 2020: products in batches, which attention consists of, and the
+    # The product that everything is made of; in batches, which attention consists of; and the
     # decomposition that is the core of Gaussian processes and of second-order optimisers.
-    ("dot", "gemm", "flatten", "l2_normalize", "batch_gemm", "cholesky"),
+    ("gemm", "batch_gemm", "cholesky"),
     # The dot product of two vectors of ``size`` elements.
     Operation(
         name="dot",

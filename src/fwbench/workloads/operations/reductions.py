@@ -140,8 +140,8 @@ _index = partial(_extreme, gradient=None, compared=_as_integers)
 # Along rows, which lie one after the other in memory, unless the name says otherwise.
 REDUCTIONS = family(
     "reductions",
-    # What every loss and every normalisation ends with; a comparison in place of a sum.
-    ("sum_rows", "max"),
+    # What every loss and every normalisation ends with.
+    ("sum_rows",),
     _reduction("sum", np.sum, results="", terms=_every),
     _reduction("sum_columns", partial(np.sum, axis=0), results="m", terms=lambda size: size["n"]),
     _reduction("sum_rows", partial(np.sum, axis=1)),
