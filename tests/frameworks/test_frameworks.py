@@ -117,7 +117,7 @@ def _manifest(framework: str) -> Manifest:
 @pytest.mark.parametrize("framework", [_installed("torch")])
 def test_compile(framework: str, suite_cache: Path) -> None:
     """PyTorch's compile, asked for by name, is right for an activation and a product's gradient."""
-    cells = "softsign and forward or gemm and backward"
+    cells = "[softsign-torch and forward or [gemm-torch and backward"
     arguments = ("--fw-device=cpu", "--fw-execution=compile", "-k", cells)
     status, output = verify(framework, FLOAT32, suite_cache, *arguments)
     assert status == pytest.ExitCode.OK, output
