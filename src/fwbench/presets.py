@@ -166,6 +166,10 @@ class Sizes:
         sizes: tuple[Size, ...] = getattr(self, name)
         return sizes or (self.quick if name in _OWN else ())
 
+    def declares(self, name: str) -> bool:
+        """Whether a preset has sizes of its own, and is not the quick one."""
+        return bool(getattr(self, name))
+
     @property
     def every(self) -> tuple[Size, ...]:
         """All sizes of all presets."""
@@ -174,6 +178,10 @@ class Sizes:
 
 #: The presets that every operation has.
 _OWN = ("quick", "paper", "full")
+
+
+#: The presets that others have published: an operation without one was not among theirs.
+PUBLISHED = ("paper", "deepbench", "opperf", "convnet")
 
 
 #: The presets that ``--fw-size`` knows.

@@ -56,6 +56,37 @@ def test_a_folder_has_the_representatives(families: Project, arguments: tuple[st
     assert _collected(families, *arguments) == representatives
 
 
+def test_published_sizes_have_the_operations_that_were_published(families: Project) -> None:
+    """Representatives or not; work in no family is there as ever."""
+    families.write(
+        "tests/test_it.py",
+        """
+        from dataclasses import replace
+
+        import pytest
+        from declared import doubling
+        from fwbench.presets import Sizes
+
+        def made(name, family, representative, **presets):
+            sizes = Sizes(quick=(4,), **presets)
+            return replace(
+                doubling(name), family=family, representative=representative, sizes=sizes
+            )
+
+        deep = made("deep", "mine", False, deepbench=(8,))
+        other, own = made("other", "mine", True), made("own", "", True, paper=(16,))
+
+        @pytest.mark.fwbench(deep, other, own)
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    assert _collected(families) == ["other", "own"]
+    assert _collected(families, "--fw-size=paper") == ["own"]
+    assert "deep" in _collected(families, "--fw-size=deepbench")
+    assert "other" not in _collected(families, "--fw-size=deepbench")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -5,13 +5,14 @@ The others are collected and deselected, as with pytest's own ``-k``: the count 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pytest
 
 from fwbench.errors import unknown
 from fwbench.grid import Cell
 from fwbench.plugin.session import CELL, UNASKED, Session
+from fwbench.presets import PUBLISHED
 from fwbench.workloads import FAMILIES
 from fwbench.workloads.workload import Workload
 
@@ -33,8 +34,12 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     asked = _asked(session, cells)
     _check({name for names in asked.values() for name in names or ()}, cells)
-    named = _names_tests(config)
-    out = {item for item in cells if not _selects(asked[item], cells[item].workload, named=named)}
+    unasked = _all if _names_tests(config) else _by_default(_sizes(session))
+    out = set()
+    for item, cell in cells.items():
+        families = asked[item]
+        if not (unasked(cell.workload) if families is None else _is_in(families, cell)):
+            out.add(item)
     for item in out:
         item.stash[UNASKED] = True
     if out:
@@ -66,10 +71,31 @@ def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
         raise unknown("family", name, known)
 
 
-def _selects(asked: Sequence[str] | None, workload: Workload, *, named: bool) -> bool:
-    if asked is None:
-        return named or workload.representative
-    return ALL in asked or workload.family in asked
+def _is_in(families: Sequence[str], cell: Cell) -> bool:
+    return ALL in families or cell.workload.family in families
+
+
+def _all(_: Workload) -> bool:
+    return True
+
+
+def _sizes(session: Session) -> object:
+    """The sizes that the session asks for, by option or ini setting."""
+    return session.options.asked.over(session.options.configured).sizes
+
+
+def _by_default(sizes: object) -> Callable[[Workload], bool]:
+    """What a session has that asks for no test in particular.
+
+    Representatives; or, with sizes that others have published, the operations that these had.
+
+    Args:
+        sizes: that it asks for.
+    """
+    if sizes not in PUBLISHED:
+        return lambda workload: workload.representative
+    preset = str(sizes)
+    return lambda workload: not workload.family or workload.by_preset.declares(preset)
 
 
 def _names_tests(config: pytest.Config) -> bool:
