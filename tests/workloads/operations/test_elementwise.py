@@ -15,6 +15,7 @@ from fwbench import workloads
 from fwbench.cases import verify
 from fwbench.errors import WrongResult
 from fwbench.workloads import ELEMENTWISE, Operation
+from fwbench.workloads.operations import special
 from fwbench.workloads.operations.vectors import between
 from fwbench.workloads.workload import Cost
 
@@ -115,6 +116,19 @@ def test_a_cast_to_bfloat16_rounds_ties_to_even() -> None:
     x = np.array([1 + unit / 2, 1 + 3 * unit / 2, 1 + 0.51 * unit, -1 - 3 * unit / 2, 3.0])
     expected = [1.0, 1 + 2 * unit, 1 + unit, -1 - 2 * unit, 3.0]
     np.testing.assert_array_equal(_named("cast_bfloat16").reference(x), expected)
+
+
+def test_lgamma_is_right_wherever_it_says_so() -> None:
+    """Beyond its operands, too: of small and of large positive numbers."""
+    x = np.concatenate([np.linspace(0.01, 3, 300), np.linspace(3, 170, 300)])
+    expected = [math.lgamma(v) for v in x.tolist()]
+    np.testing.assert_allclose(special.lgamma(x), expected, rtol=1e-13, atol=1e-12)
+
+
+def test_erfinv_is_right_wherever_it_says_so() -> None:
+    """The error function leads back, as far out as 0.85 on either side."""
+    y = np.linspace(-0.85, 0.85, 301)
+    np.testing.assert_allclose([math.erf(v) for v in special.erfinv(y)], y, rtol=0, atol=4e-16)
 
 
 # Operands
