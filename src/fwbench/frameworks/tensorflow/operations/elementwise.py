@@ -61,7 +61,7 @@ OPERATIONS: Table = {
 GAPS: tuple[Gap, ...] = (
     *(
         Gap(
-            f"only xla has a {dtype} kernel of {operation} on the CPU",
+            f"tensorflow has a {dtype} kernel of {operation} on the CPU in xla only",
             operation,
             execution=execution,
             dtype=dtype,
