@@ -1,0 +1,91 @@
+"""Pooling: references against loops, inputs without ties, costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.workloads import POOLING, Operation
+from fwbench.workloads.workload import Cost
+
+_BY_NAME = {of.name: of for of in POOLING}
+
+#: Kernel by operation.
+_MAXIMA = {"max_pool2d": (2, 2), "max_pool2d_3x3_s2": (3, 3), "max_pool1d": (2,)}
+_WINDOWS = {**_MAXIMA, "avg_pool2d": (2, 2)}
+
+
+def _tiny(of: Operation) -> Any:
+    assert of.form is not None
+    return of.form.read("n2l6c3" if of.name == "max_pool1d" else "n2h6w8c3")
+
+
+def _window(x: Any, at: tuple[int, ...], kernel: tuple[int, ...]) -> list[float]:
+    """The elements of a window, one after the other."""
+    n, *place, c = at
+    return [
+        float(x[(n, *(2 * i + j for i, j in zip(place, tap, strict=True)), c)])
+        for tap in np.ndindex(kernel)
+    ]
+
+
+@pytest.mark.parametrize("name", _WINDOWS)
+def test_references_pool_windows_at_a_distance_of_two(name: str) -> None:
+    """Every element is the largest, or the average, of its window."""
+    of, kernel = _BY_NAME[name], _WINDOWS[name]
+    (x,) = of.operands(_tiny(of))
+    result = of.reference(x)
+    for at in np.ndindex(result.shape):
+        window = _window(x, at, kernel)
+        expected = max(window) if name in _MAXIMA else sum(window) / len(window)
+        assert result[at] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_global_average_is_of_each_channel_of_each_image() -> None:
+    """One number for each, with the axes of space kept."""
+    of = _BY_NAME["global_avg_pool"]
+    (x,) = of.operands(_tiny(of))
+    result = of.reference(x)
+    assert result.shape == (2, 1, 1, 3)
+    for n, c in np.ndindex(2, 3):
+        expected = sum(map(float, x[n, :, :, c].flat)) / 48
+        assert result[n, 0, 0, c] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", _MAXIMA)
+def test_no_window_has_two_elements_that_are_nearly_equal(name: str) -> None:
+    """Their gradient would be anyone's choice, in bfloat16 with its 8 digits too."""
+    of, kernel = _BY_NAME[name], _MAXIMA[name]
+    (x,) = of.operands(of.by_preset.quick[0])
+    for at in np.ndindex(of.reference(x).shape):
+        window = sorted(_window(x, at, kernel))
+        assert min(np.diff(window)) > 0.04
+        assert max(np.abs(window)) < 2
+
+
+def test_any_place_of_a_window_may_have_its_maximum() -> None:
+    """A pooling that always took the same place would be wrong."""
+    of = _BY_NAME["max_pool2d_3x3_s2"]
+    (x,) = of.operands(of.by_preset.quick[0])
+    windows = [_window(x, at, (3, 3)) for at in np.ndindex(of.reference(x).shape)]
+    assert {int(np.argmax(window)) for window in windows} == {*range(9)}
+
+
+#: At two images of 6 x 8 with 3 channels (288 elements), or two sequences of 6 (36).
+_COSTS = {
+    "max_pool2d": (Cost(72 * 4, 360), Cost(72 * 5, 360 + 72 + 2 * 288)),
+    "max_pool2d_3x3_s2": (Cost(36 * 9, 324), Cost(36 * 10, 324 + 36 + 2 * 288)),
+    "avg_pool2d": (Cost(72 * 4, 360), Cost(72 * 8, 360 + 72 + 288)),
+    "global_avg_pool": (Cost(288, 294), Cost(576, 588)),
+    "max_pool1d": (Cost(18 * 2, 54), Cost(18 * 3, 54 + 18 + 2 * 36)),
+}
+
+
+@pytest.mark.parametrize("name", _BY_NAME)
+def test_costs(name: str) -> None:
+    """An operation for each element of each window; the gradient goes where the forward came."""
+    of = _BY_NAME[name]
+    size = _tiny(of)
+    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == _COSTS[name]
