@@ -70,8 +70,17 @@ OPERATIONS: Table = {
     "conv3d": _conv3d,
 }
 
+# In float32 and bfloat16 oneDNN has them; without it they would be missing there, too.
 GAPS: tuple[Gap, ...] = tuple(
-    Gap(f"tensorflow has no gradient of a {kind} convolution on the CPU", *cell, device="cpu")
-    for kind, name in (("dilated", "conv2d_dilated"), ("grouped", "conv2d_grouped"))
-    for cell in ((name, "eager", "backward"), (name, "graph", "backward"))
+    Gap(
+        f"tensorflow has no {dtype} gradient of a {kind} convolution on the CPU",
+        f"conv2d_{kind}",
+        execution,
+        "backward",
+        dtype,
+        "cpu",
+    )
+    for kind in ("dilated", "grouped")
+    for execution in ("eager", "graph")
+    for dtype in ("float64", "float16")
 )
