@@ -206,6 +206,14 @@ _IMAGES = _IMAGE.sizes(
         *("n8h112w112c64k128", "n32h112w112c64k128"),
     ),
 )
+#: As of residual networks, whose kernels of 1x1 have many channels to mix.
+_BOTTLENECKS = _IMAGE.sizes(
+    quick=("n1h14w14c64k16", "n4h14w14c256k64", "n8h28w28c256k64"),
+    full=(
+        *("n1h7w7c64k16", "n1h14w14c64k16", "n4h14w14c256k64", "n8h28w28c256k64"),
+        *("n8h56w56c256k64", "n32h56w56c256k64"),
+    ),
+)
 _ENLARGED = _IMAGE.sizes(
     quick=("n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64"),
     full=("n1h7w7c16k16", "n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64", "n8h56w56c64k64"),
@@ -242,7 +250,7 @@ CONVOLUTION = family(
         lambda size: Window((size["r"], size["s"]), size["k"], size["u"], size["p"]),
     ),
     _convolution("conv2d_3x3", _IMAGES, _fixed(3, 3, padding=1)),
-    _convolution("conv2d_1x1", _IMAGES, _fixed(1, 1)),
+    _convolution("conv2d_1x1", _BOTTLENECKS, _fixed(1, 1)),
     _convolution("conv2d_7x7_s2", _COLOURS, _fixed(7, 7, stride=2, padding=3)),
     # The first layer of DeepBench's speech: frequencies by time.
     _convolution("conv2d_5x20_s2", _SPEECH, _fixed(5, 20, stride=2)),
