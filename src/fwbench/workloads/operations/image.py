@@ -15,8 +15,8 @@ from fwbench.workloads.workload import Cost
 Array = NDArray[Any]
 
 _IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h16w16c3", "n8h32w32c3", "n8h112w112c3"),
-    full=("n1h16w16c3", "n8h32w32c3", "n8h112w112c3", "n8h224w224c3", "n8h128w128c16"),
+    quick=("n1h16w16c3", "n8h32w32c3", "n8h64w64c3"),
+    full=("n1h16w16c3", "n8h32w32c3", "n8h64w64c3", "n8h224w224c3", "n8h128w128c16"),
 )
 
 #: The side of a patch.
