@@ -216,6 +216,13 @@ def test_a_gap_says_why(of: Any, asked: dict[str, Any], rich: str | None, poor: 
     assert found == {"rich": rich, "poor": poor}
 
 
+def test_what_a_framework_lacks_altogether_has_the_reason_that_it_declares() -> None:
+    """It says why the operation is not written, better than that it is not."""
+    lacking = manifest(operations=(), gaps=(Gap("fake cannot idle", "noop"),))
+    found = cells(noop, of={"fake": lacking}, devices=("cpu",), executions=("eager",))
+    assert {cell.gap for cell in found} == {"fake cannot idle"}
+
+
 def test_a_framework_that_a_marker_names_in_vain_is_a_gap() -> None:
     """One test's marker does not refuse a session: its cells are there, and say what is missing."""
     selection = Selection(frameworks=("lost",), sizes=(8,))

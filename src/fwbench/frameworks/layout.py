@@ -61,6 +61,16 @@ def axes(*operands: str, results: Sequence[str] = ()) -> Layout:
     )
 
 
+def reset_first(array: NDArray[Any]) -> NDArray[Any]:
+    """The columns of a GRU's update and reset gates exchanged; the new state's stay the last.
+
+    Keras has the update gate first, as definitions have, and cuDNN, which others follow, the reset
+    gate. It is its own inverse.
+    """
+    update, reset, new = np.split(array, 3, axis=-1)
+    return np.concatenate([reset, update, new], axis=-1)
+
+
 def _orders(text: str) -> tuple[list[int] | None, list[int] | None]:
     """The order of axes of a conversion, and of its inverse; None for arrays that stay."""
     if not text:

@@ -1,7 +1,67 @@
-"""Attention."""
+"""Scaled dot-product attention, of all positions or of those up to one's own."""
 
 from __future__ import annotations
 
-from fwbench.workloads.operation import family
+from collections.abc import Callable
+from typing import Any
 
-ATTENTION = family("attention", ())
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.presets import Form, Shape
+from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.workload import Cost
+
+#: A batch of b sequences with t positions, and h heads of d numbers.
+_SIZES = Form("b{b}h{h}t{t}d{d}").sizes(
+    quick=("b1h2t32d16", "b2h4t128d32", "b2h8t256d64"),
+    full=("b1h2t32d16", "b2h4t128d32", "b4h8t256d64", "b4h12t512d64", "b4h16t1024d64"),
+)
+
+
+def _projections(size: Shape, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+    """Queries, keys and values."""
+    shape = (size["b"], size["h"], size["t"], size["d"])
+    return tuple(rng.standard_normal(shape) for _ in range(3))
+
+
+def _attend(q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], *, causal: bool) -> NDArray[Any]:
+    """Vaswani et al., "Attention is all you need" (2017), equation 1."""
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
+    return weights / np.sum(weights, axis=-1, keepdims=True) @ v
+
+
+def _attention(name: str, *, causal: bool, pairs: Callable[[int], float]) -> Operation:
+    """Attention among ``pairs(t)`` pairs of positions.
+
+    Each is in two products, and its weight takes five operations: scaling, the maximum, the
+    exponential, the sum and the division. Of the gradient there are four products.
+    """
+
+    def cost(products: int, operations: int, arrays: int, size: Shape) -> Cost:
+        heads = size["b"] * size["h"]
+        each = 2 * products * size["d"] + operations
+        return Cost(heads * pairs(size["t"]) * each, arrays * heads * float(size["t"] * size["d"]))
+
+    return Operation(
+        name=name,
+        inputs=_projections,
+        reference=lambda q, k, v: _attend(q, k, v, causal=causal),
+        sizes=_SIZES,
+        cost=lambda size: cost(2, 5, 4, size),
+        # Forward; then read q, k, v and the gradient of the result, and write three gradients.
+        backward_cost=lambda size: cost(6, 9, 11, size),
+        terms=lambda size: size["t"],
+    )
+
+
+ATTENTION = family(
+    "attention",
+    # The causal one differs by a mask.
+    ("attention",),
+    _attention("attention", causal=False, pairs=lambda t: float(t * t)),
+    _attention("attention_causal", causal=True, pairs=lambda t: t * (t + 1) / 2),
+)

@@ -20,7 +20,7 @@ from fwbench.workloads.operations.random import DROPPED
 def _keyed(draw: Callable[..., Any]) -> Implementation:
     """An implementation of ``draw(key, operand, *parameters)``."""
 
-    def implementation(_: Any, *parameters: Any) -> Any:
+    def implementation(_jax: Any, *parameters: Any) -> Any:
         return Keyed(lambda key, operand: draw(key, operand, *parameters))
 
     return implementation

@@ -1,4 +1,4 @@
-"""NumPy: attention."""
+"""NumPy: attention, which it does not have."""
 
 from __future__ import annotations
 
@@ -7,4 +7,6 @@ from fwbench.manifest import Gap
 
 OPERATIONS: Table = {}
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap("numpy has no attention", name) for name in ("attention", "attention_causal")
+)

@@ -1,4 +1,4 @@
-"""NumPy: recurrent layers."""
+"""NumPy: recurrent layers, which it does not have."""
 
 from __future__ import annotations
 
@@ -7,4 +7,6 @@ from fwbench.manifest import Gap
 
 OPERATIONS: Table = {}
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap("numpy has no recurrent layers", name) for name in ("rnn", "lstm", "gru")
+)

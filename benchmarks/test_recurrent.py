@@ -1,0 +1,11 @@
+"""Recurrent layers."""
+
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.workloads import RECURRENT
+
+
+@pytest.mark.fwbench(*RECURRENT)
+def test_recurrent(case: Case) -> None:
+    case.measure()

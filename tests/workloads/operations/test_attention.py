@@ -1,0 +1,49 @@
+"""Attention, by the formula of the paper, position by position."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fwbench.workloads import ATTENTION, Operation
+from fwbench.workloads.workload import Cost
+
+each = pytest.mark.parametrize("of", ATTENTION, ids=lambda of: str(of.name))
+
+
+@each
+def test_references_are_the_formula(of: Operation) -> None:
+    """A mean of values, weighted with exponentials of products with keys; later ones left out."""
+    assert of.form is not None
+    q, k, v = of.operands(of.form.read("b2h1t5d3"))
+    found = of.reference(q, k, v)
+    for batch in range(2):
+        for at in range(5):
+            seen = range(at + 1 if of.name == "attention_causal" else 5)
+            weights = [
+                math.exp(sum(q[batch, 0, at] * k[batch, 0, other]) / math.sqrt(3)) for other in seen
+            ]
+            mean = sum(w * v[batch, 0, other] for w, other in zip(weights, seen, strict=True))
+            np.testing.assert_allclose(found[batch, 0, at], mean / sum(weights), rtol=1e-12)
+
+
+def test_causal_attention_does_not_see_what_comes() -> None:
+    """The last key and value change the last result alone."""
+    causal = ATTENTION[1]
+    q, k, v = causal.operands(causal.smallest)
+    before = causal.reference(q, k, v)
+    k[..., -1, :], v[..., -1, :] = 0.0, 0.0
+    after = causal.reference(q, k, v)
+    np.testing.assert_array_equal(after[..., :-1, :], before[..., :-1, :])
+    assert np.all(after[..., -1, :] != before[..., -1, :])
+
+
+@pytest.mark.parametrize(("of", "pairs"), [(ATTENTION[0], 100), (ATTENTION[1], 55)])
+def test_costs(of: Operation, pairs: int) -> None:
+    """Two products of d numbers a pair of positions, and six with the gradient."""
+    assert of.form is not None
+    size = of.form.read("b2h3t10d4")
+    assert of.cost_of("forward", size) == Cost(6 * pairs * (16 + 5), 4 * 240)
+    assert of.cost_of("backward", size) == Cost(6 * pairs * (48 + 9), 11 * 240)

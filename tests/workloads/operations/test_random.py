@@ -1,0 +1,104 @@
+"""Random numbers: their moments are those of the textbook, and those of NumPy's generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases.random import check_moments, check_range
+from fwbench.errors import WrongResult
+from fwbench.workloads import RANDOM, Operation
+from fwbench.workloads.moments import Moments
+from fwbench.workloads.workload import Cost
+
+N = 20_000
+
+#: Mean, variance, kurtosis at the operand p, alpha or rate: by formula.
+TEXTBOOK: dict[str, Callable[[float], tuple[float, float, float]]] = {
+    "random_uniform": lambda _: (0.5, 1 / 12, 1.8),
+    "random_normal": lambda _: (0, 1, 3),
+    "random_bernoulli": lambda p: (p, p * (1 - p), (1 - 3 * p * (1 - p)) / (p * (1 - p))),
+    "random_integers": lambda _: (49.5, (100**2 - 1) / 12, 1.8 - 2.4 / (100**2 - 1)),
+    "random_gamma": lambda alpha: (alpha, alpha, 3 + 6 / alpha),
+    "random_poisson": lambda rate: (rate, rate, 3 + 1 / rate),
+    "random_exponential": lambda _: (0.5, 0.25, 9),
+    "random_shuffle": lambda _: ((N - 1) / 2, (N**2 - 1) / 12, 1.8 - 2.4 / (N**2 - 1)),
+    "dropout": lambda _: (1, 1, 1),
+}
+
+#: The same numbers from NumPy's generator.
+DRAWN: dict[str, Callable[..., Any]] = {
+    "random_uniform": lambda of, _: of.random(N),
+    "random_normal": lambda of, _: of.standard_normal(N),
+    "random_bernoulli": lambda of, p: of.binomial(1, p),
+    "random_integers": lambda of, _: of.integers(100, size=N),
+    "random_gamma": lambda of, alpha: of.gamma(alpha),
+    "random_poisson": lambda of, rates: of.poisson(rates),
+    "random_exponential": lambda of, _: of.exponential(0.5, N),
+    "random_shuffle": lambda of, x: of.permutation(x),
+    "random_categorical": lambda of, p: of.choice(4, N, p=p),
+    "dropout": lambda of, x: np.where(of.random(N) < 0.5, 0.0, 2.0 * x),
+}
+
+each = pytest.mark.parametrize("of", RANDOM, ids=lambda of: str(of.name))
+
+
+def moments_of(of: Operation) -> Moments:
+    """What the operation says of its results."""
+    assert of.moments is not None
+    return of.moments(N, *of.operands(N))
+
+
+def check(drawn: NDArray[Any], moments: Moments) -> None:
+    """What every result is checked for."""
+    check_range(drawn, moments, 1e-12)
+    check_moments(drawn, moments, 0.0)
+
+
+@each
+def test_moments_are_the_textbooks(of: Operation) -> None:
+    """Mean, variance and kurtosis by the formulas; those of four categories by their sums."""
+    found, operand = moments_of(of), of.operands(N)[0]
+    if of.name == "random_categorical":
+        p = [float(x) for x in operand]
+        mean = sum(i * x for i, x in enumerate(p))
+        expected = (mean, sum((i - mean) ** 2 * x for i, x in enumerate(p)), found.kurtosis)
+    else:
+        expected = TEXTBOOK[of.name](float(operand.flat[0]))
+    assert (found.mean, found.variance, found.kurtosis) == pytest.approx(expected, rel=1e-6)
+
+
+@each
+def test_numpys_numbers_have_them(of: Operation) -> None:
+    """An honest generator's numbers pass, and have the shape of the reference."""
+    operands = of.operands(N)
+    result = DRAWN[of.name](np.random.default_rng(11), *operands)
+    assert result.shape == of.reference(*operands, *of.parameters(N)).shape == (N,)
+    moments = moments_of(of)
+    drawn = np.asarray(moments.drawn(result, *operands), dtype=float)
+    check(drawn, moments)
+
+
+@each
+def test_numbers_of_another_distribution_have_not(of: Operation) -> None:
+    """Neither a tenth more nor their negatives pass."""
+    moments = moments_of(of)
+    drawn = DRAWN[of.name](np.random.default_rng(11), *of.operands(N))
+    drawn = np.asarray(moments.drawn(drawn, *of.operands(N)), dtype=float)
+    for wrong in (1.1 * drawn, -drawn if moments.mean else drawn + 0.1):
+        with pytest.raises(WrongResult):
+            check(wrong, moments)
+
+
+def test_costs() -> None:
+    """One operand of one element, of as many as numbers, or of four categories."""
+    by_name = {of.name: of.cost_of("forward", 10) for of in RANDOM}
+    assert by_name["random_normal"] == Cost(40, 11)
+    assert by_name["random_poisson"] == Cost(100, 20)
+    assert by_name["random_categorical"] == Cost(20, 14)
+    assert by_name["random_shuffle"] == Cost(0, 20)
+    assert by_name["dropout"] == Cost(20, 20)
