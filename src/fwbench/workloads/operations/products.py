@@ -38,6 +38,11 @@ _EINSUM_SIZES = _form(
     quick=("8x32x24x16", "16x96x80x64", "16x192x160x96"),
     full=("8x8x8x8", "8x64x64x64", "16x128x128x128", "32x256x256x256"),
 )
+_TENSORDOT_SIZES = _form(
+    "mnkl",
+    quick=("64x48x8x4", "256x320x16x12", "1024x1280x32x24"),
+    full=("8x8x4x2", "64x64x8x8", "256x256x16x16", "1024x1024x32x32", "4096x4096x64x64"),
+)
 _QUICK_MATRIX = ("64x48", "512x640", "2048x2560")
 _FULL_MATRIX = ("8x8", "64x64", "512x512", "2048x2048", "8192x4096")
 
@@ -107,16 +112,7 @@ PRODUCTS = (
     # A notation that is parsed in every call; the product is the one of queries and keys.
     _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _EINSUM_SIZES),
     # Summed over two axes.
-    _product(
-        "tensordot",
-        "mkl,kln->mn",
-        np.tensordot,
-        _form(
-            "mnkl",
-            quick=("64x48x8x4", "256x320x16x12", "1024x1280x32x24"),
-            full=("8x8x4x2", "64x64x8x8", "256x256x16x16", "1024x1024x32x32", "4096x4096x64x64"),
-        ),
-    ),
+    _product("tensordot", "mkl,kln->mn", np.tensordot, _TENSORDOT_SIZES),
     # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet is told n.
     Operation(
         name="linear",
