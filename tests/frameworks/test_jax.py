@@ -195,8 +195,13 @@ def product(jax):
 def affine(jax):
     return lambda x, w, b: jax.numpy.matmul(x, w) + b
 
+def both(jax):
+    return lambda x, w: (jax.numpy.matmul(x, w), jax.numpy.matmul(w, x))
+
 def work(what, execution):
     inputs = [create(x) for _ in range(3)]
+    if what == "several results":
+        return framework.forward(both, inputs[:2], execution)
     if what == "forward":
         return framework.forward(product, inputs[:2], execution)
     if what == "gradients":
@@ -214,7 +219,7 @@ def ready(run):
 with framework.scope("cpu", "float32"):
     print(json.dumps({
         f"{what}, {execution}": ready(work(what, execution))
-        for what in ("forward", "gradients", "a gradient that is given")
+        for what in ("forward", "several results", "gradients", "a gradient that is given")
         for execution in ("eager", "jit")
     }))
 """
@@ -230,7 +235,13 @@ def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
 @pytest.mark.serial
 @pytest.mark.parametrize("execution", ["eager", "jit"])
 @pytest.mark.parametrize(
-    ("what", "count"), [("forward", 1), ("gradients", 1 + 2), ("a gradient that is given", 1 + 3)]
+    ("what", "count"),
+    [
+        ("forward", 1),
+        ("several results", 2),
+        ("gradients", 1 + 2),
+        ("a gradient that is given", 1 + 3),
+    ],
 )
 def test_the_waiter_waits(
     waited: dict[str, tuple[list[bool], list[bool]]], what: str, count: int, execution: str
