@@ -369,7 +369,7 @@ def test_long_work_grows() -> None:
 
 def test_the_longest_operation() -> None:
     """The one with the most arithmetic; without any it is as good as any other."""
-    assert timing.longest(OPERATIONS) is gemm
+    assert timing.longest([of for of in OPERATIONS if of.representative]) is gemm
     assert timing.longest([noop, sigmoid, dot]) is sigmoid
     assert timing.longest([noop]) is noop
 
