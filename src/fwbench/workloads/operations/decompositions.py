@@ -22,6 +22,8 @@ Arrays = tuple[NDArray[Any], ...]
 
 _SYSTEMS = Sizes(quick=(16, 128, 512), full=(8, 64, 256, 1_024, 2_048))
 _DECOMPOSITIONS = Sizes(quick=(16, 64, 256), full=(8, 64, 256, 512, 1_024))
+#: XLA takes half a second for 128 x 128, and ten times as much for twice as many.
+_SINGULAR_VALUES = Sizes(quick=(16, 48, 96), full=(8, 32, 64, 128, 256))
 
 #: Right-hand sides of a system.
 _COLUMNS = 8
@@ -147,8 +149,9 @@ def _algebra(
     )
 
 
-#: Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
+# Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
 _decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
+_singular_values = partial(_decomposition, sizes=_SINGULAR_VALUES)
 
 DECOMPOSITIONS = (
     # The gradient: a product of triangular matrices, and two triangular systems.
@@ -194,14 +197,14 @@ DECOMPOSITIONS = (
         backward_cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2 + 2),
     ),
     # The gradient: the vectors, too, and their product.
-    _decomposition(
+    _singular_values(
         "svd_values",
         _separate_singular_values,
         partial(np.linalg.svd, compute_uv=False),
         cost=partial(_cubic, 8 / 3, 1, vectors=1),
         backward_cost=partial(_cubic, 21 + 2, 4, vectors=3),
     ),
-    _decomposition(
+    _singular_values(
         "svd",
         _separate_singular_values,
         np.linalg.svd,
