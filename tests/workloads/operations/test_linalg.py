@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.presets import Size
-from fwbench.workloads import LINALG, Operation, deepbench_gemm
+from fwbench.workloads import LINALG, Operation
+from fwbench.workloads.operations import gemm_shapes
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 from fwbench.workloads.operations.products import PRODUCTS
 from fwbench.workloads.workload import Cost
@@ -118,7 +119,7 @@ def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
 
 def test_the_products_of_deepbench() -> None:
     """As many as it lists, 160 + 75 + 13, less those that it lists twice."""
-    assert {kind: len(texts) for kind, texts in deepbench_gemm.GEMM.items()} == {
+    assert {kind: len(texts) for kind, texts in gemm_shapes.GEMM.items()} == {
         "nn": 160,
         "tn": 73,
         "nt": 10,
@@ -129,15 +130,15 @@ def test_the_products_of_deepbench() -> None:
         *(("tn", text) for text in ("1024x700x512", "3072x128x1024", "1024x24000x1536")),
         *(("nt", text) for text in ("7680x5481x2560", "4096x7133x4096", "1024x32x512")),
     ]:
-        assert text in deepbench_gemm.GEMM[kind]
+        assert text in gemm_shapes.GEMM[kind]
 
 
-@pytest.mark.parametrize("kind", deepbench_gemm.GEMM)
+@pytest.mark.parametrize("kind", gemm_shapes.GEMM)
 def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     """In their order none moves less than the one before; each is there once."""
     of = BY_NAME[f"gemm_{kind}"]
     assert of.form is not None
-    texts = deepbench_gemm.GEMM[kind]
+    texts = gemm_shapes.GEMM[kind]
     moved = [of.number_of(of.form.read(text)) for text in texts]
     assert moved == sorted(moved)
     assert len({*texts}) == len(texts)

@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.convolution_shapes import (
+    CONVNET,
+    DEEPBENCH_DEVICE,
+    DEEPBENCH_SERVER,
+    DEEPBENCH_TRAINING,
+)
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
@@ -196,6 +202,8 @@ _PUBLISHED = _ANY.sizes(
         *("w7h7c16n1k16r1s1p0u1", "w28h28c192n1k32r5s5p2u1", "w7h7c512n8k512r3s3p1u1"),
         *("w56h56c128n8k256r3s3p1u1", "w112h112c64n16k128r3s3p1u1"),
     ),
+    deepbench=dict.fromkeys((*DEEPBENCH_TRAINING, *DEEPBENCH_SERVER, *DEEPBENCH_DEVICE)),
+    convnet=CONVNET,
 )
 
 _IMAGE = Form("n{n}h{h}w{w}c{c}k{k}")

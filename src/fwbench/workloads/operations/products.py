@@ -12,21 +12,26 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation
+from fwbench.workloads.operations.gemm_shapes import GEMM
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 
 
-def _form(letters: str, quick: tuple[str, ...], full: tuple[str, ...]) -> Sizes:
+def _form(letters: str, **presets: tuple[str, ...]) -> Sizes:
     """Shapes with a number for each letter."""
-    return Form("x".join(f"{{{letter}}}" for letter in letters)).sizes(quick=quick, full=full)
+    return Form("x".join(f"{{{letter}}}" for letter in letters)).sizes(**presets)
 
 
-_GEMM_SIZES = _form(
-    "mnk",
-    quick=("64x48x32", "256x320x192", "1024x1280x768"),
-    full=("8x8x8", "64x64x64", "256x256x256", "1760x16x1760", "2048x2048x2048", "4096x4096x4096"),
-)
+def _gemm_sizes(deepbench: tuple[str, ...] = ()) -> Sizes:
+    return _form(
+        "mnk",
+        quick=("64x48x32", "256x320x192", "1024x1280x768"),
+        full=("8x8x8", "64x64x64", "256x256x256", "2048x2048x2048", "4096x4096x4096"),
+        deepbench=deepbench,
+    )
+
+
 _BATCH_SIZES = _form(
     "bmnk",
     quick=("8x32x24x16", "16x96x80x64", "32x256x192x128"),
@@ -105,9 +110,9 @@ PRODUCTS = (
     _product("gemv", "mk,k->m", np.matmul, _form("mk", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
     _product("outer", "m,n->mn", np.outer, _form("mn", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
     # Rectangular products, by whether an operand is transposed (t) or not (n).
-    _product("gemm_nn", "mk,kn->mn", np.matmul, _GEMM_SIZES),
-    _product("gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _GEMM_SIZES),
-    _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _GEMM_SIZES),
+    _product("gemm_nn", "mk,kn->mn", np.matmul, _gemm_sizes(GEMM["nn"])),
+    _product("gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _gemm_sizes(GEMM["tn"])),
+    _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _gemm_sizes(GEMM["nt"])),
     _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES),
     # A notation that is parsed in every call; the product is the one of queries and keys.
     _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _EINSUM_SIZES),
@@ -118,7 +123,7 @@ PRODUCTS = (
         name="linear",
         inputs=partial(_numbers, ("mk", "nk", "n")),
         reference=lambda x, weight, bias, n: x @ weight.T + bias,
-        sizes=_GEMM_SIZES,
+        sizes=_gemm_sizes(),
         cost=partial(_linear_cost, backward=False),
         backward_cost=partial(_linear_cost, backward=True),
         terms=lambda size: size["k"],

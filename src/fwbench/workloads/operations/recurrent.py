@@ -23,10 +23,8 @@ Array = NDArray[Any]
 #: h units, a batch of n sequences, t times.
 FORM = Form("h{h}n{n}t{t}")
 
-_SIZES = FORM.sizes(
-    quick=("h32n4t8", "h64n16t16", "h128n16t32"),
-    full=("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25"),
-)
+_QUICK = ("h32n4t8", "h64n16t16", "h128n16t32")
+_FULL = ("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25")
 
 #: Baidu's DeepBench, code/kernels/rnn_problems.h: training, then inference on servers and devices.
 DEEPBENCH = {
@@ -130,7 +128,7 @@ def _recurrent(
         name=name,
         inputs=partial(_sequences, gates, biases),
         reference=reference,
-        sizes=_SIZES,
+        sizes=FORM.sizes(quick=_QUICK, full=_FULL, deepbench=DEEPBENCH[name]),
         cost=lambda size: cost(1, 1, 1, size),
         # Two more products for each one of forward; then read the operands and the gradient of
         # the result, and write a gradient for each operand.

@@ -20,6 +20,7 @@ Reference = Callable[[NDArray[Any]], Any]
 #: than columns, so that one taken for the other shows.
 _SIZES = Form("{n}x{m}").sizes(
     quick=("64x48", "256x320", "1024x1280"),
+    opperf=("10000x1", "10000x100", "1024x1024"),
     full=("8x8", "64x64", "256x256", "1024x1024", "4000x1000", "1000x10000", "4096x4096"),
 )
 

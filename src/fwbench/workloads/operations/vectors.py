@@ -21,6 +21,9 @@ from fwbench.workloads.workload import Cost
 Draw = Callable[[int, np.random.Generator], NDArray[Any]]
 
 _QUICK = (100, 10_000, 1_000_000)
+#: The elements of opperf's shapes (10000, 1), (10000, 100) and (1024, 1024): element by element
+#: nothing else of a shape matters.
+_OPPERF = (10_000, 1_000_000, 1_048_576)
 _FULL = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000)
 
 #: The distance that operands keep from kinks.
@@ -85,7 +88,7 @@ def elementwise(
         name=name,
         inputs=lambda size, rng: tuple(draw(size, rng) for draw in draws),
         reference=reference,
-        sizes=Sizes(quick=_QUICK, paper=paper, full=_FULL),
+        sizes=Sizes(quick=_QUICK, paper=paper, full=_FULL, opperf=_OPPERF),
         cost=partial(_cost, flops, forward),
         backward_cost=partial(_cost, flops + (gradient_flops or 0), backward)
         if differentiable
