@@ -1,0 +1,171 @@
+"""Convolutions: references against sums over the kernel, shapes, costs, published shapes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.workloads import CONVOLUTION, Operation
+from fwbench.workloads.operations import convolution_shapes as published
+from fwbench.workloads.workload import Cost
+
+_BY_NAME = {of.name: of for of in CONVOLUTION}
+
+#: A size of each convolution at which a loop over everything is soon done.
+_TINY = {
+    "conv2d": "w5h4c2n2k3r3s2p1u2",
+    "conv2d_3x3": "n2h4w5c2k3",
+    "conv2d_1x1": "n2h3w4c2k3",
+    "conv2d_7x7_s2": "n1h6w5c2k2",
+    "conv2d_5x20_s2": "n1h8w23c1k2",
+    "conv2d_dilated": "n2h5w4c2k3",
+    "conv2d_grouped": "n1h4w3c8k4",
+    "depthwise_conv2d": "n2h3w4c3",
+    "conv2d_transposed": "n2h3w2c2k3",
+    "conv1d": "n2l5c2k3",
+    "conv3d": "n1d3h4w2c2k3",
+}
+
+every_convolution = pytest.mark.parametrize("name", _TINY)
+
+
+def _at(name: str) -> tuple[Operation, Any]:
+    of = _BY_NAME[name]
+    assert of.form is not None
+    return of, of.form.read(_TINY[name])
+
+
+def test_every_convolution_has_a_tiny_size() -> None:
+    """None goes without the tests below."""
+    assert {*_TINY} == {*_BY_NAME}
+
+
+def _meets(window: Any, place: tuple[int, ...], tap: tuple[int, ...]) -> tuple[int, ...]:
+    """Where an element of the kernel lies in the input, when the kernel is at a place."""
+    return tuple(
+        window.stride * i + window.dilation * j - window.padding
+        for i, j in zip(place, tap, strict=True)
+    )
+
+
+def _inside(place: tuple[int, ...], space: tuple[int, ...]) -> bool:
+    return all(0 <= i < extent for i, extent in zip(place, space, strict=True))
+
+
+def _terms(x: Any, w: Any, window: Any, at: tuple[int, ...]) -> Any:
+    """The terms of one element of a convolution: input times kernel."""
+    n, *place, k = at
+    depth = x.shape[-1] // window.groups
+    first = k // (window.filters // window.groups) * depth
+    for *tap, c in np.ndindex(w.shape[:-1]):
+        met = _meets(window, tuple(place), tuple(tap))
+        if _inside(met, x.shape[1:-1]):
+            yield float(x[(n, *met, first + c)]) * float(w[(*tap, c, k)])
+
+
+def _transposed_terms(x: Any, w: Any, window: Any, at: tuple[int, ...]) -> Any:
+    """The terms of one element of a transposed convolution: those that scatter into it."""
+    n, *place, k = at
+    for *source, c in np.ndindex(x.shape[1:]):
+        for tap in np.ndindex(window.kernel):
+            if _meets(window, tuple(source), tap) == tuple(place):
+                yield float(x[(n, *source, c)]) * float(w[(*tap, k, c)])
+
+
+@every_convolution
+def test_references_are_sums_over_the_kernel(name: str) -> None:
+    """Every element is the sum of input times kernel that the definition says, padding being 0."""
+    of, size = _at(name)
+    x, w = of.operands(size)
+    (window,) = of.parameters(size)
+    terms = _transposed_terms if name == "conv2d_transposed" else _terms
+    result = of.reference(x, w, window)
+    for at in np.ndindex(result.shape):
+        assert result[at] == pytest.approx(sum(terms(x, w, window, at)), rel=1e-9, abs=1e-12)
+
+
+@every_convolution
+def test_costs_count_a_product_and_a_sum_for_each_place_of_the_kernel(name: str) -> None:
+    """Two operations for each element of the kernel at each place; backward is three passes."""
+    of, size = _at(name)
+    x, w = of.operands(size)
+    y = of.reference(x, w, *of.parameters(size))
+    placed = x if name == "conv2d_transposed" else y
+    flops = 2 * placed[..., 0].size * w.size
+    elements = x.size + w.size + y.size
+    assert of.cost_of("forward", size) == Cost(flops, elements)
+    assert of.cost_of("backward", size) == Cost(3 * flops, 3 * elements)
+
+
+def test_the_cost_of_a_published_convolution() -> None:
+    """DeepBench's 14x14x512 with 512 kernels of 3x3, 16 images: 14.8 billion operations."""
+    of = _BY_NAME["conv2d"]
+    assert of.form is not None
+    size = of.form.read("w14h14c512n16k512r3s3p1u1")
+    cost = of.cost_of("forward", size)
+    assert cost == Cost(14_797_504_512, 16 * 14 * 14 * 1024 + 9 * 512 * 512)
+
+
+@pytest.mark.parametrize("name", _TINY)
+def test_results_are_of_order_one(name: str) -> None:
+    """Kernels are scaled, so that float16 neither overflows nor vanishes."""
+    of = _BY_NAME[name]
+    size = of.by_preset.quick[0]
+    result = of.reference(*of.operands(size), *of.parameters(size))
+    assert 0.3 < np.std(result) < 3
+
+
+# Published shapes
+
+
+@pytest.mark.parametrize(
+    ("shapes", "number"),
+    [
+        (published.CONVNET, 5),
+        (published.DEEPBENCH_TRAINING, 90),
+        (published.DEEPBENCH_SERVER, 103),
+        (published.DEEPBENCH_DEVICE, 15),
+    ],
+)
+def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> None:
+    """Every one of them is a size of the general convolution, once, and has a result."""
+    of = _BY_NAME["conv2d"]
+    assert of.form is not None
+    assert len(shapes) == len({*shapes}) == number
+    for size in map(of.form.read, shapes):
+        (window,) = of.parameters(size)
+        assert min(window.extent(size[axis], i) for i, axis in enumerate("hw")) > 0
+
+
+def test_the_layers_of_speech_follow_each_other() -> None:
+    """DeepBench's second layer takes what its first one makes: 700x161 becomes 341x79."""
+    of = _BY_NAME["conv2d"]
+    assert of.form is not None
+    first, second = (of.form.read(published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
+    (window,) = of.parameters(first)
+    extents = [window.extent(first[axis], i) for i, axis in enumerate("hw")]
+    assert extents == [second["h"], second["w"]]
+    assert second["c"] == first["k"]
+
+
+def test_a_padding_may_be_zero_and_a_stride_may_not() -> None:
+    """The form of the general convolution says so, and a shape is written back as it was read."""
+    of = _BY_NAME["conv2d"]
+    assert of.form is not None
+    assert str(of.form.read("w5h4c2n2k3r3s2p0u1")) == "w5h4c2n2k3r3s2p0u1"
+    assert of.form.read("w5h4c2n2k3r3s2p0u1")["p"] == 0
+    for wrong in ("w5h4c2n2k3r3s2p1u0", "w5h4c2n2k3r3s2p00u1", "w0h4c2n2k3r3s2p0u1"):
+        with pytest.raises(UsageError, match="does not have the form"):
+            of.form.read(wrong)
+
+
+def test_sizes_of_one_preset_cost_ever_more() -> None:
+    """From what is overhead alone to what a machine can show its rate at."""
+    for of in CONVOLUTION:
+        costs = [of.cost_of("forward", size) for size in of.by_preset.quick]
+        flops = [cost.flops for cost in costs if cost is not None]
+        assert all(less < more for less, more in itertools.pairwise(flops))
