@@ -203,6 +203,8 @@ DECOMPOSITIONS = (
         partial(np.linalg.svd, compute_uv=False),
         cost=partial(_cubic, 8 / 3, 1, vectors=1),
         backward_cost=partial(_cubic, 21 + 2, 4, vectors=3),
+        # An iteration stops before the last digit: XLA's at 1e-6, eight roundings of float32.
+        tolerance=2.0,
     ),
     _singular_values(
         "svd",
