@@ -164,7 +164,8 @@ def test_a_call_that_is_made_twice_is_two_steps() -> None:
         run()
         return run()
 
-    work.verify_again(last, twice)
+    for _ in range(3):  # as on a busy machine
+        work.verify_again(last, twice)
 
 
 def test_a_variable_stands_for_what_is_overwritten() -> None:
