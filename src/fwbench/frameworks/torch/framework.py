@@ -68,7 +68,6 @@ class Torch(Framework):
             dtype="bfloat16",
             device="cpu",
         ),
-        *GAPS,
     )
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
