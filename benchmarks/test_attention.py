@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import ATTENTION
 
 
-@pytest.mark.fwbench(*ATTENTION)
+@pytest.mark.fwbench(*ATTENTION, families="representatives")
 def test_attention(case: Case) -> None:
     case.measure()

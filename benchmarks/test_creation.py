@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import CREATIONS
 
 
-@pytest.mark.fwbench(*CREATIONS)
+@pytest.mark.fwbench(*CREATIONS, families="representatives")
 def test_creation(case: Case) -> None:
     case.measure()

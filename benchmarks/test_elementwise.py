@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import ELEMENTWISE
 
 
-@pytest.mark.fwbench(*ELEMENTWISE)
+@pytest.mark.fwbench(*ELEMENTWISE, families="representatives")
 def test_elementwise(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import INDEXING
 
 
-@pytest.mark.fwbench(*INDEXING)
+@pytest.mark.fwbench(*INDEXING, families="representatives")
 def test_indexing(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import LOSSES
 
 
-@pytest.mark.fwbench(*LOSSES)
+@pytest.mark.fwbench(*LOSSES, families="representatives")
 def test_losses(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import OVERHEAD
 
 
-@pytest.mark.fwbench(*OVERHEAD)
+@pytest.mark.fwbench(*OVERHEAD, families="representatives")
 def test_overhead(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import RANDOM
 
 
-@pytest.mark.fwbench(*RANDOM)
+@pytest.mark.fwbench(*RANDOM, families="representatives")
 def test_random(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import RECURRENT
 
 
-@pytest.mark.fwbench(*RECURRENT)
+@pytest.mark.fwbench(*RECURRENT, families="representatives")
 def test_recurrent(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import SHAPE
 
 
-@pytest.mark.fwbench(*SHAPE)
+@pytest.mark.fwbench(*SHAPE, families="representatives")
 def test_shape(case: Case) -> None:
     case.measure()

@@ -6,6 +6,6 @@ from fwbench.cases.case import Case
 from fwbench.workloads import SORTING
 
 
-@pytest.mark.fwbench(*SORTING)
+@pytest.mark.fwbench(*SORTING, families="representatives")
 def test_sorting(case: Case) -> None:
     case.measure()

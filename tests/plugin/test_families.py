@@ -18,7 +18,7 @@ def made(name, family, representative):
 
 shown, hidden = made("shown", "mine", True), made("hidden", "mine", False)
 
-@pytest.mark.fwbench(shown, hidden, gemm, sizes=8)
+@pytest.mark.fwbench(shown, hidden, gemm, families="representatives", sizes=8)
 def test_it(case):
     case.measure()
 
@@ -76,7 +76,7 @@ def test_published_sizes_have_the_operations_that_were_published(families: Proje
         deep = made("deep", "mine", False, deepbench=(8,))
         other, own = made("other", "mine", True), made("own", "", True, paper=(16,))
 
-        @pytest.mark.fwbench(deep, other, own)
+        @pytest.mark.fwbench(deep, other, own, families="representatives")
         def test_it(case):
             case.measure()
         """,
@@ -132,7 +132,7 @@ def test_an_unknown_family_is_refused_with_those_there_are(families: Project) ->
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in result.errlines if line.startswith("ERROR"))
     assert "unknown family 'min'; known: creation, " in line
-    assert line.endswith("overhead, mine, all. Did you mean 'mine'?")
+    assert line.endswith("overhead, mine, all, representatives. Did you mean 'mine'?")
 
 
 def test_others_are_deselected_and_workers_run_what_is_left(families: Project) -> None:

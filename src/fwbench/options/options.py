@@ -10,6 +10,10 @@ from fwbench import toggles
 from fwbench.errors import UsageError
 from fwbench.presets import Schedule
 
+#: What the suite's own tests ask for: some operations of every family, as long as nobody asks for
+#: tests in particular.
+REPRESENTATIVES = "representatives"
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -23,7 +27,7 @@ class Selection:
         directions: default: forward; with ``--benchmark-disable`` forward and backward.
         sizes: a preset or sizes (numbers, and texts of shapes); default: quick; with
             ``--benchmark-disable`` each operation's smallest quick one.
-        families: names of families, or ``all``; default: the representatives of every family.
+        families: names of families, ``all`` or ``representatives``; default: all that there are.
     """
 
     frameworks: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""Which operations a session has: those of the families asked for, or the representatives.
+"""Which operations a session has: those of the families that are asked for.
 
 The others are collected and deselected, as with pytest's own ``-k``: the count is in its summary.
 """
@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.errors import unknown
 from fwbench.grid import Cell
+from fwbench.options.options import REPRESENTATIVES
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.presets import PUBLISHED
 from fwbench.workloads import FAMILIES
@@ -34,12 +35,10 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     asked = _asked(session, cells)
     _check({name for names in asked.values() for name in names or ()}, cells)
-    unasked = _all if _names_tests(config) else _by_default(_sizes(session))
-    out = set()
-    for item, cell in cells.items():
-        families = asked[item]
-        if not (unasked(cell.workload) if families is None else _is_in(families, cell)):
-            out.add(item)
+    represents = _all if _names_tests(config) else _representing(_sizes(session))
+    out = {
+        item for item, cell in cells.items() if not _is_in(asked[item], cell.workload, represents)
+    }
     for item in out:
         item.stash[UNASKED] = True
     if out:
@@ -66,13 +65,18 @@ def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
     if not asked:
         return
     own = [cell.workload.family for cell in cells.values()]
-    known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL) if name)
+    known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL, REPRESENTATIVES) if name)
     for name in sorted(asked - known.keys()):
         raise unknown("family", name, known)
 
 
-def _is_in(families: Sequence[str], cell: Cell) -> bool:
-    return ALL in families or cell.workload.family in families
+def _is_in(
+    families: Sequence[str] | None, workload: Workload, represents: Callable[[Workload], bool]
+) -> bool:
+    """Whether work is in the families that are asked for; None stands for whatever is there."""
+    if families is None or ALL in families or workload.family in families:
+        return True
+    return REPRESENTATIVES in families and represents(workload)
 
 
 def _all(_: Workload) -> bool:
@@ -84,10 +88,10 @@ def _sizes(session: Session) -> object:
     return session.options.asked.over(session.options.configured).sizes
 
 
-def _by_default(sizes: object) -> Callable[[Workload], bool]:
-    """What a session has that asks for no test in particular.
+def _representing(sizes: object) -> Callable[[Workload], bool]:
+    """Tells the work that represents the families in a session that names no tests.
 
-    Representatives; or, with sizes that others have published, the operations that these had.
+    With sizes that others have published they are the operations that these had.
 
     Args:
         sizes: that it asks for.

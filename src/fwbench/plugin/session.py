@@ -24,7 +24,7 @@ from fwbench.isolation.inventory import Inventory
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
-from fwbench.options.options import Selection
+from fwbench.options.options import REPRESENTATIVES, Selection
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
 from fwbench.plugin.options import from_config, from_marker, threshold_of
@@ -167,8 +167,14 @@ class Session:
         return ()
 
     def families(self, mark: pytest.Mark) -> Sequence[str] | None:
-        """The families that are asked for in tests with this marker; None if none are."""
-        return self.options.selection(from_marker(mark)).families
+        """The families that are asked for in tests with this marker; None if none are.
+
+        A marker that asks for representatives is the suite's own: the ini file is over it.
+        """
+        families = self.options.selection(from_marker(mark)).families
+        if families == (REPRESENTATIVES,):
+            return self.options.configured.families or families
+        return families
 
     def _asked(self) -> grid.Asked:
         """What else the options ask for.
