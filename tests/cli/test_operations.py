@@ -81,7 +81,7 @@ def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gem"], r"unknown operation 'gem'; known: .*Did you mean 'gemm'\?"),
+        (["choleski"], r"unknown operation 'choleski'; known: .*Did you mean 'cholesky'\?"),
         (["--family=linlag"], r"unknown family 'linlag'; known: .*Did you mean 'linalg'\?"),
     ],
 )

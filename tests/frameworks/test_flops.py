@@ -42,7 +42,11 @@ print(json.dumps(counted))
 """
 
 #: Operations of which PyTorch counts less than they cost, and what it leaves out.
-_MORE_THAN_PRODUCTS: dict[str, str] = {}
+_MORE_THAN_PRODUCTS = {
+    "gru": "sigmoids, tanh and what they are multiplied by",
+    "linear": "the bias",
+    "rnn": "the bias and tanh",
+}
 
 
 @functools.cache
