@@ -137,7 +137,7 @@ class TensorFlow(Framework):
 
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
-        return self.to_numpy(array[(0,) * array.ndim])
+        return self.to_numpy(array[(0,) * array.shape.rank])
 
     def write(self, array: Any, source: Any) -> bool:
         """By ``assign``, which variables alone have."""

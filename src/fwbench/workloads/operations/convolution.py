@@ -249,9 +249,8 @@ _VOLUMES = Form("n{n}d{d}h{h}w{w}c{c}k{k}").sizes(
 
 CONVOLUTION = family(
     "convolution",
-    # The kernel that networks spend their time in, bound by arithmetic; and the one with the
-    # fewest products for each element that it moves.
-    ("conv2d_3x3", "depthwise_conv2d"),
+    # The kernel that networks spend their time in.
+    ("conv2d_3x3",),
     _convolution(
         "conv2d",
         _PUBLISHED,

@@ -210,10 +210,10 @@ def _columns(size: Shape) -> tuple[int]:
     return (size["d"],)
 
 
-# Embeddings are what indexing is most used for; adding up is what they cost in training.
+# Embeddings are what indexing is most used for.
 INDEXING = family(
     "indexing",
-    ("embedding", "scatter_add"),
+    ("embedding",),
     # Rows, some of them several times.
     _indexing("gather_rows", _rows, _ROWS, _taken, _Counts("k+kd", "kd", "nd", sums="kd")),
     # Rows of a table for a batch of sequences.

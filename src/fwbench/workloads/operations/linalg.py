@@ -42,9 +42,9 @@ def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
 
 LINALG = family(
     "linalg",
-    # The product that everything is made of; in batches, which attention consists of; and the
-    # decomposition that is the core of Gaussian processes and of second-order optimisers.
-    ("gemm", "batch_gemm", "cholesky"),
+    # The product that everything is made of; and the decomposition that is the core of Gaussian
+    # processes and of second-order optimisers.
+    ("gemm", "cholesky"),
     # The dot product of two vectors of ``size`` elements.
     Operation(
         name="dot",

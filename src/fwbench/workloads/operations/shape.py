@@ -167,10 +167,10 @@ def _around(size: Shape) -> tuple[int, int]:
     return n * h * w * c, n * (h + 2) * (w + 4) * c
 
 
-# Strides that defeat a cache are what transposing adds to copying; joining is what models do most.
+# Strides that defeat a cache are what transposing adds to copying.
 SHAPE = family(
     "shape",
-    ("transpose", "concat"),
+    ("transpose",),
     _move("transpose", np.transpose, _same),
     # Channels last to channels first.
     _move("permute_nhwc_nchw", lambda x: x.transpose(0, 3, 1, 2), _same_images, _images, _IMAGES),
