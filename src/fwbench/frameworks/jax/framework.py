@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,10 @@ class Jax(Framework):
     def threads(self) -> int | None:
         """The threads in XLA's pool; None where the system does not name them."""
         jax.devices("cpu")  # makes the pool
-        names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").glob("*")]
+        names = []
+        for task in Path("/proc/self/task").glob("*/comm"):
+            with suppress(OSError):  # a thread of another kind has ended meanwhile
+                names.append(task.read_text())
         return sum(_POOL in name for name in names) or None
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
