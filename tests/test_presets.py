@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.presets import Form, Shape
+from fwbench.presets import Form, Shape, Sizes
 
 _PRODUCT = Form("{m}x{n}x{k}")
 _IMAGES = Form("n{n}h{h}w{w}c{c}")
@@ -46,6 +46,7 @@ def test_sizes_of_a_form() -> None:
     """By preset, of texts."""
     sizes = _IMAGES.sizes(quick=("n8h4w4c2",), full=("n8h4w4c2", "n8h64w64c2"))
     assert [isinstance(size, Shape) for size in sizes.full] == [True, True]
-    assert [str(size) for size in sizes.preset("paper")] == ["n8h4w4c2"]
+    assert [str(size) for size in Sizes(quick=(8,)).preset("full")] == ["8"]
+    assert sizes.preset("paper") == ()
     with pytest.raises(UsageError, match="'n8h4' does not have the form"):
         _IMAGES.sizes(quick=("n8h4",))

@@ -87,7 +87,7 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
         "area 7x1": "passed",
     }
     (text, *_) = (one.text for one in shapes.outcomes().values() if one.kind == "skipped")
-    assert text.endswith("double is not in the preset opperf; it has quick, paper, full")
+    assert text.endswith("double is not in the preset opperf; it has quick, full")
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
             ("--fw-size=opperf", "-k", "double"),
             (
                 "double: not in the preset 'opperf'; give one of those that there are: "
-                "quick, paper, full"
+                "quick, full"
             ),
         ),
         (
             ("--fw-size=convnet",),
             (
                 "double, area: not in the preset 'convnet'; give one of those that there are: "
-                "quick, paper, full, opperf"
+                "quick, full, opperf"
             ),
         ),
     ],

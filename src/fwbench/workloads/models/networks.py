@@ -29,7 +29,7 @@ TRAININGS = (
         shape=(28, 28, 1),
         classes=10,
         optimizer=Adam(1e-3),
-        batches=Sizes(quick=(128,), full=(32, 128, 1024)),
+        batches=Sizes(quick=(128,), paper=(128,), full=(32, 128, 1024)),
         schedules={
             "quick": Schedule(epochs=4, steps=30),
             "paper": Schedule(epochs=5),
@@ -52,7 +52,7 @@ TRAININGS = (
         shape=(28, 28, 1),
         classes=10,
         optimizer=Adam(1e-3),
-        batches=Sizes(quick=(200,)),
+        batches=Sizes(quick=(200,), paper=(200,)),
         schedules={
             "quick": Schedule(epochs=3, steps=10),
             "paper": Schedule(epochs=15, repetitions=5),
@@ -79,7 +79,7 @@ TRAININGS = (
         shape=(32, 32, 3),
         classes=10,
         optimizer=RMSprop(1e-4),
-        batches=Sizes(quick=(32,)),
+        batches=Sizes(quick=(32,), paper=(32,)),
         schedules={
             "quick": Schedule(epochs=3, steps=10),
             "paper": Schedule(epochs=25),
