@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from fwbench.environments.named import Environment, Environments
 from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
+from fwbench.workloads import OPERATIONS
+from support import xla_costs
 from support.projects import Project
 from support.verification import DTYPES, PARTS, counted, kept, passes, verify
 
@@ -311,3 +314,31 @@ def test_what_jax_says_of_itself(made: Environment) -> None:
     assert said["training_executions"] == []
     assert said["missing"] == {}
     assert counted(Manifest.from_json(said)) == kept()["jax"]
+
+
+def _names(by_reason: Mapping[str, Collection[str]]) -> set[str]:
+    return {name for names in by_reason.values() for name in names}
+
+
+@pytest.fixture(scope="module")
+def xla(made: Environment) -> dict[str, tuple[float, float]]:
+    """The FLOPs and bytes that XLA counts, by operation, at its smallest size."""
+    counts: dict[str, tuple[float, float]] = _run(made, xla_costs.COUNT)
+    return counts
+
+
+def test_declared_flops_are_those_that_xla_counts(xla: dict[str, tuple[float, float]]) -> None:
+    """Exactly for products and arithmetic, half to twice as many elsewhere, or for a reason."""
+    declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
+    costs = {name: cost.flops for name, cost in declared.items() if cost is not None}
+    for name in xla_costs.EXACT:
+        assert xla[name][0] == pytest.approx(costs[name]), name
+    apart = {name for name in xla if costs.get(name) and not 0.5 <= xla[name][0] / costs[name] <= 2}
+    assert apart == _names(xla_costs.OTHER_FLOPS)
+
+
+def test_declared_bytes_are_the_least_that_xla_counts(xla: dict[str, tuple[float, float]]) -> None:
+    """Operands and results; XLA counts what it writes between its kernels, too."""
+    declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
+    needed = {name: 4 * cost.elements for name, cost in declared.items() if cost is not None}
+    assert {name for name in xla if xla[name][1] < needed[name]} == _names(xla_costs.FEWER_BYTES)

@@ -116,10 +116,7 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
         ),
         (
             ("--fw-size=opperf", "-k", "double"),
-            (
-                "double: not in the preset 'opperf'; give one of those that there are: "
-                "quick, full"
-            ),
+            ("double: not in the preset 'opperf'; give one of those that there are: quick, full"),
         ),
         (
             ("--fw-size=convnet",),
