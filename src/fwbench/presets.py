@@ -150,8 +150,8 @@ class Sizes:
         opperf: shapes of MXNet's opperf (apache/mxnet, benchmark/opperf).
         convnet: layers of convnet-benchmarks (https://github.com/soumith/convnet-benchmarks).
 
-    Where ``full`` is empty it is the quick one. The others have been published: an operation without
-    one of them is left out where it is asked for.
+    Where ``full`` is empty it is the quick one. The others have been published: an operation
+    without one of them is left out where it is asked for.
     """
 
     quick: tuple[Size, ...]

@@ -16,6 +16,7 @@ from fwbench.frameworks.layout import Layout, axes
 from fwbench.frameworks.table import Laid
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Implementation, Operation
+from fwbench.workloads.workload import Cost
 from support.fakes import case_of, cell
 
 each_direction = pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -40,6 +41,23 @@ def measure(of: Operation, direction: str) -> None:
 def both(x: NDArray[Any]) -> tuple[Any, ...]:
     """Two results of different shapes."""
     return 3.0 * x, x.sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected_bytes"), [("float64", 6 * 8 + 6 * 8 + 6), ("float32", 6 * 4 + 6 * 8 + 6)]
+)
+def test_booleans_and_whole_numbers_move_bytes_of_their_own(
+    dtype: str, expected_bytes: float
+) -> None:
+    """Six numbers of the case's dtype, six of int64 and six booleans, declared as 18 elements."""
+    of = computed(
+        lambda np: lambda x, i: x > i,
+        inputs=lambda size, rng: (rng.standard_normal((2, 3)), rng.integers(9, size=(2, 3))),
+        reference=lambda x, i: x > i,
+        cost=lambda size: Cost(6.0, 18.0),
+    )
+    work = bind(cell(of, dtype=dtype), FakeFramework())
+    assert work.verify(work.run()).bytes == expected_bytes
 
 
 # Several results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.table import layout_of
 from fwbench.grid import Cell
+from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Implementation
 
@@ -36,9 +37,11 @@ class Forward(OperationWork):
             namespace, *self.parameters
         )
         self._placed = Inputs(framework, cell.device, cell.dtype)
+        laid = self._laid(changed=False)
+        self._wider_bytes = self._wider(laid)
         self.inputs = [
             self._placed.place(x, overwritten=position in self.operation.updates)
-            for position, x in enumerate(self._laid(changed=False))
+            for position, x in enumerate(laid)
         ]
         self.run = self._bound()
 
@@ -95,6 +98,19 @@ class Forward(OperationWork):
         """Whether an array of the result begins where an input does."""
         is_view = self._is_view(self.arrays(result), self._placed.addresses())
         return CaseFacts(result_is_view=is_view)
+
+    def _moved(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The bytes that a call moves, booleans and whole numbers at the widths that they have."""
+        cost = self.operation.cost_of(self.cell.direction, self.cell.size)
+        if cost is None:
+            return CaseFacts()
+        declared_bytes = cost.bytes_moved(ITEMSIZE_BYTES[self.cell.dtype])
+        return CaseFacts(bytes=declared_bytes + self._wider_bytes + self._wider(on_host))
+
+    def _wider(self, arrays: Iterable[NDArray[Any]]) -> int:
+        """How many more bytes booleans and whole numbers have than numbers of the case's dtype."""
+        itemsize_bytes = ITEMSIZE_BYTES[self.cell.dtype]
+        return sum(x.size * (x.itemsize - itemsize_bytes) for x in arrays if x.dtype.kind in "biu")
 
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
         return self._placed.change(self.run, operands)

@@ -41,7 +41,8 @@ _AMX_FLOPS = 2048
 #: A vector of each port loaded, and one stored.
 _DATA_VECTORS = 1.5
 
-_ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+#: Bytes of an element, by dtype.
+ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 #: What a case may reach of the best product that was measured.
 _OF_MEASURED = 1.2
@@ -89,7 +90,7 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
     cores = cpus or allowed_cpus()  # a quota's burst may use all of them
     cycles_per_s = cores * _HIGHEST_CLOCK_HZ
     per_cycle = {
-        dtype: 2.0 * _VECTOR_BYTES[unit] / itemsize for dtype, itemsize in _ITEMSIZE_BYTES.items()
+        dtype: 2.0 * _VECTOR_BYTES[unit] / itemsize for dtype, itemsize in ITEMSIZE_BYTES.items()
     }
     if flags & _AMX:
         per_cycle |= {"float16": _AMX_FLOPS, "bfloat16": _AMX_FLOPS}

@@ -15,10 +15,9 @@ from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure import condition
 from fwbench.measure.clock import Clock
+from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.privacy import is_secret
-
-_ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 
 def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
@@ -52,7 +51,7 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
             **dict(cell.toggles),
         },
         flops=None if cost is None else cost.flops,
-        bytes=None if cost is None else cost.bytes_moved(_ITEMSIZE_BYTES[cell.dtype]),
+        bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[cell.dtype]),
     ).with_toggles(dict(cell.toggles))
 
 

@@ -17,7 +17,8 @@ class Cost:
 
     Attributes:
         flops: arithmetic operations; each elementary function counts as one.
-        elements: array elements read and written, every operand once.
+        elements: array elements read and written, every operand once. What verification finds to
+            be booleans or whole numbers counts at its own width in the record.
         other_bytes: bytes moved in addition to those elements, for sources that are not arrays.
     """
 
