@@ -47,6 +47,7 @@ class Cell:
         unsized: whether the workload does not have the size or the preset that was asked for, which
             then stands for its size.
         threshold: the smallest change that a gate is to care for, as a share; None for its own.
+        precision: the width of the median's interval at which rounds end, as a share; 0 for never.
     """
 
     workload: Workload
@@ -63,6 +64,7 @@ class Cell:
     problem: str | None = None
     unsized: bool = False
     threshold: float | None = None
+    precision: float = 0.0
 
     @property
     def id(self) -> str:
@@ -191,6 +193,7 @@ class Asked:
         find: finds a data set, by name.
         verify_only: nothing will be timed, so the smallest size will do, in both directions.
         threshold: of the marker.
+        precision: of the marker, or of the session.
     """
 
     toggles: toggles.Values = field(default_factory=dict)
@@ -198,6 +201,7 @@ class Asked:
     find: Callable[[str], Found] = generated
     verify_only: bool = False
     threshold: float | None = None
+    precision: float = 0.0
 
 
 def cells(
@@ -246,7 +250,8 @@ def _side_by_side(
         for manifest in chosen[:1]:
             yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
         return
-    facts |= {"threshold": more.threshold, **_trained(workload, preset, facts["size"], more)}
+    facts |= {"threshold": more.threshold, "precision": more.precision}
+    facts |= _trained(workload, preset, facts["size"], more)
     for device, manifest in itertools.product(_devices(selection, chosen), chosen):
         if selection.devices is None and not manifest.has(device):
             continue

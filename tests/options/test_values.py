@@ -177,3 +177,18 @@ def test_thresholds_are_shares(text: str, said: str) -> None:
     """Each at most once, and that of the time less than 1."""
     with pytest.raises(UsageError, match=re.escape(said)):
         values.thresholds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"), [("2%", 0.02), ("0.005", 0.005), ("99%", 0.99), (" off ", 0.0)]
+)
+def test_a_precision_is_a_share_or_off(text: str, precision: float) -> None:
+    """Off is no width that an interval could have."""
+    assert values.precision(text) == pytest.approx(precision)
+
+
+@pytest.mark.parametrize("text", ["0", "0%", "200%", "100%", "1", "-2%", "nan", "none", ""])
+def test_a_precision_is_between_0_and_1(text: str) -> None:
+    """Anything else is refused, with what could be given: 0 among it, which no interval reaches."""
+    with pytest.raises(UsageError, match=r"not a fraction between 0 and 1; give 2%.*, or off to"):
+        values.precision(text)

@@ -43,11 +43,11 @@ def test_the_loop_calls_work_without_a_frame_between(benchmark: Any) -> None:
         assert (len(adapted.rounds_s), adapted.iterations) == (3, 1)
 
 
-def _timed(**settings: Any) -> tuple[list[int], int, FixtureBenchmark]:
+def _timed(within: float = 0.0, **settings: Any) -> tuple[list[int], int, FixtureBenchmark]:
     """The results that were alive at each call, the one that was returned, and what timed it."""
     hand = HandClock()
     cell = fakes.cell(fakes.operation())
-    adapted = FixtureBenchmark(fakes.fixture(Clock(read=hand), cell, **settings))
+    adapted = FixtureBenchmark(fakes.fixture(Clock(read=hand), cell, **settings), within)
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     numbers: list[int] = []
 
@@ -81,6 +81,40 @@ def test_without_timing_the_only_result_is_returned() -> None:
     """With --benchmark-disable there is one call."""
     alive, number, adapted = _timed(disabled=True)
     assert (alive, number, adapted.timed) == ([0], 1, False)
+
+
+def test_rounds_end_when_the_median_is_precise() -> None:
+    """Of seconds that are all the same after twenty of them; pytest-benchmark's way is seventy."""
+    _, _, adapted = _timed(precision=None, max_time=70.0)
+    assert (len(adapted.rounds_s), adapted.stopping) == (70, None)
+    _, number, adapted = _timed(within=0.02, max_time=70.0)
+    assert adapted.stopping is not None
+    assert adapted.stopping.facts()["stopped"] == "precise"
+    assert len(adapted.rounds_s) == 20
+    assert number == 1 + 20, "the last of them, after the call that sizes them"
+
+
+def test_calls_of_a_round_are_one_round() -> None:
+    """Its time counts, and not that of a call."""
+    _, _, adapted = _timed(within=0.02, min_time=10.0, max_time=70.0)
+    assert (adapted.iterations, len(adapted.rounds_s)) == (10, 7)
+    assert adapted.stopping is not None
+    assert adapted.stopping.facts()["stopped"] == "time over"
+
+
+def test_the_users_rule_of_pytest_benchmark_is_kept() -> None:
+    """What ``--benchmark-precision`` asks for, and not another; its record says which it was."""
+    _, _, own = _timed(within=0.02, precision=0.1, confidence=0.99, min_rounds=6, max_time=70.0)
+    assert (len(own.rounds_s), own.stopping) == (6, None)
+    assert own.fixture.stats.options["precision"] == 0.1
+    _, _, other = _timed(within=0.02, max_time=70.0)
+    assert other.fixture.stats.options["precision"] is None
+
+
+def test_without_timing_no_rule_is_made() -> None:
+    """There are no rounds that it could end."""
+    _, _, adapted = _timed(within=0.02, disabled=True)
+    assert adapted.stopping is None
 
 
 def test_a_case_that_failed_has_no_record_and_no_warning(

@@ -11,7 +11,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.options import table
 from fwbench.options.options import Options, Selection
-from fwbench.plugin.options import from_config, from_marker, threshold_of
+from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
 
 # Sources
 
@@ -37,6 +37,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         isolation="process",
         timeout_s=300.0,
         warmup_s=0.5,
+        precision=0.02,
         epochs=None,
         warmup_epochs=None,
         repetitions=None,
@@ -65,6 +66,7 @@ GIVEN = [
     ("--fw-isolation=none", "fw_isolation = none", "isolation", "none"),
     ("--fw-timeout=9.5", "fw_timeout = 9.5", "timeout_s", 9.5),
     ("--fw-warmup=0", "fw_warmup = 0", "warmup_s", 0.0),
+    ("--fw-precision=1%", "fw_precision = 0.01", "precision", 0.01),
     ("--fw-epochs=7", "fw_epochs = 7", "epochs", 7),
     ("--fw-warmup-epochs=0", "fw_warmup_epochs = 0", "warmup_epochs", 0),
     ("--fw-repetitions=2", "fw_repetitions = 2", "repetitions", 2),
@@ -131,6 +133,33 @@ def test_a_marker_has_a_threshold_beside_its_selection() -> None:
     assert threshold_of(marked()) is None
     with pytest.raises(UsageError, match="threshold '2' is not a fraction"):
         threshold_of(marked(threshold=2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ini", "marked_as", "precision"),
+    [
+        ([], "", None, 0.02),
+        ([], "fw_precision = 3%", None, 0.03),
+        ([], "fw_precision = 3%", "off", 0.0),
+        ([], "", 0.05, 0.05),
+        (["--fw-precision=1%"], "fw_precision = 3%", "5%", 0.01),
+        (["--fw-precision=off"], "", "5%", 0.0),
+    ],
+)
+def test_a_marker_has_a_precision_between_command_line_and_ini_file(
+    pytester: pytest.Pytester, arguments: list[str], ini: str, marked_as: Any, precision: float
+) -> None:
+    """It selects nothing; the command line wins over it, and it over the ini file."""
+    pytester.makeini(f"[pytest]\n{ini}")
+    mark = marked() if marked_as is None else marked(precision=marked_as)
+    assert from_marker(mark) == Selection()
+    assert precision_of(pytester.parseconfig(*arguments), mark) == precision
+
+
+def test_a_markers_precision_is_checked(pytester: pytest.Pytester) -> None:
+    """Even where the command line has another."""
+    with pytest.raises(UsageError, match="precision '2' is not a fraction"):
+        precision_of(pytester.parseconfig("--fw-precision=1%"), marked(precision=2))
 
 
 def test_every_option_is_among_those_tested() -> None:

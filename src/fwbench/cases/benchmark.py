@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from fwbench.measure.stopping import Stopping
+
 
 class TimeRounds(Protocol):
     """Times a given number of rounds."""
@@ -25,9 +27,11 @@ class Benchmark(Protocol):
     Attributes:
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
         time_rounds: calls work in a given number of rounds.
+        stopping: what has ended the rounds; None where their number was fixed.
     """
 
     fixture: Any
+    stopping: Stopping | None
     # An attribute and not a method: the fixture's own.
     time_rounds: TimeRounds
 

@@ -169,6 +169,8 @@ class Case:
                 case.threads,
             )
             known = case | CaseFacts(statistic=self.statistic) | times | facts
+            if benchmark.stopping is not None:
+                known |= CaseFacts(**benchmark.stopping.facts())
             with self._discarded_on_failure():
                 known |= rates.check(known, self._limits)
             benchmark.keep(dict(known))

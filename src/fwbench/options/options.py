@@ -56,6 +56,8 @@ class Options:
         timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
             epoch.
         warmup_s: the longest warm-up of a case.
+        precision: the width of the median's interval at which the rounds of a case end, as a share
+            of the median; 0 for never. A marker may ask for another.
         epochs: of a training loop; None for the preset's.
         warmup_epochs: how many of them are not in the statistics; None for the preset's.
         repetitions: of a training loop; None for the preset's.
@@ -77,6 +79,7 @@ class Options:
     isolation: str
     timeout_s: float
     warmup_s: float
+    precision: float
     epochs: int | None
     warmup_epochs: int | None
     repetitions: int | None

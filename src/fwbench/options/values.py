@@ -16,6 +16,9 @@ ISOLATIONS = ("process", "none")
 #: Where first calls are measured.
 FIRST_CALLS = ("shared", "fresh")
 
+#: Instead of a precision: rounds do not end early.
+OFF = "off"
+
 #: What a threshold without a name is of.
 TIME = "time"
 
@@ -159,6 +162,23 @@ def share(text: str, what: str = "share") -> float:
     value = _fraction(text)
     if not 0 < value < 1:  # NaN is not, either
         raise UsageError(f"{what} {text!r} is not a fraction between 0 and 1; give 5% or 0.05")
+    return value
+
+
+def precision(text: str) -> float:
+    """The width of an interval as a share of its median: ``"2%"``, ``"0.02"``; 0 for ``"off"``.
+
+    Raises:
+        UsageError: the text is something else, 0 among it.
+    """
+    if text.strip() == OFF:
+        return 0.0
+    value = _fraction(text)
+    if not 0 < value < 1:
+        raise UsageError(
+            f"precision {text!r} is not a fraction between 0 and 1; give 2% or 0.02, or {OFF} to "
+            "measure for the whole of --benchmark-max-time"
+        )
     return value
 
 

@@ -82,7 +82,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
             pytrace=False,
         )
     session = begin(item.config)
-    benchmark = FixtureBenchmark(fixture)
+    benchmark = FixtureBenchmark(fixture, cell.precision)
     benchmark.name_case(cell.params, cell.group)
     framework = session.framework(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack

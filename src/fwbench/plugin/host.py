@@ -22,6 +22,7 @@ from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.measure.clock import Clock, Timer
+from fwbench.measure.stopping import Stopping
 from fwbench.records.replication import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
@@ -81,13 +82,17 @@ class FixtureBenchmark:
 
     Args:
         fixture: of the case.
+        precision: how precisely the median is to be known, as a share of it; 0 for as many rounds
+            as the fixture makes by itself.
     """
 
-    def __init__(self, fixture: BenchmarkFixture) -> None:
+    def __init__(self, fixture: BenchmarkFixture, precision: float = 0.0) -> None:
         self.fixture = fixture
         self.time_rounds = fixture.pedantic
         self._rounds = _Rounds(fixture)
         fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
+        self._precision = precision
+        self.stopping: Stopping | None = None
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Call work in as many rounds as its timing takes.
@@ -98,6 +103,7 @@ class FixtureBenchmark:
         Returns:
             The result of the last call that was timed, or of the only one where nothing is.
         """
+        self.stopping = _stop_when_precise(self.fixture, self._precision)
         only = self.fixture(run)
         return self._rounds.take_last() if self.timed else only
 
@@ -148,6 +154,28 @@ class FixtureBenchmark:
     def wrap_rounds(self, wrap: Wrap) -> None:
         """Change how rounds are made; see :func:`fwbench.measure.empty_stack.rounds`."""
         self.fixture._make_runner = wrap(self.fixture._make_runner)  # noqa: SLF001
+
+
+def _stop_when_precise(fixture: BenchmarkFixture, precision: float) -> Stopping | None:
+    """Let a rule end the rounds of a fixture, unless ``--benchmark-precision`` asks for another.
+
+    That one is of the mean, and of rounds that are normally distributed.
+    """
+    if not precision or fixture.disabled or fixture._precision is not None:  # noqa: SLF001
+        return None
+    stopping = Stopping(precision, fixture._max_time, fixture._min_rounds)  # noqa: SLF001
+
+    def make_rounds(runner: Callable[..., Any], calls: range, stats: Metadata, _: int) -> None:
+        stats.options |= {"precision": None, "confidence": None}  # those of the other rule
+        over = False
+        while not over:
+            duration_s = runner(calls)
+            stats.update(duration_s)
+            over = stopping.add(duration_s)
+
+    fixture._precision = precision  # noqa: SLF001 (has it ask for rounds until they are enough)
+    fixture._run_until_precise = make_rounds  # noqa: SLF001
+    return stopping
 
 
 class _Rounds:

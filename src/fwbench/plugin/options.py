@@ -117,8 +117,9 @@ def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:
     return united
 
 
-#: The marker's keyword that selects nothing.
-_THRESHOLD = "threshold"
+#: The marker's keywords that select nothing.
+_THRESHOLD, _PRECISION = "threshold", "precision"
+_OTHERS = (_THRESHOLD, _PRECISION)
 
 
 def from_marker(mark: pytest.Mark) -> Selection:
@@ -127,10 +128,10 @@ def from_marker(mark: pytest.Mark) -> Selection:
     Raises:
         UsageError: an unknown keyword.
     """
-    given = {name: value for name, value in mark.kwargs.items() if name != _THRESHOLD}
+    given = {name: value for name, value in mark.kwargs.items() if name not in _OTHERS}
     for name in given:
         if name not in SELECTORS:
-            raise unknown("keyword of the marker fwbench", name, (*SELECTORS, _THRESHOLD))
+            raise unknown("keyword of the marker fwbench", name, (*SELECTORS, *_OTHERS))
     return Selection(
         **{name: SELECTORS[name].parse(_as_text(value)) for name, value in given.items()}
     )
@@ -144,6 +145,23 @@ def threshold_of(mark: pytest.Mark) -> float | None:
     """
     given = mark.kwargs.get(_THRESHOLD)
     return None if given is None else values.share(str(given), _THRESHOLD)
+
+
+def precision_of(config: pytest.Config, mark: pytest.Mark) -> float:
+    """How precisely the medians of a test are to be known: as :attr:`Options.precision`.
+
+    Args:
+        config: whose command line is over the marker, and whose ini file is under it.
+        mark: the test's.
+
+    Raises:
+        UsageError: the marker's is not a fraction.
+    """
+    given = mark.kwargs.get(_PRECISION)
+    marked = None if given is None else values.precision(str(given))
+    if marked is None or config.getoption(DEST[_PRECISION]) is not None:
+        return float(_setting(config, _PRECISION))
+    return marked
 
 
 def _as_text(value: Any) -> str:

@@ -27,7 +27,7 @@ from fwbench.measure.limits import Limits
 from fwbench.options.options import REPRESENTATIVES, Selection
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
-from fwbench.plugin.options import from_config, from_marker, threshold_of
+from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
 from fwbench.presets import Schedule
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
@@ -158,7 +158,11 @@ class Session:
                 self._inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_asked()
-            asked = replace(self._asked(), threshold=threshold_of(mark))
+            asked = replace(
+                self._asked(),
+                threshold=threshold_of(mark),
+                precision=precision_of(self._config, mark),
+            )
             return list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
         except UsageError as error:
             self.problem = error

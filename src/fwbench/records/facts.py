@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from fwbench.measure.condition import CONDITIONS
+from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.table import (
     ABOVE_MINUS_1,
     FRACTION,
@@ -121,6 +122,13 @@ class Measured(Table):
         "`clean`, `drifting` or `contended`: docs/measuring.md", check=one_of(*CONDITIONS)
     )
     spinning: bool | None = fact("whether its threads spent processor time on waiting")
+    median_interval: float | None = fact(
+        "width of the 99 % interval of the median of its rounds, over that median", SHARE,
+        NOT_NEGATIVE, null="where there were fewer than nine rounds",
+    )  # fmt: skip
+    stopped: str | None = fact(
+        "why its rounds ended: `precise` or `time over`", check=one_of(PRECISE, TIME_OVER)
+    )
 
     # Before the rounds.
     first_call_s: float | None = fact(
@@ -199,6 +207,9 @@ class CaseFacts(Measured):
     # How it was measured.
     statistic: str | None = fact(
         "what stands for a launch: `min` or `median` of its rounds", check=one_of("min", "median")
+    )
+    precision: float | None = fact(
+        "width of the interval of the median at which its rounds were to end", SHARE, POSITIVE
     )
 
     # Verification.
