@@ -152,7 +152,7 @@ def _bare_s(case: Case) -> float:
     return statistics.median(bare() for _ in range(rounds))
 
 
-_in_turns = pytest.mark.parametrize("turn", range(4))
+_in_turns = pytest.mark.parametrize("turn", range(8))
 
 
 @_in_turns
