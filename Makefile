@@ -48,6 +48,18 @@ lint: venv ## check style, types and workflows
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --pedantic --quiet .github
 
+.PHONY: docs
+docs: venv ## build the documentation as a site, in site/; no page and no link may be broken
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+.PHONY: pages
+pages: venv ## write the pages of docs/ that come from the code
+	$(BIN)/python -m fwbench.options.page > docs/options.md
+	$(BIN)/python -m fwbench.cli.page > docs/commands.md
+	$(BIN)/python -m fwbench.records.page > docs/record.md
+	$(BIN)/python -m fwbench.testing.liars.page > docs/liars.md
+	$(BIN)/fwbench list --markdown > docs/operations.md
+
 .PHONY: format
 format: venv ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only
@@ -60,5 +72,5 @@ lock: venv ## resolve constraints.txt anew; ARGS=--upgrade takes newer versions
 
 .PHONY: clean
 clean: ## remove .venv, caches and build products
-	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site
 	find benchmarks src tests -name __pycache__ -type d -prune -exec rm -rf {} +

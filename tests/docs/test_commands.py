@@ -1,0 +1,193 @@
+"""Every command that a document shows works: its program, options, files and names exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from fwbench import cli, grid
+from fwbench.cli import page as cli_page
+from fwbench.frameworks.declared import manifests
+from fwbench.manifest import Device, Manifest
+from fwbench.options.options import Options
+from fwbench.plugin.options import from_config
+from fwbench.workloads import FAMILIES, TRAININGS
+from fwbench.workloads.workload import Workload
+from support.documents import PAGES, ROOT, Command, commands
+
+#: What pages show how to write: frameworks, and an operation.
+_OF_PAGES = ("mine", "cached_output")
+_WRITTEN = "tanhshrink"
+
+#: What people put in for themselves.
+_PLACEHOLDER = re.compile(r"\.\.\.|\b(COMMAND|RUN|NAME|FILE|FOLDER|TEXT)\b")
+
+#: A case measured on machines with other devices than these.
+_DEVICES = (Device("cpu", ""), Device("gpu:0", ""), Device("gpu:1", ""))
+
+
+def _shown(*programs: str) -> list[object]:
+    """The commands of all documents that call one of these programs, as parameters."""
+    return [
+        pytest.param(command, id=f"{command.page}: {command.text[:80]}")
+        for page in PAGES
+        for command in commands(page)
+        if command.program in programs and not _PLACEHOLDER.search(command.text)
+    ]
+
+
+def test_every_program_is_one_whose_commands_are_checked() -> None:
+    """A page that shows another program needs a check of its own here."""
+    programs = {command.program for page in PAGES for command in commands(page)}
+    assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", ".", "head"}
+
+
+# pytest
+
+
+@pytest.fixture(scope="module")
+def declared() -> dict[str, Manifest]:
+    """What fwbench's own frameworks declare, on a machine with two GPUs."""
+    return {
+        name: replace(
+            manifest, devices=_DEVICES if name in ("torch", "tensorflow") else _DEVICES[:1]
+        )
+        for name, manifest in manifests().items()
+    }
+
+
+@pytest.mark.parametrize("command", _shown("pytest"))
+def test_pytest_understands_it_and_it_selects_cases(
+    command: Command, pytester: pytest.Pytester, declared: dict[str, Manifest]
+) -> None:
+    """Its options are there, its files too, and of what it asks for there are cells."""
+    folder = str(pytester.path)  # where a reader's own data are
+    config = pytester.parseconfig(
+        *(folder if word.startswith("~/") else word for word in command.arguments[1:])
+    )
+    options = from_config(config)
+    files = [name for name in config.args if not config.option.pyargs]
+    for name in files:
+        assert (ROOT / name).exists() or name.startswith("test_"), f"{name} is not there"
+    if config.option.pyargs or not any(name.startswith("benchmarks") for name in files):
+        return
+    selection = replace(
+        options.asked,
+        frameworks=tuple(name.partition("@")[0] for name in options.asked.frameworks or declared),
+    )
+    if set(selection.frameworks or ()) & {*_OF_PAGES} or config.option.keyword == _WRITTEN:
+        return
+    grid.check(selection, declared, {})
+    ids = _cell_ids(files, options, selection, declared)
+    assert any(_selects(config.option.keyword, name) for name in ids), "it selects no case"
+
+
+def _cell_ids(
+    files: Sequence[str], options: Options, selection: grid.Selection, known: dict[str, Manifest]
+) -> Iterable[str]:
+    """The ids of the cells without a gap in these files."""
+    more = grid.Asked(toggles=options.toggles)
+    for cell in grid.cells(_workloads(files), selection, known, {}, more):
+        if cell.gap is None:
+            yield cell.id
+
+
+def _workloads(files: Sequence[str]) -> list[Workload]:
+    by_file = {f"benchmarks/test_{family}.py": [*of] for family, of in FAMILIES.items()}
+    by_file["benchmarks/test_training.py"] = [
+        part for training in TRAININGS for part in (training.step, training.loader, training)
+    ]
+    named = [by_file[name] for name in files if name in by_file]
+    return [workload for of in named or by_file.values() for workload in of]
+
+
+def _selects(keyword: str, case_id: str) -> bool:
+    return not keyword or Expression.compile(keyword).evaluate(
+        lambda name, /, **_: name.lower() in case_id.lower()
+    )
+
+
+# fwbench
+
+
+#: Commands that the text names without the rest of the line.
+_NAMES = [
+    ["fwbench", *command.prog.split()[1:]] for command, _ in cli_page._commands(cli._parser())
+]
+
+
+@pytest.mark.parametrize("command", _shown("fwbench"))
+def test_fwbench_understands_it(command: Command, pytester: pytest.Pytester) -> None:
+    """Its command and options are there; what is passed on to pytest is checked as pytest's."""
+    words = [*command.arguments]
+    if any(name[: len(words)] == words for name in _NAMES):
+        return
+    try:
+        parsed, more = cli._parser().parse_known_args(words[1:])
+    except SystemExit as ended:
+        assert ended.code == 0  # noqa: PT017 (--help and --version end so)
+        return
+    if more:
+        assert parsed.takes_more, f"unknown: {more}"
+        pytester.parseconfig(*more)
+
+
+# make, python, pip and uv
+
+
+def _targets() -> list[str]:
+    return re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", _shown("make"))
+def test_make_has_the_target_and_its_variables(command: Command) -> None:
+    """`make help` lists targets; PYTHON, EXTRAS and ARGS are what they take."""
+    variables = dict(word.split("=", 1) for word in command.arguments[1:] if "=" in word)
+    targets = [word for word in command.arguments[1:] if "=" not in word]
+    assert {*targets} <= {*_targets()}
+    assert {*variables} <= {"ARGS", "EXTRAS", "PYTHON"}
+    assert _extras(variables.get("EXTRAS", "")) <= _known_extras()
+
+
+def _extras(text: str) -> set[str]:
+    return {name for name in text.split(",") if name}
+
+
+def _known_extras() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {*project["optional-dependencies"]}
+
+
+@pytest.mark.parametrize("command", _shown("pip", "uv"))
+def test_what_is_installed_is_there(command: Command) -> None:
+    """Extras and constraints are those of this repository."""
+    for name in re.findall(r"(?:fwbench|\.)\[([\w,]+)\]", command.text):
+        assert _extras(name) <= _known_extras()
+    for name in re.findall(r"-c (\S+)", command.text):
+        assert (ROOT / name).is_file()
+
+
+@pytest.mark.parametrize("command", _shown("python"))
+def test_python_has_the_program_and_its_options(command: Command) -> None:
+    """A module or a script of this repository, which reads the options that are given."""
+    first, *rest = command.arguments[1:]
+    if first == "-m":
+        assert importlib.util.find_spec(rest[0]) is not None, f"there is no module {rest[0]}"
+        return
+    script = ROOT / first
+    assert script.is_file(), f"{first} is not there"
+    options = [word for word in rest if word.startswith("--")]
+    if options:
+        done = subprocess.run(
+            [sys.executable, script, "--help"], capture_output=True, text=True, check=True
+        )
+        unknown = [option for option in options if f"{option} " not in done.stdout]
+        assert not unknown, f"{first} has no {unknown}"

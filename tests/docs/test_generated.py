@@ -1,0 +1,30 @@
+"""Pages that are written from the code are up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+import fwbench.cli.page
+import fwbench.options.page
+from support.documents import read
+
+
+def test_the_page_of_options_is_up_to_date() -> None:
+    """If this fails: python -m fwbench.options.page > docs/options.md."""
+    assert fwbench.options.page.page() == read("docs/options.md")
+
+
+def test_the_page_of_commands_is_up_to_date() -> None:
+    """If this fails: python -m fwbench.cli.page > docs/commands.md."""
+    assert fwbench.cli.page.page() == read("docs/commands.md")
+
+
+def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
+    pytestconfig: pytest.Config,
+) -> None:
+    """Whoever adds one, in the table or elsewhere."""
+    group = pytestconfig._parser.getgroup("fwbench")
+    page = read("docs/options.md")
+    flags = [flag for option in group.options for flag in option.names()]
+    assert "--fw-size" in flags
+    assert [flag for flag in flags if f"| `{flag}" not in page] == []

@@ -1,0 +1,112 @@
+"""What the documents show: their blocks, and the commands in these and in the text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+#: The documents that people read, by their paths in the repository.
+PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md")))
+
+#: What a command in the text begins with; its program alone is a name, not a command.
+_SPAN = re.compile(r"`((?:pytest|fwbench|make|python|pip|uv) [^`]+)`")
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+_SHELL = ("sh", "console")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a document.
+
+    Attributes:
+        page: the path of the document in the repository.
+        language: of the block, as it says.
+        text: the lines within the fences.
+        before: the line before the block that is not empty.
+    """
+
+    page: str
+    language: str
+    text: str
+    before: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that a document shows.
+
+    Attributes:
+        page: the path of the document in the repository.
+        text: as it is written there.
+        arguments: as a shell splits them, the program first, without variables set for it.
+    """
+
+    page: str
+    text: str
+    arguments: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        """What is run."""
+        return self.arguments[0]
+
+
+def read(page: str) -> str:
+    """The text of a document."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a document, in its order."""
+    text = read(page)
+    return [
+        Block(page, match[1], match[2], _last_line(text[: match.start()]))
+        for match in _BLOCK.finditer(text)
+    ]
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2]
+
+
+def commands(page: str) -> list[Command]:
+    """The commands of a document: of its shell blocks first, then of the text between blocks."""
+    shown = [block.text for block in blocks(page) if block.language in _SHELL]
+    prose = _BLOCK.sub("", read(page))
+    spans = [" ".join(span.split()) for span in _SPAN.findall(prose)]
+    return [command for text in [*shown, *spans] for command in split(page, text)]
+
+
+def split(page: str, text: str) -> Iterator[Command]:
+    """The commands of a shell script, without pipes and redirections.
+
+    Args:
+        page: the document that shows it.
+        text: lines as a shell takes them.
+    """
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;>")
+        lexer.whitespace_split = True
+        part: list[str] = []
+        for word in [*lexer, ";"]:
+            if set(word) <= set("|&;"):
+                yield from _command(page, line, part)
+                part = []
+            else:
+                part.append(word)
+
+
+def _command(page: str, line: str, words: Sequence[str]) -> Iterator[Command]:
+    if ">" in words:
+        words = words[: words.index(">")]
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    if words:
+        yield Command(page, line.strip(), tuple(words))
