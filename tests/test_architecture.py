@@ -29,7 +29,7 @@ _ROOMS = (
     *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
     *("isolation", "cases", "records", "environments", "processes", "measure", "frameworks"),
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("names", "jsontext", "errors", "version"),
+    *("progress", "names", "jsontext", "errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

@@ -35,6 +35,7 @@ from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.processes import session
+from fwbench.progress.live import Live
 
 _RULES = Rules(margin=0.01, level=0.02)
 _PLAN = Plan()
@@ -179,7 +180,7 @@ def _pool(file: Path | None, launches: int) -> self_test.Pool:
     measured: dict[str, Any] = session.measure_suite(
         "fwbench.gate.self_test_suite",
         [*self_test.ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", "0"],
-        lambda line: print(line, flush=True) if line.startswith("launch") else None,
+        Live(sys.stdout).watching,
     )
     if file is not None:
         file.write_text(json.dumps(measured), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.cli import doctor
 from fwbench.errors import SuiteError
 from fwbench.frameworks import registry
+from fwbench.processes.session import Watching
 from fwbench.records.journal import Journal, journal_folder
 from support.fakes import entry as entry_of_journal
 from support.fakes import manifest
@@ -46,16 +47,14 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _peaks(
-    monkeypatch: pytest.MonkeyPatch, *lines: str, error: Exception | None = None
-) -> list[int]:
+def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> list[int]:
     """Let the ceilings be measured at once; gives the threads with which they were."""
     asked: list[int] = []
 
-    def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
+    def measure(threads: int, watching: Watching) -> dict[str, Ceiling]:
         asked.append(threads)
-        for line in lines:
-            say(line)
+        with watching(Path("status.json")):
+            pass
         if error is not None:
             raise error
         return FOUND
@@ -126,12 +125,10 @@ def test_doctor_bears_rates_that_are_nobodys(
 def test_doctor_measures_when_asked(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--peaks measures, says meanwhile what, and keeps it for the project and its threads."""
-    lines = ["= test session =", "test_suite.py::a PASSED", "test_suite.py::b SKIPPED (no)", ""]
-    asked = _peaks(monkeypatch, *lines)
+    """--peaks measures, and keeps what it finds for the project and its threads."""
+    asked = _peaks(monkeypatch)
     assert cli.main(["doctor", "--peaks"]) == 0
     captured = capsys.readouterr()
-    assert captured.err == "test_suite.py::a PASSED\n"
     assert _lines(captured.out) == _SAID
     assert Ceilings(here, MACHINE, 2).load() == FOUND
     assert cli.main(["doctor"]) == 0
@@ -145,7 +142,7 @@ def test_doctor_measures_for_programs_and_threads(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --json standard output is JSON alone, while it is measured, too."""
-    asked = _peaks(monkeypatch, "test_suite.py::a PASSED")
+    asked = _peaks(monkeypatch)
     assert cli.main(["doctor", "--peaks", "--json", "--threads=5"]) == 0
     assert json.loads(capsys.readouterr().out)["ceilings"] == ceilings.to_json(FOUND)
     assert asked == [5]

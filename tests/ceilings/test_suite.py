@@ -122,9 +122,8 @@ def test_a_session_bears_nonsense(sized: Project) -> None:
 
 def test_the_ceilings_of_numpy() -> None:
     """A real product and a real copy: each a rate, and both together a ceiling."""
-    said: list[str] = []
     arguments = ["--fw=numpy", "-k", "copy or float32-1024", "--fw-threads=1", *QUICKLY]
-    found = session.measure_suite("fwbench.ceilings.suite", arguments, said.append)
+    found = session.measure_suite("fwbench.ceilings.suite", arguments)
     facts = {one["extra_info"]["fwbench"]["workload"]: one for one in found["benchmarks"]}
     assert {*facts} == {"gemm", "copy"}
     assert len(found["benchmarks"]) == 2
@@ -139,7 +138,6 @@ def test_the_ceilings_of_numpy() -> None:
     assert ceiling.bytes_per_s == 2 * 2**28 / copy
     assert {*ceiling.by} == {"float32", "copy"}
     assert facts["copy"]["extra_info"]["fwbench"]["result_is_view"] is False
-    assert sum("PASSED" in line for line in said) == 2
 
 
 def test_every_framework_copies(project: Project) -> None:

@@ -1,23 +1,171 @@
-"""A live line on a terminal, and nothing anywhere else."""
+"""How far a session is: seen while it runs, and gone before anybody else writes."""
 
 from __future__ import annotations
 
-import io
-import itertools
+import json
+import re
+import sys
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import tqdm
 
+from fwbench.plugin import progress as module
 from fwbench.plugin.progress import Progress
+from fwbench.progress.status import Status
+from support.projects import QUICKLY, Project
+from support.terminals import Terminal
 
-NODE = "benchmarks/test_training.py::test_loop[lenet-torch-cpu-eager-train-float32-200]"
+#: Four cases, the second of which ends its process, and an ordinary test.
+_MIXED = """
+import os
+import pytest
+from declared import double, twice
+
+@pytest.mark.fwbench(double, twice)
+def test_it(case):
+    if case.cell.id == "double-numpy-cpu-eager-forward-float32-8":
+        os._exit(3)
+    case.measure()
+
+def test_ordinary():
+    pass
+"""
+
+#: Lets logs have every line.
+_OFTEN = "from fwbench.progress import lines\nlines._LOG_S = 0.0\n"
 
 
-def epoch(**changes: Any) -> dict[str, Any]:
-    """What is told of an epoch."""
+@pytest.fixture
+def mixed(project: Project) -> Project:
+    """A project of four cases and an ordinary test."""
+    project.write("test_it.py", _MIXED)
+    project.write("packages/often.py", _OFTEN)
+    return project
+
+
+def _on(terminal: Terminal, project: Project, *arguments: str, **variables: str) -> list[str]:
+    """The lines that a session leaves on a terminal."""
+    command = [*(sys.executable, "-m", "pytest", "--fw=numpy", "-p", "no:randomly"), *QUICKLY]
+    status = terminal.run([*command, *arguments], project.path, variables)
+    assert status == pytest.ExitCode.TESTS_FAILED, terminal.shown
+    return terminal.shown
+
+
+def _progress(text: str) -> list[str]:
+    """What a text has of progress."""
+    return re.findall(r"(?:launch \d of \d, )?case \d of \d", text)
+
+
+# On a terminal
+
+
+def test_dots_stay_one_line(mixed: Project) -> None:
+    """With what was drawn below them meanwhile nothing is left, and times are kept."""
+    terminal = Terminal()
+    shown = _on(terminal, mixed)
+    assert any(re.fullmatch(r"test_it\.py \.F\.\.\. +\[100%\]", line) for line in shown)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert "starting numpy" in terminal.written
+    assert _progress("\n".join(shown)) == []
+    kept = json.loads((mixed.path / ".pytest_cache/v/fwbench/durations").read_text())
+    assert [*map(type, kept.values())] == [float] * 4
+    assert {name.rpartition("::")[0] for name in kept} == {"test_it.py"}
+
+
+def test_lines_of_tests_stay_whole(mixed: Project) -> None:
+    """With -v each has a line of its own, wrapped or not."""
+    terminal = Terminal(columns=60)
+    text = "".join(_on(terminal, mixed, "-v"))
+    for operation, size, outcome in (
+        *(("double", 4, "PASSED"), ("double", 8, "FAILED")),
+        *(("twice", 4, "PASSED"), ("twice", 8, "PASSED")),
+    ):
+        case = f"test_it.py::test_it[{operation}-numpy-cpu-eager-forward-float32-{size}]"
+        assert re.search(rf"{re.escape(case)} {outcome} +\[", text)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert _progress(text) == []
+
+
+def test_launches_are_counted(mixed: Project) -> None:
+    """Each with its cases; the one that failed is not in the second."""
+    terminal = Terminal(columns=120)
+    shown = _on(terminal, mixed, "--fw-launches=2")
+    seen = _progress(terminal.written)
+    assert "launch 1 of 2, case 1 of 4" in seen
+    assert "launch 2 of 2, case 1 of 3" in seen
+    assert _progress("\n".join(shown)) == []
+
+
+def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
+    """Past pytest's capturing; the process that measures has no time for more."""
+    terminal = Terminal()
+    mixed.write("test_it.py", _MIXED.replace("os._exit(3)", "assert False"))
+    shown = _on(terminal, mixed, "--fw-isolation=none")
+    assert any(re.fullmatch(r"test_it\.py \.F\.\.\. +\[100%\]", line) for line in shown)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert _progress("\n".join(shown)) == []
+
+
+# In logs
+
+
+@pytest.mark.parametrize("where", ["pipe", "dumb", "-s"])
+def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
+    """On lines of their own: whatever else is on a line is pytest's, which begins it again."""
+    if where == "pipe":
+        written = str(mixed.run("-p", "often", "-p", "no:randomly").stdout)
+    else:
+        terminal = Terminal(columns=120)
+        given = ["-s"] if where == "-s" else []
+        _on(terminal, mixed, "-p", "often", *given, TERM="dumb" if where == "dumb" else "xterm")
+        written = terminal.written.replace("\r", "")
+    assert "\x1b7" not in written
+    lines = written.splitlines()
+    said = [line for line in lines if _progress(line)]
+    first = re.compile(r"fwbench: case 1 of 4, \d+ s left: starting numpy, \d+ s")
+    assert any(map(first.match, said))
+    assert all(line.startswith("fwbench: ") for line in said)
+    dotted = [line for line in lines if re.fullmatch(r"\S* ?[.F]+( +\[ *\d+%\])?", line)]
+    assert dotted
+    assert all(line.startswith("test_it.py ") for line in dotted)
+
+
+def test_quiet_logs_have_none(mixed: Project) -> None:
+    """-q asks for less than that."""
+    result = mixed.run("-q", "-p", "often", "--fw-launches=2", "-p", "no:randomly")
+    assert "case 1" not in str(result.stdout)
+    assert "fwbench: launch" not in str(result.stdout)
+
+
+# What the line says
+
+
+class Recorder:
+    """A display that notes what it is to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[Status] = []
+        self.announced: list[str] = []
+        self.show, self.announce = self.shown.append, self.announced.append
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> tuple[Progress, list[Status]]:
+    """A session's progress, and what it has shown so far; no time passes."""
+    recorder = Recorder()
+    monkeypatch.setattr(module, "Display", lambda *_: recorder)
+    monkeypatch.setattr(module.time, "monotonic", lambda: 7.0)
+    config: Any = SimpleNamespace()
+    return Progress(config), recorder.shown
+
+
+def _epoch(**changes: Any) -> dict[str, Any]:
+    """What is known of an epoch."""
     return {
         "repetition": 1,
         "epoch": 1,
@@ -30,140 +178,31 @@ def epoch(**changes: Any) -> dict[str, Any]:
     }
 
 
-class Terminal:
-    """A session with a terminal, as much of it as is written to.
-
-    Attributes:
-        file: what it would show.
-        reporter: of pytest.
-    """
-
-    def __init__(self, isatty: bool = True) -> None:
-        self.file = io.StringIO()
-        self.reporter = SimpleNamespace(
-            isatty=isatty,
-            ensure_newline=Mock(),
-            write_line=Mock(),
-            _tw=SimpleNamespace(_file=self.file),
+def test_epochs_are_shown_with_loss_and_rate(shown: tuple[Progress, list[Status]]) -> None:
+    """Those of all repetitions are counted; the name is what differs between cases."""
+    progress, statuses = shown
+    item: Any = Mock(nodeid="test_it.py::test_loop[lenet-torch-cpu-eager-train-float32-200]")
+    with progress.case(item):
+        progress.tick("starting torch")
+        progress.tick("")
+        progress.pytest_fwbench_epoch(item.nodeid, _epoch())
+        progress.pytest_fwbench_epoch(
+            item.nodeid, _epoch(repetition=2, epoch=3, train_loss=0.5, rate=10.0, unit="tokens")
         )
-        plugins = {"terminalreporter": self.reporter}
-        config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get))
-        self.plugins = plugins
-        self.progress = Progress(config)
-
-    def tell(self, nodeid: str = NODE, **changes: Any) -> str:
-        """Tell of an epoch; returns what is written then."""
-        before = len(self.file.getvalue())
-        self.progress.pytest_fwbench_epoch(nodeid, epoch(**changes))
-        return self.file.getvalue()[before:]
-
-    @property
-    def line(self) -> str:
-        """What the line shows at last, or nothing."""
-        return self.file.getvalue().split("\r")[-1].strip()
+    name = "lenet-torch-cpu-eager-train-float32-200"
+    assert [status.name for status in statuses] == ["starting torch", name, name, name]
+    assert [status.tail for status in statuses] == [
+        *("0 s", "0 s"),
+        "epoch 1 of 8, loss 2.3026, 12346 images/s",
+        "epoch 7 of 8, loss 0.5000, 10 tokens/s",
+    ]
+    with progress.case(item):
+        progress.tick("")
+    assert statuses[-1].tail == "0 s"  # nothing of the case before
 
 
-@pytest.fixture(autouse=True)
-def _seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second passes at every look at the clock, and no thread watches."""
-    monkeypatch.setattr("tqdm.std.time", itertools.count().__next__)
-    monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
-
-
-def test_where_there_is_no_terminal_nothing_is_written() -> None:
-    """Neither into a log nor where pytest's terminal plugin is switched off."""
-    log = Terminal(isatty=False)
-    assert log.tell() == ""
-    log.progress.pytest_runtest_logreport(Mock())
-    log.progress.pytest_keyboard_interrupt()
-    assert log.file.getvalue() == ""
-    without = Terminal()
-    without.plugins.clear()
-    assert without.tell() == ""
-
-
-def test_the_line_shows_case_epoch_loss_and_rate() -> None:
-    """The part of the node id that differs between cases; epochs of all repetitions."""
-    terminal = Terminal()
-    said = terminal.tell()
-    assert "lenet-torch-cpu-eager-train-float32-200: " in said
-    assert "test_loop" not in said
-    assert "1/8" in said
-    assert "loss 2.3026, 12346 images/s" in said
-
-
-def test_the_line_follows_the_training() -> None:
-    """The loss is always the last epoch's."""
-    terminal = Terminal()
-    terminal.tell()
-    said = terminal.tell(repetition=2, epoch=1, train_loss=0.5, rate=10.0, unit="tokens")
-    assert "2/8" in said
-    assert "loss 0.5000, 10 tokens/s" in said
-    assert "2.3026" not in said
-
-
-def test_the_line_is_one_of_its_own() -> None:
-    """Pytest's own line is ended before the first epoch, once; the epochs rewrite one line."""
-    terminal = Terminal()
-    for _ in range(3):
-        terminal.tell()
-    terminal.reporter.ensure_newline.assert_called_once_with()
-    assert "\n" not in terminal.file.getvalue()
-
-
-def test_the_line_is_cleared_when_the_case_is_over() -> None:
-    """The report of the case finds an empty line, and the next case begins anew."""
-    terminal = Terminal()
-    terminal.tell()
-    assert terminal.line
-    terminal.progress.pytest_runtest_logreport(Mock())
-    assert terminal.line == ""
-    terminal.progress.pytest_runtest_logreport(Mock())  # of the teardown
-    said = terminal.tell(NODE.replace("lenet", "mlp"), epochs=3, repetitions=1)
-    assert "mlp-torch" in said
-    assert "1/3" in said
-    assert terminal.reporter.ensure_newline.call_count == 2
-
-
-def test_the_line_is_cleared_by_an_interrupt() -> None:
-    """What pytest says of it stands alone."""
-    terminal = Terminal()
-    terminal.tell()
-    terminal.progress.pytest_keyboard_interrupt()
-    assert terminal.line == ""
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "shown"),
-    [("test_it.py::test_it[a-b]", "a-b: "), ("test_it.py::test_it", "test_it.py::test_it: ")],
-)
-def test_a_case_without_an_id_is_shown_by_its_node(nodeid: str, shown: str) -> None:
-    """There is always something to tell it by."""
-    assert shown in Terminal().tell(nodeid)
-
-
-# Launches
-
-
-def test_a_log_gets_a_line_a_launch() -> None:
-    """And nothing for each case."""
-    log = Terminal(isatty=False)
-    log.progress.pytest_fwbench_launch(launch=1, launches=3, cases=2)
-    log.progress.pytest_fwbench_launched(nodeid="a")
-    log.reporter.write_line.assert_called_once_with("launch 2 of 3: 2 cases")
-    assert log.file.getvalue() == ""
-
-
-def test_a_terminal_gets_a_bar_that_goes_again() -> None:
-    """It counts the cases of the launch; the first report of a case finds an empty line."""
-    terminal = Terminal(isatty=True)
-    terminal.progress.pytest_fwbench_launch(launch=0, launches=3, cases=2)
-    said = terminal.file.getvalue()
-    assert "launch 1 of 3" in said
-    assert "0/2" in said
-    assert terminal.progress._cases is not None
-    terminal.progress.pytest_fwbench_launched(nodeid="a")
-    assert terminal.progress._cases.n == 1
-    terminal.progress.pytest_runtest_logreport(Mock())
-    assert terminal.file.getvalue().split("\r")[-1].strip() == ""
-    terminal.reporter.write_line.assert_not_called()
+@pytest.mark.parametrize("kept", [None, [], "text", {"a": "1", "b": None}])
+def test_damaged_times_are_as_good_as_none(kept: Any) -> None:
+    """Anybody may write into pytest's cache."""
+    assert module._durations(SimpleNamespace(get=lambda *_: kept)) == {}
+    assert module._durations(None) == {}

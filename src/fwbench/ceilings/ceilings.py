@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -83,19 +84,21 @@ class Ceiling:
         return dataclasses.replace(self, flops_per_s=rates, by={**self.by, dtype: by})
 
 
-def measure(threads: int, say: Callable[[str], Any]) -> dict[str, Ceiling]:
+def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str, Ceiling]:
     """Measure the ceilings of every device, by device name; takes a minute or two.
 
     Args:
         threads: of every framework.
-        say: called with what pytest prints.
+        watching: shows how far it is.
 
     Raises:
         SuiteError: nothing could be measured.
     """
     arguments = [*_ARGUMENTS, f"--fw-threads={threads}"]
     # Where a framework's product fails, or takes minutes, another one's counts.
-    results = session.measure_suite("fwbench.ceilings.suite", arguments, say, all_must_pass=False)
+    results = session.measure_suite(
+        "fwbench.ceilings.suite", arguments, watching, all_must_pass=False
+    )
     ceilings: dict[str, Ceiling] = {}
     for record in stored_run("ceilings", results).records:
         device = str(record.facts.device_name)

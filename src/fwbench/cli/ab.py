@@ -31,6 +31,7 @@ from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Side, Tree, is_dirty, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
+from fwbench.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.privacy import without_secrets
 from fwbench.records.units import count
@@ -112,12 +113,13 @@ def add_to(commands: Any) -> None:
 
 def _ab(arguments: argparse.Namespace) -> int:
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed  # noqa: S311
-    say = partial(print, file=sys.stderr)
+    live = Live(sys.stderr)
+    say = live.say
     plan = Plan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
     rules = rules_of(arguments)
     remove_abandoned()
     if arguments.self_test is not None:
-        return _self_test(arguments.self_test, plan, rules, say)
+        return _self_test(arguments.self_test, plan, rules, live)
     if arguments.contender is None:
         raise UsageError("two sides are compared: fwbench ab BASE CONTENDER [pytest arguments]")
     check_writable(arguments)
@@ -130,7 +132,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     with kept.job(root, settings, resume=arguments.resume) as job:
         plan = dataclasses.replace(plan, seed=job.seed)
         say(f"{arguments.base} against {arguments.contender}: --seed {job.seed}")
-        launcher = Launcher(both, arguments.more, environments, job, say)
+        launcher = Launcher(both, arguments.more, environments, job, say, live.watching)
         try:
             comparison = _comparison(launcher, both, plan, rules, job, say)
             return _concluded(comparison, settings, arguments, job)
@@ -217,9 +219,9 @@ def _part(job: kept.Job, error: BaseException, say: Callable[[str], Any]) -> Non
 _COMPARISONS = 100
 
 
-def _self_test(launches: int, plan: Plan, rules: Rules, say: Callable[[str], Any]) -> int:
+def _self_test(launches: int, plan: Plan, rules: Rules, live: Live) -> int:
     self_test.refuse_too_few(launches, plan, rules)
-    pool = self_test.measure(launches, plan.seed, say)
+    pool = self_test.measure(launches, plan.seed, live.watching)
     print(f"{_COMPARISONS} comparisons of each kind, drawn from {launches} launches (they overlap)")
     for outcome in self_test.outcomes(pool, plan, rules, _COMPARISONS, plan.seed):
         number = outcome.comparisons

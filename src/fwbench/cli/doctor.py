@@ -18,6 +18,7 @@ from fwbench.frameworks import registry
 from fwbench.isolation.describe import describe
 from fwbench.manifest import Manifest
 from fwbench.options import values
+from fwbench.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits
 from fwbench.workloads import data
@@ -25,7 +26,7 @@ from fwbench.workloads import data
 #: Packages whose versions explain a record, in addition to the frameworks themselves.
 _PACKAGES = (
     *("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl"),
-    *("tqdm", "nvidia-ml-py"),
+    "nvidia-ml-py",
 )
 
 
@@ -60,14 +61,17 @@ def _threads(text: str) -> int:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     threads = arguments.threads or machine.usable_cpus()
+    live = Live(sys.stderr)
     root = project_root(Path())
     environments = Environments(root)
     facts_of_machine = machine.machine(machine.cpu_model())
     stored = Ceilings(root, facts_of_machine, threads)
     if arguments.peaks:
         stored.prepare()
-        stored.store(ceilings.measure(threads, _say))
-    answers = describe(list(registry.registered()), threads, environments.interpreter_of)
+        stored.store(ceilings.measure(threads, live.watching))
+    names = list(registry.registered())
+    with live.doing(f"starting {', '.join(names)}"):
+        answers = describe(names, threads, environments.interpreter_of)
     facts: dict[str, Any] = {
         "machine": facts_of_machine,
         "ceilings": ceilings.to_json(stored.load()),
@@ -91,12 +95,6 @@ def _doctor(arguments: argparse.Namespace) -> int:
     }
     print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
     return 0
-
-
-def _say(line: str) -> None:
-    """What is measured just now; the rest of what pytest prints is left out."""
-    if "::" in line and "SKIPPED" not in line:
-        print(line, file=sys.stderr)
 
 
 def _data(name: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from fwbench.environments import claim, install
 from fwbench.environments.named import NOT_MADE_HERE, Environment, Environments
 from fwbench.errors import unknown
 from fwbench.gate.checkout import remove_abandoned
+from fwbench.progress.live import Live
 from fwbench.project import project_root
 
 
@@ -50,13 +50,11 @@ def _environments() -> Environments:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    made = install.add(
-        _environments(),
-        arguments.name,
-        arguments.requirements,
-        arguments.python,
-        partial(print, file=sys.stderr),
-    )
+    live = Live(sys.stderr)
+    with live.doing(f"making {arguments.name}"):
+        made = install.add(
+            _environments(), arguments.name, arguments.requirements, arguments.python, live.say
+        )
     print(f"{_line(made)}\nmeasure it: pytest benchmarks --fw {','.join(made.references)}")
     return 0
 

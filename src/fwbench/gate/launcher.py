@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class Launcher:
         environments: the named environments of the project.
         job: keeps what is measured, and has what an interrupted job has left.
         say: called with what goes wrong.
+        watching: shows how far a launch is.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class Launcher:
         environments: Environments,
         job: Job,
         say: Callable[[str], object],
+        watching: session.Watching = nullcontext,
     ) -> None:
         self._sides = sides
         self._arguments = arguments
         self._environments = environments
         self._job = job
         self._say = say
+        self._watching = watching
         self._earlier = [*job.earlier]
         self._first: dict[int, SampleSet] = {}
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
@@ -115,6 +119,7 @@ class Launcher:
             results=results,
             variables=variables_of(side, self._environments),
             selected=selected,
+            watching=self._watching,
         )
 
 

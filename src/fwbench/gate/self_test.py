@@ -11,7 +11,8 @@ import dataclasses
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,6 @@ _SLOWED = re.compile(r"_slowed_(\d+)")
 
 #: Of the suite, slowed forms apart.
 _CASES = 20
-
-_PROGRESS = re.compile(r"launch \d+ of \d+")
 
 
 @dataclass(frozen=True)
@@ -127,24 +126,19 @@ class Pool:
         return Pool(samples, self.contended[chosen])
 
 
-def measure(launches: int, seed: int, say: Callable[[str], Any]) -> Pool:
+def measure(launches: int, seed: int, watching: session.Watching = nullcontext) -> Pool:
     """Measure the suite of the self-test in many launches.
 
     Args:
         launches: how many.
         seed: of the order of cases within launches.
-        say: called with each line of progress.
+        watching: shows how far it is.
 
     Raises:
         SuiteError: it could not be measured.
     """
     arguments = [*ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
-
-    def progress(line: str) -> None:
-        if _PROGRESS.match(line):
-            say(line)
-
-    return pool(session.measure_suite("fwbench.gate.self_test_suite", arguments, progress))
+    return pool(session.measure_suite("fwbench.gate.self_test_suite", arguments, watching))
 
 
 def pool(output_json: dict[str, Any]) -> Pool:

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from fwbench.errors import FrameworkUnavailable, WorkerDied
 from fwbench.manifest import Absent, Manifest
-from fwbench.processes.process import START_TIMEOUT_S, WorkerProcess, WorkerSpec
+from fwbench.processes.process import START_TIMEOUT_S, Tick, WorkerProcess, WorkerSpec
 
 
 def describe(
     names: Sequence[str],
     threads: int,
     interpreter_of: Callable[[str], str] = lambda _: sys.executable,
+    tick: Tick = lambda _: None,
 ) -> dict[str, Manifest | Absent]:
     """The manifest of each framework, or why it cannot be used, by name.
 
@@ -26,6 +27,7 @@ def describe(
         threads: how many threads each of them computes with.
         interpreter_of: returns the interpreter that has a framework, by the framework's name;
             may raise FrameworkUnavailable.
+        tick: called while they are waited for.
     """
     workers: dict[str, WorkerProcess] = {}
     try:
@@ -33,7 +35,7 @@ def describe(
         for name in names:
             try:
                 spec = WorkerSpec(name, interpreter=interpreter_of(name))
-                workers[name] = WorkerProcess(spec, threads)
+                workers[name] = WorkerProcess(spec, threads, tick=tick)
             except FrameworkUnavailable as error:
                 absent[name] = Absent.because(name, error)
         return absent | {name: _described(worker) for name, worker in workers.items()}

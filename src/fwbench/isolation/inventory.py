@@ -17,6 +17,7 @@ from fwbench.isolation.describe import describe
 from fwbench.machine import cpu_model, thread_variables
 from fwbench.manifest import Absent, Manifest
 from fwbench.names import framework_of
+from fwbench.progress.watch import Unwatched, Watch
 
 
 class Inventory:
@@ -28,6 +29,7 @@ class Inventory:
         cache: pytest's, where manifests are kept; None to ask every framework again.
         isolated: whether each framework has a process of its own; otherwise they are loaded into
             this one.
+        watch: what shows people that workers are being waited for.
 
     Attributes:
         manifests: of the frameworks that can be used, by name.
@@ -35,7 +37,13 @@ class Inventory:
     """
 
     def __init__(
-        self, environments: Environments, threads: int, cache: Any, *, isolated: bool
+        self,
+        environments: Environments,
+        threads: int,
+        cache: Any,
+        *,
+        isolated: bool,
+        watch: Watch = Unwatched(),  # noqa: B008 (it does not change)
     ) -> None:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
@@ -44,6 +52,7 @@ class Inventory:
         self._threads = threads
         self._cache = cache
         self._isolated = isolated
+        self._watch = watch
 
     def ask(self, names: Sequence[str] | None) -> None:
         """Get the manifests of frameworks, or why they cannot be used.
@@ -112,7 +121,10 @@ class Inventory:
         )
         cached = {name: answer for name in names if (answer := cache.get(name))}
         uncached = [name for name in names if name not in cached]
-        described = describe(uncached, self._threads, self._interpreter_of)
+        try:
+            described = describe(uncached, self._threads, self._interpreter_of, self._watch.tick)
+        finally:
+            self._watch.clear()
         for answer in described.values():
             cache.put(answer)
         return {**cached, **described}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
-from fwbench.processes.process import WorkerProcess, WorkerSpec
+from fwbench.processes.process import Tick, WorkerProcess, WorkerSpec
 
 #: A framework whose workers die this often before they are ready is not tried again.
 _START_ATTEMPTS = 2
@@ -52,6 +52,7 @@ class WorkerPool:
         session_of: makes what a worker begins its pytest session with.
         threads: how many threads every framework computes with.
         inherit_output: whether workers write to the session's own output.
+        tick: called while a worker is waited for.
     """
 
     def __init__(
@@ -60,10 +61,12 @@ class WorkerPool:
         threads: int,
         *,
         inherit_output: bool,
+        tick: Tick = lambda _: None,
     ) -> None:
         self._session_of = session_of
         self._threads = threads
         self._inherit_output = inherit_output
+        self._tick = tick
         self._running: dict[WorkerSpec, WorkerProcess] = {}
         self._failed_starts: dict[WorkerSpec, list[FrameworkUnavailable]] = {}
 
@@ -121,7 +124,9 @@ class WorkerPool:
             raise failures[-1] from error
 
     def _started(self, spec: WorkerSpec) -> WorkerProcess:
-        worker = WorkerProcess(spec, self._threads, inherit_output=self._inherit_output)
+        worker = WorkerProcess(
+            spec, self._threads, inherit_output=self._inherit_output, tick=self._tick
+        )
         # Known before it is ready, so that Ctrl-C meanwhile ends it too.
         self._running[spec] = worker
         worker.load()

@@ -49,23 +49,30 @@ def begin(config: pytest.Config) -> Session:
     """Fwbench's session; when first asked for it begins, and its hooks are registered."""
     session = config.stash.get(_SESSION, None)
     if session is None:
-        session = config.stash[_SESSION] = Session(config)
-        for plugin in (CaseHooks(session), *_parent_plugins(config, session)):
+        progress = Progress(config)
+        session = config.stash[_SESSION] = Session(config, progress)
+        for plugin in (CaseHooks(session), *_parent_plugins(config, session, progress)):
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
 
 
-def _parent_plugins(config: pytest.Config, session: Session) -> Iterator[object]:
+def _parent_plugins(
+    config: pytest.Config, session: Session, progress: Progress
+) -> Iterator[object]:
     if session.in_worker or session.under_xdist or session.problem is not None:
         return
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
-    yield from (unmeasured, store, Summary(session), Tables(), Progress(config))
+    yield from (unmeasured, store, Summary(session), Tables(), progress)
     if session.options.gate is not None:
         yield Gate(config, session, store)
     if session.isolated:
         plan = session.plan
-        yield MultiLaunchRunner(config, session, plan) if plan else IsolatedRunner(config, session)
+        yield (
+            MultiLaunchRunner(config, session, progress, plan)
+            if plan
+            else IsolatedRunner(config, session, progress)
+        )
 
 
 def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:

@@ -273,6 +273,11 @@ class BenchmarkSession:
         return float(self._session.options["min_time"])
 
     @property
+    def max_time_s(self) -> float:
+        """How long the rounds of ``--benchmark-max-time`` take together at most."""
+        return float(self._session.options["max_time"])
+
+    @property
     def written(self) -> list[tuple[str, Path]]:
         """What the session writes at its end: each option, and a path that it has a file at."""
         session, storage = self._session, self._session.storage

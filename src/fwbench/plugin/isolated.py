@@ -14,6 +14,7 @@ from fwbench.errors import FwbenchError
 from fwbench.isolation.pool import WorkerPool
 from fwbench.plugin import handover, neighbours
 from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.processes.process import WorkerSpec
 
@@ -28,9 +29,10 @@ _NEED_TERMINAL = {
 class IsolatedRunner:
     """The hooks that take cases from pytest and give it their reports."""
 
-    def __init__(self, config: pytest.Config, session: Session) -> None:
+    def __init__(self, config: pytest.Config, session: Session, progress: Progress) -> None:
         self.config = config
         self.session = session
+        self.progress = progress
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
 
@@ -85,6 +87,7 @@ class IsolatedRunner:
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self.reports(item):
+            self.progress.clear()
             self.keep(report)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -107,11 +110,16 @@ class IsolatedRunner:
 
     def run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
         """Run a case in its worker and give its reports as they come."""
+        with self.progress.case(item):
+            yield from self._run(item)
+
+    def _run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
         if self.workers is None:
             self.workers = WorkerPool(
                 partial(self._worker_session, item.session),
                 self.session.options.threads,
                 inherit_output=self.config.option.capture == "no",
+                tick=self.progress.tick,
             )
         when = "call"
         try:

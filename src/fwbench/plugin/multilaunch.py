@@ -10,6 +10,7 @@ import pytest
 
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import Session
 from fwbench.records import replication
 from fwbench.records.replication import Plan
@@ -18,8 +19,10 @@ from fwbench.records.replication import Plan
 class MultiLaunchRunner(IsolatedRunner):
     """The hooks that measure all launches first, and then give pytest one report for each case."""
 
-    def __init__(self, config: pytest.Config, session: Session, plan: Plan) -> None:
-        super().__init__(config, session)
+    def __init__(
+        self, config: pytest.Config, session: Session, progress: Progress, plan: Plan
+    ) -> None:
+        super().__init__(config, session, progress)
         self.plan = plan
         self.launched: dict[str, _CaseLaunches] = defaultdict(_CaseLaunches)
 

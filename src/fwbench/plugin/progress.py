@@ -1,14 +1,30 @@
-"""Live lines, on a terminal: how far a launch is, and a training loop. Logs get a line a launch."""
+"""What a session shows of its progress: which case, how far it is, how long it will still take.
+
+The line is drawn while this process waits for a worker, and is gone before anything else happens
+here. So nobody writes over it, and it costs what is measured nothing but a wait that ends five
+times a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tqdm import tqdm
 
+from fwbench.grid import Cell
+from fwbench.plugin.display import Display
+from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.options import from_config
+from fwbench.plugin.session import CELL
+from fwbench.progress.estimate import Estimate
+from fwbench.progress.status import Status, duration
 from fwbench.records.units import count
+
+#: In pytest's cache: seconds by node id, of the latest run of each case.
+_DURATIONS = "fwbench/durations"
 
 
 class Progress:
@@ -20,69 +36,131 @@ class Progress:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._cases: tqdm[Any] | None = None
-        self._epochs: tqdm[Any] | None = None
+        self._display = Display(config, self._begin_again)
+        self._estimate = Estimate({})
+        self._cases: dict[str, Cell] = {}
+        self._number, self._total, self._launch = 0, 0, ""
+        self._running: pytest.Item | None = None
+        self._start_s = 0.0
+        self._epoch: Mapping[str, Any] = {}
+        self._doing, self._doing_start_s = "", 0.0
+
+    # What others tell it
+
+    def tick(self, doing: str) -> None:
+        """Show what is being waited for: a case, or the start of a worker."""
+        if doing != self._doing:
+            self._doing, self._doing_start_s = doing, time.monotonic()
+        self._display.show(self._status())
+
+    def clear(self) -> None:
+        """Show nothing: something else is about to happen."""
+        self._display.clear()
+
+    @contextmanager
+    def case(self, item: pytest.Item) -> Iterator[None]:
+        """Count a case, and keep how long it takes."""
+        self._running, self._start_s, self._epoch = item, time.monotonic(), {}
+        self._number += 1
+        try:
+            yield
+        finally:
+            self.clear()
+            self._estimate.finish(item.nodeid, time.monotonic() - self._start_s)
+            self._running = None
+
+    # Hooks
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Estimate what the cases take; afterwards keep what they took."""
+        self._cases = {
+            item.nodeid: item.stash[CELL]
+            for item in session.items
+            if CELL in item.stash and not item.stash[CELL].gap
+        }
+        self._total = len(self._cases)
+        cache = getattr(self._config, "cache", None)
+        recorded_s = _durations(cache)
+        timed = not BenchmarkSession(self._config).disabled
+        self._estimate = Estimate({**self._limits_s(), **recorded_s} if timed else {})
+        self._estimate.plan(dict.fromkeys(self._cases, 1))
+        try:
+            return (yield)
+        finally:
+            if cache is not None and timed and self._estimate.took_s:
+                cache.set(_DURATIONS, {**recorded_s, **self._estimate.took_s})
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Show a case that is measured in this process, as it begins and with its epochs."""
+        if item.nodeid not in self._cases:
+            return (yield)
+        with self.case(item):
+            self.tick("")
+            return (yield)
 
     def pytest_fwbench_launch(self, launch: int, launches: int, cases: int) -> None:
-        """Which launch it is; on a terminal a bar."""
-        reporter = self._reporter
-        if reporter is None:
-            return
-        reporter.ensure_newline()
-        self._close()
-        text = f"launch {launch + 1} of {launches}"
-        if reporter.isatty:
-            self._cases = self._bar(cases, text, "case")
-        else:
-            reporter.write_line(f"{text}: {count(cases, 'case')}")
-
-    def pytest_fwbench_launched(self, nodeid: str) -> None:
-        """One more case is done."""
-        if self._epochs is not None:
-            self._epochs.close()
-            self._epochs = None
-        if self._cases is not None:
-            self._cases.update()
+        """Begin to count anew; logs say which launch it is."""
+        self._launch = f"launch {launch + 1} of {launches}"
+        self._number, self._total = 0, cases
+        self._estimate.plan(dict.fromkeys(self._cases, launches - launch))
+        self._display.announce(f"{self._launch}: {count(cases, 'case')}")
 
     def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:
-        """Epoch, loss, rate and time left."""
-        reporter = self._reporter
-        if reporter is None or not reporter.isatty:
-            return
-        if self._epochs is None:
-            # pytest has begun a line with the file's name, which the bar would overwrite.
-            reporter.ensure_newline()
-            name = nodeid.partition("[")[2].rstrip("]") or nodeid
-            self._epochs = self._bar(epoch["epochs"] * epoch["repetitions"], name, "epoch")
-        self._epochs.set_postfix_str(
-            f"loss {epoch['train_loss']:.4f}, {epoch['rate']:.0f} {epoch['unit']}/s", refresh=False
-        )
-        self._epochs.update()
+        """Show epoch, loss and rate."""
+        self._epoch = epoch
+        self.tick("")
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Clear the lines when a case is over."""
-        self._close()
+    # What it says
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Clear the lines when the session is interrupted."""
-        self._close()
+    def _limits_s(self) -> dict[str, float | None]:
+        """How long each case takes by its limits; training loops have none."""
+        limit_s = from_config(self._config).warmup_s + BenchmarkSession(self._config).max_time_s
+        return {nodeid: None if c.schedule else limit_s for nodeid, c in self._cases.items()}
 
-    @property
-    def _reporter(self) -> Any:
-        return self._config.pluginmanager.get_plugin("terminalreporter")
+    def _status(self) -> Status:
+        now_s = time.monotonic()
+        item = self._running
+        if item is None:
+            return Status("", self._doing, duration(now_s - self._doing_start_s))
+        elapsed_s = now_s - self._start_s
+        left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
+        case = f"case {self._number} of {self._total}"
+        head = ", ".join(filter(None, (self._launch, case, left)))
+        if self._doing:
+            return Status(head, self._doing, duration(now_s - self._doing_start_s))
+        tail = _of_epoch(self._epoch) if self._epoch else duration(elapsed_s)
+        return Status(head, item.nodeid.partition("[")[2].rstrip("]") or item.nodeid, tail)
 
-    def _bar(self, total: int, text: str, unit: str) -> tqdm[Any]:
-        return tqdm(
-            total=total,
-            desc=text,
-            unit=unit,
-            file=self._reporter._tw._file,  # noqa: SLF001 (pytest offers no stream)
-            leave=False,
-            dynamic_ncols=True,
-        )
+    def _begin_again(self) -> None:
+        """Let pytest begin its line again; in launches, it has not begun any."""
+        item = self._running
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if item is not None and not self._launch:
+            reporter.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
 
-    def _close(self) -> None:
-        for bar in (self._epochs, self._cases):
-            if bar is not None:
-                bar.close()
-        self._epochs = self._cases = None
+
+def _durations(cache: Any) -> dict[str, float]:
+    """The seconds of earlier runs by node id; none if somebody else has written them."""
+    kept = cache.get(_DURATIONS, {}) if cache is not None else {}
+    if not isinstance(kept, dict):
+        return {}
+    return {case: took_s for case, took_s in kept.items() if isinstance(took_s, float)}
+
+
+def _share(epoch: Mapping[str, Any]) -> float:
+    """How much of a training loop is done; 0 before the first epoch's end."""
+    if not epoch:
+        return 0.0
+    done: int = (epoch["repetition"] - 1) * epoch["epochs"] + epoch["epoch"]
+    return done / (epoch["repetitions"] * epoch["epochs"])
+
+
+def _of_epoch(epoch: Mapping[str, Any]) -> str:
+    """What a training loop has reached."""
+    total = epoch["repetitions"] * epoch["epochs"]
+    return (
+        f"epoch {round(_share(epoch) * total)} of {total}, loss {epoch['train_loss']:.4f}, "
+        f"{epoch['rate']:.0f} {epoch['unit']}/s"
+    )

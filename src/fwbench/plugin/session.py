@@ -29,6 +29,7 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
 from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
 from fwbench.presets import Schedule
+from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
 from fwbench.workloads import data
@@ -48,6 +49,10 @@ UNASKED = pytest.StashKey[bool]()
 class Session:
     """The frameworks of one pytest session.
 
+    Args:
+        config: of pytest.
+        watch: what shows people that frameworks are being asked.
+
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
         in_worker: whether this is the session of a worker.
@@ -56,8 +61,9 @@ class Session:
             collects for a broken test file.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, watch: Watch = Unwatched()) -> None:  # noqa: B008
         self._config = config
+        self._watch = watch
         self.problem: UsageError | None = None
         self.under_xdist = hasattr(config, "workerinput")
         self.in_worker = OWN_MANIFEST in config.stash
@@ -80,6 +86,7 @@ class Session:
             self.options.threads,
             getattr(config, "cache", None),
             isolated=self.isolated,
+            watch=self._watch,
         )
         if self.in_worker:
             own = config.stash[OWN_MANIFEST]

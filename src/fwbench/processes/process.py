@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
@@ -52,6 +53,10 @@ _SHORT_OF = {
     errno.ENOMEM: "memory (ulimit -v, or the limit of a container)",
 }
 
+#: Called several times a second while a worker is waited for, with what it is doing unless that is
+#: a case: ``starting torch``.
+Tick = Callable[[str], Any]
+
 #: What a worker runs. A string, because imports do not run up to the plugin's room.
 WORKER_MAIN = "from fwbench.plugin.worker import main; main()"
 
@@ -85,13 +90,23 @@ class WorkerProcess:
         spec: what it loads, with which environment variables, in which interpreter.
         threads: the threads that it computes with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
+        tick: called while it is waited for.
 
     Raises:
         FrameworkBroken: the system starts no such process.
     """
 
-    def __init__(self, spec: WorkerSpec, threads: int, *, inherit_output: bool = False) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        threads: int,
+        *,
+        inherit_output: bool = False,
+        tick: Tick = lambda _: None,
+    ) -> None:
         self.framework = spec.framework
+        self._tick = tick
+        self._doing = f"starting {spec.framework}"
         self._mark = 0
         try:
             with ExitStack() as unstarted:
@@ -130,7 +145,9 @@ class WorkerProcess:
         Raises:
             WorkerDied: the worker ended, said nothing in time, or sent what is not a message.
         """
+        self._tick(self._doing)
         while not self._readable(deadline):
+            self._tick(self._doing)
             if self._process.poll() is not None and not self._channel.readable():
                 raise self._died()
             if time.monotonic() >= deadline:
@@ -174,6 +191,7 @@ class WorkerProcess:
 
     def mark(self) -> None:
         """Begin a new case: the tail of the output begins here."""
+        self._doing = ""
         self._mark = os.fstat(self._log.fileno()).st_size
 
     def tail(self) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ _INTERNAL_ERROR = 3
 SELECTOR = "fwbench.plugin.selected"
 SELECTED_VARIABLE = "FWBENCH_SELECTED"
 
+#: The environment variable that names the file where a session says how far it is.
+STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
+
+#: Shows what such a file says until the block is left.
+Watching = Callable[[Path], AbstractContextManager[Any]]
+
 #: How many lines of a session's output an error message shows.
 SHOWN_LINES = 25
 
@@ -45,7 +52,7 @@ def run(
     results: Path,
     variables: Mapping[str, str],
     selected: Sequence[str] | None = None,
-    say: Callable[[str], Any] = lambda _: None,
+    watching: Watching = nullcontext,
 ) -> Finished:
     """Run a session of pytest in a process of its own.
 
@@ -56,10 +63,10 @@ def run(
         variables: all of its environment variables.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.
-        say: called with every line that pytest prints, as it comes.
+        watching: shows how far it is.
     """
-    with scratch.folder() as temporary:
-        given = dict(variables)
+    with scratch.folder() as temporary, watching(temporary / "status.json"):
+        given = {**variables, STATUS_VARIABLE: str(temporary / "status.json")}
         if selected is not None:
             file = temporary / "selected.json"
             file.write_text(json.dumps(list(selected)), encoding="utf-8")
@@ -70,7 +77,6 @@ def run(
             keep_lines=SHOWN_LINES,
             folder=folder,
             variables=given,
-            say=say,
         )
 
 
@@ -86,14 +92,18 @@ def has_died(done: Finished) -> bool:
 
 
 def measure_suite(
-    name: str, arguments: Sequence[str], say: Callable[[str], Any], *, all_must_pass: bool = True
+    name: str,
+    arguments: Sequence[str],
+    watching: Watching = nullcontext,
+    *,
+    all_must_pass: bool = True,
 ) -> dict[str, Any]:
     """Measure a suite of fwbench's own in a session of its own.
 
     Args:
         name: of its module, in full.
         arguments: of pytest.
-        say: called with every line that pytest prints while it runs.
+        watching: shows how far it is.
         all_must_pass: whether a failed test makes the results useless.
 
     Returns:
@@ -113,7 +123,7 @@ def measure_suite(
             folder=folder,
             results=results,
             variables={k: v for k, v in os.environ.items() if not k.startswith(_USERS)},
-            say=say,
+            watching=watching,
         )
         allowed = RAN[:1] if all_must_pass else RAN
         if done.status not in allowed or not results.is_file():
