@@ -330,8 +330,9 @@ _REFUSED = {
     "threads": (["--fw-threads=0"], ["'0'", "positive whole number"]),
     "timeout": (["--fw-timeout=0"], ["timeout '0'", "above 0"]),
     "warm-up": (["--fw-warmup=-1"], ["'-1'", "from 0"]),
-    "debugger": (["--pdb"], ["--pdb", "--fw-isolation=none"]),
-    "trace": (["--trace"], ["--trace", "--fw-isolation=none"]),
+    "debugger": (["--pdb", "--fw-isolation=process"], ["--pdb", "--fw-isolation=process"]),
+    "trace": (["--trace", "--fw-isolation=process"], ["--trace", "--fw-isolation=process"]),
+    "debugger, launches": (["--pdb", "--fw-launches=2"], ["--pdb", "--fw-launches"]),
     "xdist": (["-n2"], ["pytest-xdist", "-n0"]),
 }
 

@@ -56,6 +56,7 @@ def session(**changes: Any) -> Any:
         "absent": {},
         "plan": None,
         "known_toggles": TOGGLES,
+        "debugger": "",
     }
     return SimpleNamespace(**{**defaults, **changes})
 
@@ -80,6 +81,7 @@ def test_the_header_names_what_is_missing() -> None:
 def test_the_header_warns_of_a_shared_process() -> None:
     """Without isolation the header says that frameworks disturb each other."""
     options = SimpleNamespace(threads=1, isolation="none")
+    assert header(session(options=options, debugger="--pdb"))[0].endswith(": for --pdb")
     first = header(session(options=options))[0]
     assert first.startswith("fwbench: 1 thread; all frameworks in this process, where they disturb")
 

@@ -84,7 +84,7 @@ SETTINGS: Mapping[str, Option] = {
         values.isolation,
         "KIND",
         "process: each framework in a worker process of its own; none: all in this process, for "
-        "debuggers (default: process)",
+        "debugging (default: process; with --pdb and --trace: none)",
         lambda: "process",
     ),
     "timeout_s": Option(

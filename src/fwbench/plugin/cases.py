@@ -12,10 +12,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fwbench import grid, project
 from fwbench.cases.case import Case
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
-from fwbench.errors import UsageError
+from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
-from fwbench.plugin import families, host
+from fwbench.plugin import debugger, families, host
 from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
@@ -191,6 +191,16 @@ class CaseHooks:
         item.stash[_CLOCK] = clock
         host.set_precision(clock)
         item.add_marker(pytest.mark.benchmark(**given, timer=clock), append=False)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Let a debugger stop in the test, not where fwbench has found what is wrong with it."""
+        try:
+            return (yield)
+        except FwbenchError as error:
+            if self.session.debugger:
+                debugger.end_in_test(error)
+            raise
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -18,13 +18,6 @@ from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.processes.process import WorkerSpec
 
-_NEED_TERMINAL = {
-    "--pdb": "usepdb",
-    "--trace": "trace",
-    "--setup-only": "setuponly",
-    "--setup-plan": "setupplan",
-}
-
 
 class IsolatedRunner:
     """The hooks that take cases from pytest and give it their reports."""
@@ -35,22 +28,6 @@ class IsolatedRunner:
         self.progress = progress
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse what needs a terminal, which a worker does not have.
-
-        Raises:
-            UsageError: it was asked for.
-        """
-        if not any(CELL in item.stash for item in items):
-            return
-        for flag, given in _NEED_TERMINAL.items():
-            if self.config.getoption(given):
-                raise pytest.UsageError(
-                    f"{flag} needs the frameworks in this process, where the terminal is: "
-                    "add --fw-isolation=none"
-                )
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what other plugins do not do for cases."""

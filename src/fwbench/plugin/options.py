@@ -19,6 +19,7 @@ from fwbench.errors import UsageError, unknown
 from fwbench.options import values
 from fwbench.options.options import Options, Selection
 from fwbench.options.table import DEST, SELECTORS, SETTINGS, Option
+from fwbench.plugin import debugger
 
 
 def add_to(parser: pytest.Parser) -> None:
@@ -75,18 +76,21 @@ def from_config(config: pytest.Config) -> Options:
         UsageError: a value has the wrong form, or two do not go together; whether what is named
             exists is seen later.
     """
+    flag = debugger.reason(config)
+    isolation = "none" if flag else _setting(config, "isolation")
     options = Options(
         asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
         configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
         **{
             **{n: _setting(config, n) for n in SETTINGS},
             "toggles": _united(_setting(config, "toggles")),
+            "isolation": isolation,
         },
     )
     if options.launches is not None and options.isolation == "none":
         raise UsageError(
-            "--fw-launches measures in fresh processes, and --fw-isolation=none in this one: "
-            "leave out one of them"
+            f"--fw-launches measures in fresh processes, and {flag or '--fw-isolation=none'} in "
+            "this one: leave out one of them"
         )
     if options.first_call == "fresh" and options.launches is None:
         raise UsageError(

@@ -25,6 +25,7 @@ from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import REPRESENTATIVES, Selection
+from fwbench.plugin import debugger
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
 from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
@@ -77,6 +78,11 @@ class Session:
     def isolated(self) -> bool:
         """Whether this process leaves frameworks to workers."""
         return self.options.isolation == "process" and not self.in_worker
+
+    @property
+    def debugger(self) -> str:
+        """The flag for which this process does not leave frameworks to workers, or nothing."""
+        return debugger.reason(self._config)
 
     @functools.cached_property
     def _inventory(self) -> Inventory:
@@ -200,7 +206,7 @@ class Session:
             if toggles.is_of_process(name) and options.isolation == "none":
                 raise UsageError(
                     f"the toggle {name} is set before a framework is imported: it needs a process "
-                    "of its own; leave out --fw-isolation=none"
+                    f"of its own; leave out {self.debugger or '--fw-isolation=none'}"
                 )
         if self.verify_only:
             # Any data will do where nothing is timed, and two steps.

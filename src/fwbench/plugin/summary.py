@@ -22,7 +22,8 @@ def header(session: Session) -> list[str]:
     options = session.options
     isolation = {
         "process": "each framework in a process of its own",
-        "none": "all frameworks in this process, where they disturb each other: for debugging",
+        "none": "all frameworks in this process, where they disturb each other: for "
+        f"{session.debugger or 'debugging'}",
     }
     lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
     if session.plan is not None:

@@ -1,0 +1,46 @@
+"""Debuggers stop where the user's code is, in the process that has the terminal."""
+
+from __future__ import annotations
+
+from support.projects import Project
+
+_TESTS = """
+import pytest
+from declared import double, doubling, wrong
+
+def raising(x):
+    raise ValueError("of the user's own")
+
+broken = doubling("broken", raising)
+
+@pytest.mark.fwbench(double, wrong, broken, sizes=4)
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_pdb_stops_in_the_users_code(project: Project) -> None:
+    """Without a word on isolation: in the test where fwbench has found what is wrong with it, and
+    in the function where the user's own code has raised."""
+    project.write("test_it.py", _TESTS)
+    result = project.run("--pdb", "-k", "double or wrong", "-p", "no:randomly")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "fwbench: * all frameworks in this process, *: for --pdb",
+            "*PDB post_mortem*",
+            "> *test_it.py(*)test_it()",
+            "-> case.measure()",
+        ]
+    )
+    result = project.run("--pdb", "-k", "broken")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["> *test_it.py(*)raising()", "-> raise ValueError(*"])
+
+
+def test_what_only_shows_fixtures_starts_no_worker(project: Project) -> None:
+    """--setup-plan shows those of a case as of any test."""
+    project.write("test_it.py", _TESTS)
+    result = project.run("--setup-plan", "-k", "double")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*SETUP*F case*", "*test_it.py::test_it*double*"])
