@@ -55,8 +55,8 @@ def test_everything_is_one_family() -> None:
     ],
 )
 def test_unknown_names_are_met_with_the_known_ones(asked: str, hint: str) -> None:
-    """The message has what was asked, all that is known in order, and the near miss if any."""
-    error = unknown("framework", asked, iter(["tensorflow", "torch", "numpy"]))
+    """The message has what was asked, all that is known, in order and once, and the near miss."""
+    error = unknown("framework", asked, iter(["tensorflow", "torch", "numpy", "torch"]))
     assert isinstance(error, UsageError)
     expected = f"unknown framework {asked!r}; known: tensorflow, torch, numpy.{hint}"
     assert str(error) == expected

@@ -173,7 +173,7 @@ def unknown(kind: str, asked: str, known: Iterable[str]) -> UsageError:
         asked: the name as it was given.
         known: the names that would have been understood, in the order to show them.
     """
-    names = list(known)
+    names = list(dict.fromkeys(known))
     close = difflib.get_close_matches(asked, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return UsageError(f"unknown {kind} {asked!r}; known: {', '.join(names) or 'none'}.{hint}")

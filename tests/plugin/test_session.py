@@ -1,17 +1,16 @@
-"""What markers name, and what the options ask of their cells beside a selection."""
+"""What the options ask of cells beside a selection."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fwbench import grid
 from fwbench.errors import UsageError
-from fwbench.plugin.session import Session, _workloads
+from fwbench.plugin.session import Session
 from fwbench.presets import Schedule
-from fwbench.workloads import gemm, lenet
+from fwbench.workloads import lenet
 from fwbench.workloads.data import generated
 
 
@@ -75,30 +74,3 @@ def test_a_toggle_that_no_framework_has_is_refused(pytester: pytest.Pytester, in
     arguments = () if ini else ("--fw-toggle=wrokers=2",)
     with pytest.raises(UsageError, match=r"unknown toggle 'wrokers'; .* Did you mean 'workers'\?"):
         asked(pytester, *arguments)
-
-
-# Markers
-
-
-def test_a_marker_names_operations_loops_and_their_parts() -> None:
-    """In any mixture; the parts of a loop are workloads of their own."""
-    named = (gemm, lenet, lenet.step, lenet.loader)
-    assert _workloads(pytest.mark.fwbench(*named).mark) == named
-
-
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        ((gemm, lenet, gemm), "names a workload twice: gemm, lenet, gemm"),
-        ((lenet.step, lenet.step), "names a workload twice: lenet_step, lenet_step"),
-        ((gemm, "lenet"), "was given 'lenet'; give it the operations to measure"),
-        ((), "was given nothing; give it the operations to measure"),
-    ],
-    ids=["an operation twice", "a step twice", "a name", "nothing"],
-)
-def test_a_marker_that_names_something_else_is_refused(
-    named: tuple[Any, ...], message: str
-) -> None:
-    """Or something twice, whose cases could not be told apart."""
-    with pytest.raises(UsageError, match=f"^@pytest.mark.fwbench {message}"):
-        _workloads(pytest.mark.fwbench(*named).mark)

@@ -54,6 +54,12 @@ class Inventory:
         self._isolated = isolated
         self._watch = watch
 
+    @functools.cached_property
+    def adapters(self) -> Sequence[str]:
+        """The frameworks that a package has an adapter for, here or in a named environment."""
+        elsewhere = map(framework_of, self._environments.references())
+        return [*dict.fromkeys((*registry.registered(), *elsewhere))]
+
     def ask(self, names: Sequence[str] | None) -> None:
         """Get the manifests of frameworks, or why they cannot be used.
 

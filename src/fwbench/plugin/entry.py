@@ -62,9 +62,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.param(
             cell, id=cell.id, marks=[pytest.mark.skip(reason=cell.gap)] if cell.gap else []
         )
-        for cell in session.cells(mark)
+        for cell in session.cells(mark, _place(metafunc.definition))
     ]
     metafunc.parametrize("case", parameters, indirect=True)
+
+
+def _place(item: pytest.Item) -> str:
+    """File and line of a test, as pytest's own messages name it."""
+    path, line, _ = item.location
+    return path if line is None else f"{path}:{line + 1}"
 
 
 @pytest.hookimpl(optionalhook=True)

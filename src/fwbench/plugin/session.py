@@ -5,10 +5,10 @@ The same object serves the parent, a worker, and a session without isolation.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -17,15 +17,14 @@ import pytest
 from fwbench import grid, machine, toggles
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.environments.named import Environments
-from fwbench.errors import FwbenchError, UsageError, unknown
-from fwbench.frameworks import registry
+from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks.contract import Framework
 from fwbench.isolation.inventory import Inventory
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import REPRESENTATIVES, Selection
-from fwbench.plugin import debugger
+from fwbench.plugin import debugger, implementations
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
 from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
@@ -34,8 +33,6 @@ from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
 from fwbench.workloads import data
-from fwbench.workloads.operation import Operation
-from fwbench.workloads.workload import Workload
 
 #: In a worker: the manifest of its framework, as the parent knows it.
 OWN_MANIFEST = pytest.StashKey[Manifest]()
@@ -160,13 +157,20 @@ class Session:
         """Whether pytest-benchmark is disabled, so that nothing will be timed."""
         return BenchmarkSession(self._config).disabled
 
-    def cells(self, mark: pytest.Mark) -> Sequence[grid.Cell]:
-        """The cells of a test with this marker; none if there is a :attr:`problem`."""
+    def cells(self, mark: pytest.Mark, where: str = "") -> Sequence[grid.Cell]:
+        """The cells of a test with this marker; none if there is a :attr:`problem`.
+
+        Args:
+            mark: of the test.
+            where: file and line of the test, for messages.
+        """
         if self.problem is not None:
             return ()
         try:
-            workloads = _workloads(mark)
-            selection = self.options.selection(from_marker(mark))
+            known = self._inventory.adapters
+            with _naming(where):
+                workloads = implementations.workloads(mark, known)
+                selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
                 self._inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
@@ -176,7 +180,10 @@ class Session:
                 threshold=threshold_of(mark),
                 precision=precision_of(self._config, mark),
             )
-            return list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
+            cells = list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
+            if selection.frameworks is None:
+                cells += implementations.without_adapter(workloads, known)
+            return cells
         except UsageError as error:
             self.problem = error
         except FwbenchError as error:
@@ -237,25 +244,10 @@ class Session:
             grid.check(asked, self.manifests, self.absent, apart)
 
 
-def _workloads(mark: pytest.Mark) -> Sequence[Workload]:
-    wrong = [value for value in mark.args if not isinstance(value, Workload)]
-    if wrong or not mark.args:
-        raise UsageError(
-            f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
-            "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
-        )
-    for workload in mark.args:
-        if isinstance(workload, Operation):
-            _refuse_near_misses(workload)
-    names = [workload.name for workload in mark.args]
-    if len({*names}) < len(names):
-        raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
-    return mark.args
-
-
-def _refuse_near_misses(operation: Operation) -> None:
-    """An implementation for a framework that is not installed is fine; a misspelled one is not."""
-    known = list(registry.registered())
-    for name in operation.implementations:
-        if name not in known and difflib.get_close_matches(name, known, n=1, cutoff=0.85):
-            raise unknown(f"framework (implemented by {operation.name})", name, known)
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Let messages on what a test declares begin with its file and line."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}" if where else str(error)) from None

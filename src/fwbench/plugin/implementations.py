@@ -1,0 +1,72 @@
+"""Implementations that users write beside their tests, for frameworks that may not be there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from types import FunctionType
+
+import pytest
+
+from fwbench.errors import UsageError, unknown
+from fwbench.grid import Cell
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Workload
+
+#: How similar a name must be to be taken for a misspelled one.
+_SIMILAR = 0.85
+
+
+def workloads(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
+    """The workloads that a marker names.
+
+    Args:
+        mark: of a test.
+        known: the frameworks that have an adapter, by name.
+
+    Raises:
+        UsageError: it names something else, nothing, or a workload twice; or a workload has an
+            implementation for a framework whose name is probably misspelled.
+    """
+    wrong = [value for value in mark.args if not isinstance(value, Workload)]
+    if wrong or not mark.args:
+        raise UsageError(
+            f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
+            "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
+        )
+    for workload in mark.args:
+        if isinstance(workload, Operation):
+            _refuse_near_misses(workload, known)
+    names = [workload.name for workload in mark.args]
+    if len({*names}) < len(names):
+        raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
+    return mark.args
+
+
+def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> Iterator[Cell]:
+    """A cell with a gap for each implementation that nothing can run: once, not in every size.
+
+    Args:
+        workloads: of a test.
+        known: the frameworks that have an adapter, by name.
+    """
+    for workload in workloads:
+        for name in workload.implementations if isinstance(workload, Operation) else ():
+            if name not in known:
+                yield Cell(
+                    *(workload, name, "cpu", "eager", "forward", "float32", workload.smallest),
+                    gap=f"{name}: no installed package has an adapter for it; install one, or "
+                    "write it (docs/extending.md)",
+                )
+
+
+def _refuse_near_misses(operation: Operation, known: Sequence[str]) -> None:
+    """An implementation for a framework that is not installed is fine; a misspelled one is not."""
+    for name, implementation in operation.implementations.items():
+        if name in known or not difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR):
+            continue
+        where = operation.name
+        if isinstance(implementation, FunctionType):
+            code = implementation.__code__
+            where = f"{operation.name} in {code.co_filename}:{code.co_firstlineno}"
+        raise unknown(f"framework (implemented by {where})", name, known)
