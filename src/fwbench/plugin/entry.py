@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fwbench.plugin import options, specs
+from fwbench.plugin.grouping import Grouping
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -33,7 +34,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(trylast=True)  # when pytest-benchmark's session is there
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker; with a gate begin at once, so that a session without cases fails it."""
+    """Register the marker, and what helps all tests; with a gate begin at once.
+
+    So a session without cases fails the gate.
+    """
     config.addinivalue_line(
         "markers",
         "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
@@ -41,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "keywords are defaults that the command line overrides; threshold is the smallest change, "
         "as a share, that --fw-gate and fwbench ab care for here.",
     )
+    config.pluginmanager.register(Grouping(), "fwbench-Grouping")
     if options.has_gate(config):
         from fwbench.plugin.cases import begin
 
