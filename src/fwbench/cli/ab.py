@@ -222,7 +222,8 @@ _COMPARISONS = 100
 def _self_test(launches: int, plan: Plan, rules: Rules, live: Live) -> int:
     self_test.refuse_too_few(launches, plan, rules)
     pool = self_test.measure(launches, plan.seed, live.watching)
-    print(f"{_COMPARISONS} comparisons of each kind, drawn from {launches} launches (they overlap)")
+    drawn = count(launches, "launch", "launches")
+    print(f"{_COMPARISONS} comparisons of each kind, drawn from {drawn} (they overlap)")
     for outcome in self_test.outcomes(pool, plan, rules, _COMPARISONS, plan.seed):
         number = outcome.comparisons
         figures = [f"false alarms in {outcome.false_alarms / number:.1%} of comparisons"]

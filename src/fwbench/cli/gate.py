@@ -21,6 +21,7 @@ from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
+from fwbench.records.units import count
 from fwbench.report import escaping, verdicts
 
 
@@ -269,5 +270,6 @@ def _show(_: argparse.Namespace) -> int:
     _note(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
-        print(f"  {escaping.terminal(sample.name)}: {len(sample.launches)} launches")
+        launches = count(len(sample.launches), "launch", "launches")
+        print(f"  {escaping.terminal(sample.name)}: {launches}")
     return 0

@@ -172,7 +172,7 @@ def refuse_too_few(launches: int, plan: Plan, rules: Rules) -> None:
     needed = 2 * max(plan.pairs, pairs_needed(rules, _CASES))
     if launches < needed:
         raise TooFewLaunches(
-            f"{launches} launches are too few: a comparison may need {needed} in a row"
+            f"too few launches ({launches}): a comparison may need {needed} in a row"
         )
 
 

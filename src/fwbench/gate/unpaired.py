@@ -125,9 +125,9 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
     if statistics.smallest_p(fewest, fewest) > own * _WEIGHT:
         needed = statistics.launches_needed(own * _WEIGHT)
         raise TooFewLaunches(
-            f"{fewest} launches a side cannot show a change among {len(launches)} cases at a level "
-            f"of {level:g}: {needed} launches a side are needed, or fewer cases (-k), or a higher "
-            "level (--level)"
+            f"{count(fewest, *_NOUN)} a side cannot show a change among {len(launches)} cases at "
+            f"a level of {level:g}: {needed} launches a side are needed, or fewer cases (-k), or a "
+            "higher level (--level)"
         )
     return own
 
