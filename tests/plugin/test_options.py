@@ -5,13 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from fwbench.errors import UsageError
 from fwbench.options import table
 from fwbench.options.options import Options, Selection
-from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
+from fwbench.plugin.options import (
+    add_to,
+    from_config,
+    from_marker,
+    precision_of,
+    threshold_of,
+)
 
 # Sources
 
@@ -45,6 +52,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         toggles={},
         data=None,
         record_host=False,
+        tables=False,
         launches=None,
         seed=None,
         first_call="shared",
@@ -74,6 +82,7 @@ GIVEN = [
     ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
     ("--fw-data=/", "fw_data = /", "data", Path("/")),
     ("--fw-record-host", "fw_record_host = true", "record_host", True),
+    ("--fw-tables", "fw_tables = true", "tables", True),
     ("--fw-launches=5", "fw_launches = 5", "launches", 5),
     ("--fw-seed=0", "fw_seed = 0", "seed", 0),
     ("--fw-first-call=shared", "fw_first_call = shared", "first_call", "shared"),
@@ -160,6 +169,17 @@ def test_a_markers_precision_is_checked(pytester: pytest.Pytester) -> None:
     """Even where the command line has another."""
     with pytest.raises(UsageError, match="precision '2' is not a fraction"):
         precision_of(pytester.parseconfig("--fw-precision=1%"), marked(precision=2))
+
+
+def test_the_help_says_per_cent_once() -> None:
+    """argparse formats the help of an option, and nothing that of an ini setting."""
+    parser = Mock()
+    add_to(parser)
+    helps = [call.kwargs["help"] for call in parser.getgroup().addoption.call_args_list]
+    settings = [call.args[1] for call in parser.addini.call_args_list]
+    assert [text % {} for text in helps] == settings
+    assert any("3%;" in text or "3%)" in text for text in settings)
+    assert not any("%%" in text for text in settings)
 
 
 def test_every_option_is_among_those_tested() -> None:

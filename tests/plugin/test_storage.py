@@ -176,13 +176,12 @@ def test_full_device(cases: Project, full_device: Path) -> None:
 
 
 def _assert_said(result: pytest.RunResult, *said: str) -> None:
-    """The problem is told once, the tables are there, and the session has not ended well."""
+    """The problem is told once, the summary is there, and the session has not ended well."""
     told = [line for line in result.outlines if line.startswith("fwbench: --benchmark-")]
     assert len(told) == 1
     assert [part for part in said if part not in told[0]] == []
     output = str(result.stdout)
-    assert "benchmark 'double cpu forward float32 4': 1 tests" in output
-    assert "Legend:" in output
+    assert "only numpy was measured" in output
     assert "Traceback" not in output + str(result.stderr)
     result.assert_outcomes(passed=5)
     assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)

@@ -30,9 +30,10 @@ def row(framework: str, **facts: Any) -> dict[str, Any]:
     }
 
 
-def grouped(*groups: Group) -> list[Group]:
+def grouped(*groups: Group, shown: bool = True) -> list[Group]:
     """What the hook makes of these groups."""
-    hook: Any = Tables().pytest_benchmark_group_stats([row for _, rows in groups for row in rows])
+    rows = [row for _, of_group in groups for row in of_group]
+    hook: Any = Tables(shown=shown).pytest_benchmark_group_stats(rows)
     next(hook)
     with pytest.raises(StopIteration) as stop:
         hook.send([*groups])
@@ -76,8 +77,20 @@ def test_rows_of_an_earlier_run_are_not_marked() -> None:
     assert named(grouped(("gemm", [earlier]))) == {"gemm": ["test_it[torch]"]}
 
 
+def test_cases_have_tables_where_these_are_asked_for() -> None:
+    """Other benchmarks have theirs always, in the group that they share with cases, too."""
+    mixed = ("mine", [row("torch"), plain()])
+    groups = (("gemm", [row("torch"), row("numpy")]), mixed, (None, [plain()]))
+    assert named(grouped(*groups, shown=False)) == {"mine": ["test_plain"], None: ["test_plain"]}
+    assert len(grouped(*groups)) == 3
+
+
+def plain() -> dict[str, Any]:
+    """A row of a benchmark that is none of fwbench's."""
+    return {"name": "test_plain", "fullname": "test_plain", "path": None, "extra_info": {}}
+
+
 def test_other_benchmarks_are_left_alone() -> None:
     """fwbench knows nothing of them; cases that share a group with them stay there."""
-    plain = {"name": "test_plain", "fullname": "test_plain", "path": None, "extra_info": {}}
-    rows = [plain, row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
+    rows = [plain(), row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
     assert grouped(("mine", rows)) == [("mine", rows)]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from fwbench.report import loops
-from fwbench.toggles import Toggle, known
+from fwbench.report.terminal import training
+from fwbench.toggles import TOGGLES, Toggle, known
+from support.screens import texts
 
 
 def loop(
@@ -64,22 +66,42 @@ def loop(
     return {"param": "p", "params": params, "extra_info": {"fwbench": facts}}
 
 
-def test_a_loop_is_told_in_a_line() -> None:
-    """Time, first epoch, rate, accuracy, processors, memory; and what it learned from."""
-    heading, line = loops.section([loop()])
-    assert heading == (
-        "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 outside the "
-        "statistics"
-    )
-    assert line == (
-        "  torch eager  1 s an epoch (first +152 %), 3,200 images/s, accuracy 97.12 % of 2,000, "
-        "50 % of 2 CPUs, peak memory 9 MiB above 1,024 MiB held before, data set 188 MiB"
-    )
+def table(*records: dict[str, Any], width: int = 200) -> list[str]:
+    """The lines of the only group of loops."""
+    (lines,) = training.tables(records, width, TOGGLES)
+    return texts(lines)
+
+
+def notes(*records: dict[str, Any]) -> str:
+    """What is told below tables that are shown in full."""
+    return "\n".join(training.notes(records, TOGGLES))
+
+
+def test_loops_have_a_table() -> None:
+    """Time, first epoch, rate, accuracy, processors, memory; and what they learned from."""
+    other = loop("mxnet", "hybridize", images_per_s=None, tokens_per_s=5e4, condition="contended")
+    assert table(loop(), other) == [
+        (
+            "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 outside the "
+            "statistics; tested on 2,000 examples"
+        ),
+        "                 epoch   first     per second  accuracy  CPUs  memory",
+        "torch eager        1 s  +152 %   3,200 images   97.12 %   1.0   9 MiB",
+        "mxnet hybridize    1 s  +152 %  50,000 tokens   97.12 %   1.0   9 MiB  contended",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_narrow_table_of_loops_has_fewer_columns(width: int) -> None:
+    """The times stay as long as they fit."""
+    lines = table(loop(), loop("mxnet", "hybridize"), width=width)
+    assert max(map(len, lines)) <= width
+    assert lines[-1].split()[:2] == ["mxnet", "hybridize"]
 
 
 def test_operations_are_no_loops() -> None:
     """And records of tests that are none of fwbench's are passed over."""
-    assert loops.section([{"extra_info": {}}, {"extra_info": {"fwbench": {}}}]) == []
+    assert training.tables([{"extra_info": {}}, {"extra_info": {"fwbench": {}}}], 80, TOGGLES) == []
 
 
 def test_the_largest_deviation_of_loss_curves_is_found() -> None:
@@ -97,9 +119,7 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
             "between": ["torch eager", "mxnet eager"],
         }
     ]
-    assert "at most 0.25 nats apart (torch eager and mxnet eager, epoch 2)" in "\n".join(
-        loops.section(records)
-    )
+    assert "at most 0.25 nats apart (torch eager and mxnet eager, epoch 2)" in notes(*records)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +160,7 @@ def test_compiling_pays_after_some_steps_or_never() -> None:
             "steps": None,
         },
     ]
-    text = "\n".join(loops.section(records))
+    text = notes(*records)
     assert "torch compile: compiling (1.06 s) breaks even after 9 steps" in text
     assert "tensorflow xla: compiling (1 s) does not pay: no faster than eager" in text
 
@@ -150,7 +170,7 @@ def test_loops_are_compared_with_those_of_the_same_toggles() -> None:
     toggles = {"workers": "4", "decay": "off"}
     records = [loop(), loop(execution="compile", toggles=toggles, workers="4")]
     assert loops.break_even(records) == []
-    assert any("torch compile workers=4" in line for line in loops.section(records))
+    assert any("torch compile workers=4" in line for line in table(*records))
 
 
 def _with(name: str, value: str, **changes: Any) -> dict[str, Any]:
@@ -187,4 +207,4 @@ def test_a_parameter_of_the_user_s_own_is_not_in_the_name() -> None:
     """Only toggles are, which the record has among its toggles."""
     made = loop()
     made["params"]["mine"] = "x"
-    assert loops.section([made])[1].startswith("  torch eager  1 s")
+    assert table(made)[-1].startswith("torch eager    1 s")

@@ -65,6 +65,7 @@ class Options:
         toggles: the values asked for, by toggle.
         data: a folder to look for data sets in first.
         record_host: whether records have the machine's name and absolute paths.
+        tables: whether pytest-benchmark's tables have cases, too.
         launches: fresh processes for every case; None for one, in which cases keep their order.
         seed: of the order of launches and cases; None for a new one each time.
         first_call: ``shared``, or ``fresh`` for a process of its own in the first launch.
@@ -87,6 +88,7 @@ class Options:
     toggles: toggles.Values
     data: Path | None
     record_host: bool
+    tables: bool
     launches: int | None
     seed: int | None
     first_call: str

@@ -160,6 +160,15 @@ SETTINGS: Mapping[str, Option] = {
         lambda: False,
         switch=True,
     ),
+    "tables": Option(
+        "--fw-tables",
+        values.switch,
+        "",
+        "show pytest-benchmark's tables of cases, too (default: with -v, and with options of "
+        "pytest-benchmark that are about them, such as --benchmark-compare)",
+        lambda: False,
+        switch=True,
+    ),
     "launches": Option(
         "--fw-launches",
         lambda text: values.positive(text, "number of launches"),
@@ -185,8 +194,8 @@ SETTINGS: Mapping[str, Option] = {
         values.thresholds,
         "THRESHOLDS",
         "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
-        "what fwbench baseline set), by the threshold or more (default: 3%%), or if something else "
-        "has grown: 5%%,memory=100%%,dispatch=...,first-call=...,compilation=...; needs "
+        "what fwbench baseline set), by the threshold or more (default: 3%), or if something else "
+        "has grown: 5%,memory=100%,dispatch=...,first-call=...,compilation=...; needs "
         "--fw-launches 5",
         alone="3%",
     ),

@@ -63,7 +63,8 @@ def _parent_plugins(
         return
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
-    yield from (unmeasured, store, Summary(session), Tables(), progress)
+    tables = Tables(shown=_shows_tables(config, session))
+    yield from (unmeasured, store, Summary(session), tables, progress)
     if session.options.gate is not None:
         yield Gate(config, session, store)
     if session.isolated:
@@ -73,6 +74,12 @@ def _parent_plugins(
             if plan
             else IsolatedRunner(config, session, progress)
         )
+
+
+def _shows_tables(config: pytest.Config, session: Session) -> bool:
+    """Whether pytest-benchmark's tables have cases: if asked, and with ``-v``."""
+    asked = session.options.tables or BenchmarkSession(config).tables_asked
+    return asked or config.get_verbosity() > 0
 
 
 def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:

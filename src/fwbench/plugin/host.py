@@ -293,6 +293,22 @@ class BenchmarkSession:
         return paths
 
     @property
+    def tables_asked(self) -> bool:
+        """Whether an option is given that is about tables, or about what is printed with them."""
+        session, option = self._session, self._config.getoption
+        return bool(
+            session.compare
+            or session.compare_fail
+            or session.histogram
+            or session.cprofile_sort_by
+            or session.verbose
+            or option("benchmark_columns")
+            or option("benchmark_time_unit")
+            or session.group_by != "group"
+            or session.sort != "min"
+        )
+
+    @property
     def compared_name(self) -> str | None:
         """The run that ``--benchmark-compare`` names; None without, or for the latest one."""
         compare = self._session.compare

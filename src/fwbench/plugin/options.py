@@ -26,7 +26,8 @@ def add_to(parser: pytest.Parser) -> None:
     """Add the group ``fwbench`` to pytest's options, and each as an ini setting."""
     group = parser.getgroup("fwbench", "benchmarks of deep-learning frameworks")
     for option in (*SELECTORS.values(), *SETTINGS.values()):
-        group.addoption(option.flag, dest=option.dest, help=option.help, **_form(option))
+        help_text = option.help.replace("%", "%%")  # which argparse formats, and ini settings not
+        group.addoption(option.flag, dest=option.dest, help=help_text, **_form(option))
         parser.addini(option.dest, option.help, default=None)
 
 

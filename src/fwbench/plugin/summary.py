@@ -1,9 +1,10 @@
-"""What fwbench prints: the header after the collection, one section after the tables."""
+"""What fwbench prints: a header after the collection, and a section at the end."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -11,32 +12,58 @@ import pytest
 
 from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import Session
-from fwbench.records.units import count
-from fwbench.report.terminal import section
+from fwbench.report.terminal.screen import View, screen
+from fwbench.report.terminal.text import Line
 
 Entry = Mapping[str, Any]
 
+#: Lines of a terminal that are for other things than the table of operations.
+_OTHER_LINES = 20
 
-def header(session: Session) -> list[str]:
-    """One line for the session and one for each framework."""
-    options = session.options
+
+def header(session: Session, *, in_full: bool) -> list[str]:
+    """What a user needs to know before the cases run.
+
+    Args:
+        session: of fwbench.
+        in_full: whether to name versions, devices and threads, which otherwise come at the end.
+    """
     isolation = {
         "process": "each framework in a process of its own",
         "none": "all frameworks in this process, where they disturb each other: for "
         f"{session.debugger or 'debugging'}",
     }
-    lines = [f"fwbench: {count(options.threads, 'thread')}; {isolation[options.isolation]}"]
+    names = ", ".join(session.manifests) or "no framework"
+    lines = [f"fwbench: {names}; {isolation[session.options.isolation]}"]
     if session.plan is not None:
         launches, seed = dataclasses.astuple(session.plan)
         each = "every case once" if launches == 1 else f"every case {launches} times"
         lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
     for manifest in session.manifests.values():
-        devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
-        threads = "unknown" if manifest.threads is None else str(manifest.threads)
-        lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
-        lines += [f"    {notice}" for notice in manifest.notices]
+        if in_full:
+            devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
+            threads = "unknown" if manifest.threads is None else str(manifest.threads)
+            lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
+        lines += [f"  {notice}" for notice in manifest.notices]
     lines += [f"  {name}: absent: {why}" for name, why in session.absent.items()]
     return lines
+
+
+def view(reporter: pytest.TerminalReporter) -> View:
+    """How much a session's terminal shows.
+
+    Args:
+        reporter: of the session.
+    """
+    # pytest takes a terminal of less than 40 columns for one of 80.
+    size = shutil.get_terminal_size()
+    height = {"height": size.lines - _OTHER_LINES} if reporter.isatty else {}
+    return View(
+        width=size.columns,
+        verbosity=reporter.verbosity,
+        skips_listed=reporter.hasopt("s"),
+        **height,
+    )
 
 
 class Summary:
@@ -51,9 +78,12 @@ class Summary:
         self.records: list[Entry] = []
         self.skips: list[str] = []
 
-    def pytest_report_collectionfinish(self) -> list[str]:
-        """Name the frameworks: version, devices, threads; and what is missing, with the reason."""
-        return header(self.session)
+    def pytest_report_collectionfinish(self, config: pytest.Config) -> list[str]:
+        """Name the frameworks, and what is missing, with the reason; nothing with ``-q``."""
+        verbosity = config.get_verbosity()
+        if verbosity < 0:
+            return []
+        return header(self.session, in_full=verbosity > 0 or config.option.collectonly)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a case brought, or why it was skipped."""
@@ -74,8 +104,19 @@ class Summary:
         try:
             yield
         finally:
-            lines = section(self.records, self.skips, self.session.known_toggles, os.cpu_count())
-            if lines:
-                terminalreporter.section("fwbench", sep="-", yellow=True)
-            for line in lines:
-                terminalreporter.line(line)
+            self._print(terminalreporter)
+
+    def _print(self, reporter: pytest.TerminalReporter) -> None:
+        lines = screen(
+            self.records, self.skips, view(reporter), self.session.known_toggles, os.cpu_count()
+        )
+        if lines:
+            reporter.section("fwbench", sep="-", yellow=True)
+        for line in lines:
+            _write(reporter, line)
+
+
+def _write(reporter: pytest.TerminalReporter, line: Line) -> None:
+    for span in line:
+        reporter.write(span.text, **({span.style: True} if span.style else {}))
+    reporter.line("")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -16,27 +16,32 @@ Group = tuple[str | None, list[dict[str, Any]]]
 
 
 class Tables:
-    """The hook that groups the rows of pytest-benchmark's tables."""
+    """The hook that groups the rows of pytest-benchmark's tables.
+
+    Args:
+        shown: whether cases have tables; other benchmarks always have.
+    """
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
 
     @pytest.hookimpl(wrapper=True)
     def pytest_benchmark_group_stats(
         self, benchmarks: Sequence[dict[str, Any]]
     ) -> Generator[None, list[Group], list[Group]]:
         """Split groups that mix views with copies, and mark rows whose numbers are in doubt."""
-        for row in benchmarks:
-            row["params"] = _Params(row.get("params") or {})
         groups = yield
+        if not self._shown:
+            return _without_cases(groups)
         # What is saved has been written already: these are copies, to be shown.
         for row in benchmarks:
             _mark(row)
         return [part for group in groups for part in _split(*group)]
 
 
-class _Params(dict[str, Any]):
-    """Parameters of a test, for ``--benchmark-group-by=param:NAME``, which a test may not have."""
-
-    def __missing__(self, name: str) -> str:
-        return "none"
+def _without_cases(groups: Iterable[Group]) -> list[Group]:
+    plain = [(name, [row for row in rows if not _facts(row)]) for name, rows in groups]
+    return [(name, rows) for name, rows in plain if rows]
 
 
 def _facts(row: dict[str, Any]) -> CaseFacts:

@@ -274,7 +274,7 @@ def test_generated_data_is_told(project: Project) -> None:
     assert (facts["source"], facts["origin"]) == ("synthetic", "generated")
     assert facts["digest"] != _MNIST_DIGEST
     output = str(result.stdout)
-    assert "benchmark 'mlp cpu train float32 128 synthetic': 1 tests" in output
+    assert "mlp cpu float32 128: mnist (synthetic)" in output
     assert "epoch/s" not in output, "a live line is for terminals"
     assert "\r" not in output + str(result.stderr)
 

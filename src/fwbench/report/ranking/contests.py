@@ -87,16 +87,20 @@ class Contest:
 
 def contests(cases: Iterable[Timed]) -> list[Contest]:
     """Contests of at least two cases; ``noop`` is left out, since it does no work."""
+    return [contest for contest in works(cases) if len(contest.entrants) > 1]
+
+
+def works(cases: Iterable[Timed]) -> list[Contest]:
+    """Contests, and what a single case has done; ``noop`` is left out, since it does no work."""
     groups: dict[tuple[Any, ...], list[Timed]] = {}
     for timed in cases:
         if timed.facts.workload != "noop":
             groups.setdefault(_work(timed.facts), []).append(timed)
-    held = [
+    return [
         Contest(entrants, label)
         for group in groups.values()
         for label, entrants in split(group, lambda timed: timed.facts).items()
     ]
-    return [contest for contest in held if len(contest.entrants) > 1]
 
 
 def _work(facts: CaseFacts) -> tuple[Any, ...]:

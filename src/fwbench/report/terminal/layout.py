@@ -1,0 +1,217 @@
+"""Lays tables out within the width of a terminal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fwbench.report import escaping
+from fwbench.report.terminal.contestants import Column
+from fwbench.report.terminal.matrix import Cell, Matrix, Row
+from fwbench.report.terminal.text import Line, Span, wrapped
+
+#: Columns between two numbers, the first that does not need blocks, or else the last.
+_GAPS = (2, 1)
+
+#: Names of operations are cut where the terminal is narrow, but not below this.
+_SHORTEST_NAME = 8
+
+_CUT = ".."
+
+_NOTHING = Cell("-")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column as it is drawn.
+
+    Attributes:
+        names: framework, execution, toggles.
+        signs: columns that the signs after its numbers take.
+        width: columns in all, the gap before it left out.
+    """
+
+    names: Column
+    signs: int
+    width: int
+
+    @property
+    def heading(self) -> Sequence[str]:
+        """The lines under the name of the framework."""
+        return self.names[1:]
+
+    def aligned(self, text: str, width: int) -> str:
+        """A text that ends where the numbers do, if there is room for that.
+
+        Args:
+            text: at most so wide.
+            width: columns in all.
+        """
+        return text.rjust(width - self.signs).ljust(width)
+
+    @classmethod
+    def of_matrix(cls, matrix: Matrix, names: Column) -> _Column:
+        """As wide as its widest cell or heading."""
+        cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
+        signs = max(len(cell.signs) for cell in cells)
+        numbers = max(len(cell.text) for cell in cells)
+        return cls(names, signs, max(numbers + signs, *map(len, names[1:])))
+
+
+def drawn(matrix: Matrix, width: int) -> list[Line]:
+    """A table under its title, its columns in blocks where they do not fit beside each other.
+
+    Args:
+        matrix: the table.
+        width: of the terminal.
+    """
+    lines = wrapped(f"{matrix.title}: {matrix.what}", width, "bold")
+    columns = [_Column.of_matrix(matrix, names) for names in matrix.columns]
+    labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - max(map(_alone, columns)))
+    if labels is None:
+        return [*lines, *wrapped(_TOO_NARROW, width)]
+    for number, block in enumerate(_blocks(columns, width - labels.width)):
+        lines += [()] * (number > 0)
+        lines += _block(matrix.rows, block, labels)
+    return lines
+
+
+_TOO_NARROW = "the terminal is too narrow for the table: COLUMNS=80 makes it wider"
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """What stands before the columns: names to the left, sizes to the right.
+
+    Attributes:
+        name: columns of the names.
+        size: columns of the sizes, and of the gap before them.
+    """
+
+    name: int
+    size: int
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row], most: int) -> _Labels | None:
+        """As wide as they need, at most so wide; None if that is too little for them.
+
+        Args:
+            rows: with names and sizes.
+            most: columns.
+        """
+        name = max(len(row.name) for row in rows)
+        size = max(len(row.size) + 1 for row in rows)
+        shown = min(name, most - size)
+        return cls(shown, size) if shown >= min(name, _SHORTEST_NAME) else None
+
+    @property
+    def width(self) -> int:
+        return self.name + self.size
+
+    def of_row(self, row: Row) -> str:
+        name = escaping.terminal(row.name)
+        if len(name) > self.name:
+            name = name[: self.name - len(_CUT)] + _CUT
+        return f"{name:<{self.name}}{row.size:>{self.size}}"
+
+
+def _alone(column: _Column) -> int:
+    return max(column.width, len(column.names[0]))
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The columns of a framework, or as many of them as fit beside each other.
+
+    Attributes:
+        columns: at least one.
+        gap: columns before each of them.
+    """
+
+    columns: Sequence[_Column]
+    gap: int
+
+    @property
+    def name(self) -> str:
+        return self.columns[0].names[0]
+
+    @property
+    def width(self) -> int:
+        own = sum(self.gap + column.width for column in self.columns)
+        return max(own, self.gap + len(self.name))
+
+    @property
+    def heading(self) -> str:
+        """The name of the framework: in the middle of its columns, or above the numbers of one."""
+        if len(self.columns) > 1:
+            return " " * self.gap + self.name.center(self.width - self.gap)
+        return self.columns[0].aligned(self.name, self.width)
+
+    def subheading(self, level: int) -> str:
+        """Executions, or the toggles that lie so many lines below them."""
+        names = ("".join(column.heading[level : level + 1]) for column in self.columns)
+        texts = zip(self.columns, names, strict=True)
+        own = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)
+        return own.rjust(self.width)
+
+    def spans(self, cells: Mapping[Column, Cell]) -> Iterator[Span]:
+        """The numbers of a row."""
+        own = sum(self.gap + column.width for column in self.columns)
+        yield Span(" " * (self.width - own))
+        for column in self.columns:
+            cell = cells.get(column.names, _NOTHING)
+            yield Span(" " * (self.gap + column.width - column.signs - len(cell.text)))
+            yield Span(cell.text, cell.style)
+            yield Span(cell.signs.ljust(column.signs))
+
+
+_Block = Sequence[_Group]
+
+
+def _blocks(columns: Sequence[_Column], width: int) -> list[_Block]:
+    """Frameworks that fit beside each other; one that is too wide by itself is divided."""
+    blocks: list[_Block] = []
+    for gap in _GAPS:
+        blocks = [*_packed(_groups(columns, width, gap), width)]
+        if len(blocks) == 1:
+            break
+    return blocks
+
+
+def _packed(groups: Iterable[_Group], width: int) -> Iterator[_Block]:
+    block: list[_Group] = []
+    for group in groups:
+        if block and sum(one.width for one in (*block, group)) > width:
+            yield block
+            block = []
+        block.append(group)
+    yield block
+
+
+def _groups(columns: Iterable[_Column], width: int, gap: int) -> Iterator[_Group]:
+    for _, framework in itertools.groupby(columns, lambda column: column.names[0]):
+        part: list[_Column] = []
+        for column in framework:
+            if part and _Group([*part, column], gap).width > width:
+                yield _Group(part, gap)
+                part = []
+            part.append(column)
+        yield _Group(part, gap)
+
+
+def _block(rows: Iterable[Row], block: _Block, labels: _Labels) -> Iterator[Line]:
+    for heading in _headings(block):
+        yield (Span((" " * labels.width + heading).rstrip()),)
+    for row in rows:
+        cells = (span for group in block for span in group.spans(row.cells))
+        yield (Span(labels.of_row(row)), *cells)
+
+
+def _headings(block: _Block) -> Iterator[str]:
+    """Frameworks, their executions, and toggles below; no executions where all is eager."""
+    yield "".join(group.heading for group in block)
+    below = [column.heading for group in block for column in group.columns]
+    if any([*names] != ["eager"] for names in below):
+        for level in range(max(map(len, below))):
+            yield "".join(group.subheading(level) for group in block)

@@ -1,0 +1,163 @@
+"""What is told beside the tables: means, overhead, early returns, unsteady cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.report.terminal import notes
+from fwbench.report.terminal.contestants import facts_of, timed
+from support.screens import IN_FULL, WIDE, entry, shown
+
+_Record = dict[str, Any]
+
+
+def means(*records: _Record) -> list[str]:
+    """The lines on geometric means."""
+    return notes.geometric_means([timed(record) for record in records])
+
+
+# Geometric means
+
+
+def test_means_are_against_the_fastest_of_each_group() -> None:
+    """Every case counts by its ratio to the fastest of its group, whichever framework that is."""
+    assert means(
+        *(entry("a", 1.0, workload="small"), entry("b", 4.0, workload="small")),
+        *(entry("a", 90.0, workload="large"), entry("b", 10.0, workload="large")),
+        entry("b", 3.0, workload="alone"),
+    ) == [
+        # a: sqrt(1 x 9); b: sqrt(4 x 1). Who is alone has won nothing.
+        (
+            "operations, forward: geometric mean of the median times against the fastest, over "
+            "2 cases, and over the 2 of largest size:"
+        ),
+        "  b eager      2.00x     2.00x",
+        "  a eager      3.00x     3.00x",
+    ]
+
+
+def test_executions_of_a_framework_are_counted_apart() -> None:
+    """Each execution is a contestant of its own, and names are aligned."""
+    found = means(entry("a", 2.0), entry("a", 1.0, execution="graph"))
+    assert found[1:] == ["  a graph      1.00x     1.00x", "  a eager      2.00x     2.00x"]
+
+
+def test_contestants_with_toggles_are_counted_apart() -> None:
+    """By the values that were asked for, and not by those that are the same for all."""
+    slow, fast = (
+        entry("a", seconds, toggles={"onednn": value, "blas": "mkl"}, params={"onednn": value})
+        for seconds, value in ((2.0, "off"), (1.0, "on"))
+    )
+    names = [line.split("  ")[1] for line in means(slow, fast)[1:]]
+    assert names == ["a eager onednn=on", "a eager onednn=off"]
+
+
+def test_who_lacks_cases_is_listed_below() -> None:
+    """With how many it has, and without shrinking the set that the others share."""
+    records = [entry(name, workload=f"work {i}") for name in "ab" for i in range(4)]
+    found = means(*records, entry("c", 0.1, workload="work 0"))
+    assert "over 4 cases" in found[0]
+    assert found[-1] == "  c eager  not ranked: 1 of 4 cases"
+    assert found[1].endswith("1.00x     1.00x")
+
+
+def test_means_are_shown_in_full() -> None:
+    """The table of operations says more; they keep their columns there."""
+    records = [entry("a", 1.0), entry("b", 2.0)]
+    assert "  b eager      2.00x     2.00x" in shown(*records, view=IN_FULL)
+    assert not any("geometric mean" in line for line in shown(*records))
+
+
+# noop
+
+
+def test_noop_is_no_contestant() -> None:
+    """It stands in no table, and has a line of its own, in full, with the least of its times."""
+    noop = {"workload": "noop"}
+    records = [
+        *(entry("a"), entry("b"), entry("a", 3e-6, **noop), entry("a", 2e-6, **noop)),
+        entry("b", 5e-7, **noop),
+    ]
+    said = "noop, the time to do nothing (not subtracted): a eager 2 us, b eager 500 ns"
+    assert [line for line in shown(*records, view=IN_FULL) if "noop" in line] == [said]
+    assert not any("noop" in line for line in shown(*records))
+
+
+def test_noop_alone_has_no_table() -> None:
+    """And nobody is the fastest at it."""
+    lines = shown(entry("a", workload="noop"), entry("b", workload="noop"))
+    assert lines[1:] == ["", "nothing to compare: a, b share no workload and size"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1234.0, "1234 s"),
+        (12.34, "12.3 s"),
+        (1.0, "1 s"),
+        (0.9999, "1000 ms"),
+        (0.25, "250 ms"),
+        (0.001, "1 ms"),
+        (0.0009999, "1000 us"),
+        (1.5e-6, "1.5 us"),
+        (9.996e-7, "1000 ns"),
+        (2.5e-8, "25 ns"),
+        (0.0, "0 s"),
+    ],
+)
+def test_times_are_written_for_people(seconds: float, text: str) -> None:
+    """Times have three digits and a unit that fits, and never an exponent."""
+    facts = facts_of(entry("a", seconds, workload="noop"))
+    assert notes.overhead([facts])[0].endswith(f": a eager {text}")
+
+
+# Dispatch
+
+
+def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
+    """A framework whose calls return early is named once, in full with its most misleading case."""
+    records = [
+        entry("lazy", 20e-3, dispatch_s=1e-3, workload="gemm"),
+        entry("lazy", 18e-3, dispatch_s=90e-6, workload="dot"),
+        entry("lazy", 3e-3, dispatch_s=2e-3, workload="relu"),
+        entry("prompt", 5e-3),
+    ]
+    first = "lazy: 2 cases returned in less than half the time that the work took"
+    (line,) = (line for line in shown(*records) if "returned" in line)
+    (full,) = (line for line in shown(*records, view=IN_FULL) if "returned" in line)
+    assert line == first
+    assert full == f"{first}, most of all dot eager 8: after 90 us of 18 ms (200x)"
+
+
+@pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1)])
+def test_half_the_time_is_no_news(dispatch_s: float, told: int) -> None:
+    """Only what returned in less than half the time is told, also where it took no time at all."""
+    facts = facts_of(entry("a", 1.0, dispatch_s=dispatch_s))
+    assert len(notes.dispatch([facts], in_full=False)) == told
+
+
+# Warm-up
+
+
+@pytest.mark.parametrize(
+    ("number", "names"),
+    [(1, "0-a"), (3, "0-a, 1-a, 2-a"), (5, "0-a, 1-a, 2-a and 2 more")],
+)
+def test_unsteady_cases_are_counted(number: int, names: str) -> None:
+    """With what may help; in full the first three are named."""
+    unsteady = [entry("a", steady=False, workload=str(i)) for i in range(number)]
+    records = [entry("a", steady=None), entry("a"), *unsteady]
+    for view, more in ((WIDE, []), (IN_FULL, [f"  {names}"])):
+        lines = shown(*records, view=view)
+        at = next(at for at, line in enumerate(lines) if "not steady" in line)
+        assert lines[at].startswith(f"{number} case")
+        assert "--fw-warmup" in lines[at]
+        assert lines[at + 1 : -2] == more
+
+
+def test_what_was_not_warmed_up_is_not_called_unsteady() -> None:
+    """Neither steady cases nor those without a warm-up are counted."""
+    lines = shown(entry("a", steady=None), entry("a", steady=True))
+    assert not any("not steady" in line for line in lines)

@@ -1,0 +1,196 @@
+"""The section at the end of a session: one screen, within its width, the answer last."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from fwbench.report.terminal.screen import View, screen
+from fwbench.report.terminal.text import plain
+from support.screens import IN_FULL, QUIET, entry, shown, styled
+
+_ALL = (
+    *("torch eager", "torch compile", "tensorflow eager", "tensorflow graph", "tensorflow xla"),
+    *("mxnet eager", "mxnet hybridize", "numpy eager"),
+)
+
+
+def grid(operations: int, sizes: int = 3, families: int = 4) -> list[dict[str, object]]:
+    """A large session: every contestant in every operation and size, each slower than the last."""
+    return [
+        entry(
+            *contestant.split()[:1],
+            1e-6 * (1 + place) * 10**size,
+            execution=contestant.split()[1],
+            workload=f"operation_{operation}",
+            family=f"family_{operation % families}",
+            size=10**size,
+            condition="drifting" if operation == place else "clean",
+            drift=0.5,
+        )
+        for operation, size in product(range(operations), range(sizes))
+        for place, contestant in enumerate(_ALL)
+    ]
+
+
+def test_a_session_in_words_and_numbers() -> None:
+    """Machine and versions first, the fastest with its time, the others by ratio, then words."""
+    assert shown(
+        *(entry("torch", 2e-6, size=64), entry("numpy", 1e-6, size=64)),
+        *(entry("torch", 1e-3, size=1024), entry("numpy", 12.34e-3, size=1024)),
+    ) == [
+        "Fake CPU, 2 threads: numpy 1.0, torch 1.0",
+        "",
+        "operations, forward: median time of the fastest, others as ratios to it",
+        "           numpy  torch",
+        "gemm   64   1 us  2.00x",
+        "gemm 1024  12.3x   1 ms",
+        "",
+        "Fastest here: numpy for 1 of 2, torch for 1",
+    ]
+
+
+def test_nothing_measured_is_nothing_said() -> None:
+    """A session without cases ends as if fwbench were not there."""
+    assert shown() == []
+
+
+def test_quiet_shows_doubts_and_the_answer() -> None:
+    """With ``-q`` no table, no note and no skip, but what makes numbers wrong."""
+    records = [
+        *(entry("torch", 1.0), entry("numpy", 2.0), entry("torch", 1.0, size=9)),
+        entry("numpy", 2.0, size=9, condition="contended", others_cpus=1.5),
+    ]
+    doubt, empty, answer = shown(*records, view=QUIET, skips=["why"], cpus=2)
+    assert doubt.startswith("other processes used 1.5 of 2 CPUs during 1 of 4 cases (contended)")
+    assert (empty, answer) == ("", "Fastest here: torch for 1 of 1")
+
+
+@pytest.mark.parametrize("width", [20, 80, 100])
+@pytest.mark.parametrize("operations", [1, 20])
+@pytest.mark.parametrize("verbosity", [-1, 0, 1])
+def test_no_line_is_wider_than_the_terminal(width: int, operations: int, verbosity: int) -> None:
+    """Whatever there is to show; with and without a table that fits."""
+    view = View(width=width, verbosity=verbosity)
+    skips = ["a reason that is longer than most terminals are wide, " * 3, "another one"]
+    lines = screen(grid(operations), skips, view, cpus=2)
+    assert max(len(plain(line)) for line in lines) <= width
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("operations", [1, 20, 60])
+def test_the_answer_is_on_the_screen(width: int, operations: int) -> None:
+    """The last line is the answer, and by default everything fits on a screen."""
+    lines = shown(*grid(operations), view=View(width=width))
+    assert lines[-1].startswith("Fastest here: torch for ")
+    assert len(lines) <= 60
+
+
+def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
+    """The most detailed table that fits; in full if asked."""
+    few, many, most = (shown(*grid(number)) for number in (5, 20, 60))
+    assert sum(line.startswith("operation_4 ") for line in few) == 3
+    assert sum(line.startswith("operation_4 ") for line in many) == 1
+    assert "geometric mean over sizes" in "\n".join(many)
+    assert [line.split()[:2] for line in most if line.startswith("family")] == [
+        [f"family_{number}", "(15)"] for number in range(4)
+    ]
+    full = shown(*grid(20), view=IN_FULL)
+    assert sum(line.startswith("operation_") for line in full) == 60
+
+
+def test_without_rivals_nothing_is_summed_up() -> None:
+    """A framework alone has times of every size, however many, and no answer."""
+    records = [each for each in grid(40) if each["param"].endswith("-numpy")]  # type: ignore[attr-defined]
+    lines = shown(*records)
+    assert sum(line.startswith("operation_") for line in lines) == 120
+    assert lines[-1] == "only numpy was measured: nothing to compare"
+
+
+def test_nothing_in_common() -> None:
+    """Frameworks that share no work are named, and contended cases are blamed where there are."""
+    apart = [entry("torch", workload="gemm"), entry("numpy", workload="dot")]
+    assert shown(*apart)[-1] == "nothing to compare: numpy, torch share no workload and size"
+    busy = {"condition": "contended"}
+    assert shown(entry("torch", **busy), entry("numpy", **busy))[-1] == (
+        "nothing to compare: 2 of 2 cases contended"
+    )
+
+
+def test_an_answer_for_each_kind_and_device() -> None:
+    """Where there are several kinds of work or devices each has a line, and devices are named."""
+    kinds = ({}, {"direction": "backward"}, {"device": "gpu:0", "device_name": "Fake 9000"})
+    records = [
+        entry(framework, seconds, **kind)
+        for kind in kinds
+        for framework, seconds in (("torch", 1.0), ("jax", 2.0))
+    ]
+    lines = shown(*records)
+    assert lines[0] == "Fake CPU (cpu), Fake 9000 (gpu:0), 2 threads: jax 1.0, torch 1.0"
+    assert lines[-4:] == [
+        "Fastest here:",
+        "  operations, forward, cpu: torch for 1 of 1",
+        "  operations, backward, cpu: torch for 1 of 1",
+        "  operations, forward, gpu:0: torch for 1 of 1",
+    ]
+
+
+def test_threads_that_differ_are_each_framework_s() -> None:
+    """What all have is said once; otherwise each has its own."""
+    first, *_ = shown(
+        entry("torch", threads=2), entry("numpy", threads=1), entry("jax", threads=None)
+    )
+    assert first == "Fake CPU: jax 1.0, numpy 1.0 (1 thread), torch 1.0 (2 threads)"
+
+
+def test_doubts_come_before_numbers() -> None:
+    """Contended cases are counted under the machine, in yellow; other doubts are signs."""
+    records = [
+        entry("torch", 1.0),
+        entry("numpy", 9.0, condition="contended", others_cpus=1.8),
+        entry("jax", 2.0, condition="drifting", drift=0.34, spinning=True),
+    ]
+    lines = screen(records, (), View(width=200), cpus=2)
+    (doubt,) = styled(lines, "yellow")
+    assert doubt.startswith("other processes used 1.8 of 2 CPUs during 1 of 3 cases")
+    assert plain(lines[1]) == doubt
+    assert [plain(line) for line in lines][4:7] == [
+        "          jax    numpy   torch",
+        "gemm 8  2.00x~*  9.00x!    1 s",
+        "! contended (not ranked)  ~ drifting  * spinning",
+    ]
+
+
+def test_training_has_a_table_of_its_own() -> None:
+    """In full, however many operations there are."""
+    train = {"direction": "train", "family": None, "checked_steps": 3}
+    steps = [
+        entry("torch", 1e-3, workload="mlp_step", size=128, **train),
+        entry("tensorflow", 2e-3, workload="mlp_step", size=128, **train),
+    ]
+    lines = shown(*grid(60), *steps)
+    at = next(at for at, line in enumerate(lines) if line.startswith("training: "))
+    assert lines[at + 2] == "mlp_step 128       2.00x   1 ms"
+
+
+# Skips
+
+
+def test_skips_have_one_line() -> None:
+    """With the reason if all have the same, and otherwise where to find them."""
+    none, few, many = [], ["noop has no gradient"], ["a", "b", "b"]
+    assert shown(skips=none) == []
+    assert shown(skips=few) == ["skipped 1 case: noop has no gradient"]
+    assert shown(skips=many) == ["skipped 3 cases for 2 reasons: -rs lists them"]
+
+
+def test_skips_are_said_once() -> None:
+    """Not where pytest lists them itself; in full each reason has a line, most frequent first."""
+    assert shown(skips=["a", "b"], view=View(skips_listed=True)) == []
+    assert shown(skips=["a", "b", "b"], view=IN_FULL) == ["skipped 2 cases: b", "skipped 1 case: a"]
+
+
+def test_what_others_wrote_is_shown_as_it_is() -> None:
+    """A reason cannot clear the screen or break a line."""
+    assert shown(skips=["\x1b[2Jgone\nnew line"]) == ["skipped 1 case: \\x1b[2Jgone new line"]
