@@ -107,9 +107,9 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-precision",
         values.precision,
         "SHARE",
-        "a case's rounds end when the 99%% interval of their median is narrower than this share of "
+        "a case's rounds end when the 99% interval of their median is narrower than this share of "
         "it, after 20 rounds and 20 ms at least and --benchmark-max-time at most; off: at "
-        "--benchmark-max-time only (default: 2%%)",
+        "--benchmark-max-time only (default: 2%)",
         lambda: 0.02,
     ),
     "epochs": Option(
