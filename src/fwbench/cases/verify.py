@@ -119,7 +119,7 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
             f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
             "are off by more"
         )
-    return Deviation(largest, largest * float(np.sqrt(np.mean((errors / (largest or 1.0)) ** 2))))
+    return Deviation(largest, _rms(errors, largest) if largest else 0.0)
 
 
 def same_shape(actual: NDArray[Any], reference: NDArray[Any]) -> None:
@@ -142,28 +142,39 @@ def same_shape(actual: NDArray[Any], reference: NDArray[Any]) -> None:
 def _errors(actual: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
     """The relative error of each element; infinite where no error is allowed and there is one."""
     exact = all(np.issubdtype(array.dtype, np.integer) for array in (actual, reference))
-    equal = actual == reference
     if exact:  # float64 could not tell large ones apart
-        return np.where(equal, 0.0, np.inf)
+        return np.where(actual == reference, 0.0, np.inf)
     wide = np.result_type(actual, reference, np.float64)
-    actual, reference = actual.astype(wide), reference.astype(wide)
+    actual = actual.astype(wide, copy=False)
+    reference = reference.astype(wide, copy=False)
     with np.errstate(all="ignore"):  # infinities are judged below
-        errors = np.asarray(np.abs(actual - reference) / _scale(np.abs(reference)))
+        errors = np.asarray(np.abs(actual - reference))
+        errors /= _scale(np.abs(reference))
+    if np.all(np.isfinite(errors)):
+        return errors
     # Infinities and NaNs are right where the reference has them too, and wrong everywhere else.
     errors[~np.isfinite(errors)] = np.inf
-    errors[equal | (np.isnan(actual) & np.isnan(reference))] = 0.0
+    errors[(actual == reference) | (np.isnan(actual) & np.isnan(reference))] = 0.0
     return errors
 
 
 def _scale(sizes: NDArray[Any]) -> NDArray[Any]:
     """What the error of an element of the reference is relative to, by the absolute values."""
-    finite = sizes[np.isfinite(sizes)]
-    largest = float(np.max(finite, initial=0.0))
+    largest = float(np.max(sizes, initial=0.0))
+    finite = sizes
+    if not np.isfinite(largest):
+        finite = sizes[np.isfinite(sizes)]
+        largest = float(np.max(finite, initial=0.0))
     if largest == 0.0:
         return np.maximum(sizes, 1.0)
+    return np.maximum(sizes, _rms(finite, largest))
+
+
+def _rms(sizes: NDArray[Any], largest: float) -> float:
+    """The root mean square of sizes, of which the largest is not 0."""
     # Divided before they are squared, so that nothing overflows or vanishes.
-    rms = largest * float(np.sqrt(np.mean((finite / largest) ** 2)))
-    return np.maximum(sizes, rms)
+    shares = np.asarray(sizes / largest)
+    return largest * float(np.sqrt(np.mean(np.square(shares, out=shares))))
 
 
 def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
