@@ -330,6 +330,7 @@ _DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]
         {},
         "schedule: [10, 1] -> [20, 1]",
     ),
+    "precision": ({}, {"precision": 0.02}, {}, "precision: None -> 0.02"),
 }
 
 

@@ -93,6 +93,7 @@ class OperationWork(Work):
         self.allowed = verify.tolerance(cell.dtype, self.terms, self.operation.tolerance)
         self._found = CaseFacts()
         self._right: list[bytes] = []
+        self._drawn: Sequence[NDArray[Any]] | None = None  # while they are placed again and again
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The result, or each of several results."""
@@ -110,11 +111,13 @@ class OperationWork(Work):
         facts, right = self._found, self._right
         with verify.within(_LAST):
             facts = _worse(facts, self._verify_last(last, right))
+        self._drawn = self.operation.operands(self.cell.size)
         with verify.within(_CHANGED):
             run = self._change(self._operands(changed=True))
             facts = _worse(facts, self.verify(call(run)))
         with verify.within(_RESTORED):
             run = self._change(self._operands(changed=False))
+            self._drawn = None
             return _worse(facts, self._verify_same(call(run), right))
 
     def _verify_last(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
@@ -134,7 +137,9 @@ class OperationWork(Work):
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands in the dtype of the case, or others of the same shapes."""
         operation, size = self.operation, self.cell.size
-        operands = operation.changed_operands(size) if changed else operation.operands(size)
+        operands = operation.operands(size) if self._drawn is None else self._drawn
+        if changed:
+            operands = operation.changed_operands(size, operands)
         return [in_dtype(x, self.cell.dtype) for x in operands]
 
     @abstractmethod

@@ -48,7 +48,8 @@ def add_to(commands: Any) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="what may differ: cpu, gpu, driver, threads, framework, toggles, data, schedule",
+        help="what may differ: cpu, gpu, driver, threads, framework, toggles, data, schedule, "
+        "precision",
     )
     gate.add_argument(
         "--margin",

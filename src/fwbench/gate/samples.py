@@ -23,7 +23,7 @@ from fwbench.records.stored import (
 )
 
 #: What must be the same on both sides, unless it is what is compared.
-FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule")
+FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision")
 
 
 def check_facts(names: Iterable[str]) -> None:
@@ -229,6 +229,7 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "toggles": facts.toggles,
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
+        "precision": facts.precision,
     }
 
 

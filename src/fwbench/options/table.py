@@ -212,7 +212,7 @@ SETTINGS: Mapping[str, Option] = {
         values.names,
         "FACTS",
         "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
-        "data, schedule (default: nothing)",
+        "data, schedule, precision (default: nothing)",
         tuple,
     ),
 }

@@ -165,15 +165,21 @@ class Operation(Workload):
         # The name is in the seed so that operations do not share operands by accident.
         return self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size))
 
-    def changed_operands(self, size: Size) -> tuple[NDArray[Any], ...]:
+    def changed_operands(
+        self, size: Size, operands: Sequence[NDArray[Any]] | None = None
+    ) -> tuple[NDArray[Any], ...]:
         """Other inputs of the same shapes and dtypes, for a call that must notice.
 
         Where ``inputs`` draws nothing from its generator they are three quarters of the same.
 
+        Args:
+            size: of the inputs.
+            operands: those of :meth:`operands`, where they have been drawn already.
+
         Raises:
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
-        operands = self.operands(size)
+        operands = self.operands(size) if operands is None else operands
         others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), _CHANGED)
         alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
         if alike and not all(map(np.array_equal, operands, others)):
