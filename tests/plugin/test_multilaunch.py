@@ -95,6 +95,7 @@ def test_launches_are_processes_and_one_record(told: Project) -> None:
         assert entry["stats"]["min"] == min(entry["stats"]["data"])
         assert all(one["wall_s"] > 0 for one in kept)
         assert {"cpu_s", "preempted", "others_cpus", "load"} <= kept[0].keys()
+        assert {"median_interval", "stopped"} <= kept[0].keys()
     result.stdout.fnmatch_lines([f"fwbench: launch {launch} of 3: 4 cases" for launch in (1, 2, 3)])
 
 

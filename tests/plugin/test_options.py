@@ -43,7 +43,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         threads=5,
         isolation="process",
         timeout_s=300.0,
-        warmup_s=0.5,
+        warmup_s=0.2,
         precision=0.02,
         epochs=None,
         warmup_epochs=None,

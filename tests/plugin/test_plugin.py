@@ -153,6 +153,8 @@ def test_settings(cases: Project, where: str) -> None:
         assert facts["warmup_calls"] > 0
         assert facts["warmup_s"] > 0
         assert facts["steady"] in (True, False)
+        assert facts["precision"] == 0.02
+        assert facts["stopped"] in ("precise", "time over")
 
 
 @pytest.mark.usefixtures("started")
@@ -331,6 +333,8 @@ _REFUSED = {
     "threads": (["--fw-threads=0"], ["'0'", "positive whole number"]),
     "timeout": (["--fw-timeout=0"], ["timeout '0'", "above 0"]),
     "warm-up": (["--fw-warmup=-1"], ["'-1'", "from 0"]),
+    "no precision": (["--fw-precision=0"], ["precision '0'", "2% or 0.02, or off"]),
+    "precision": (["--fw-precision=200%"], ["precision '200%'", "between 0 and 1"]),
     "debugger": (["--pdb", "--fw-isolation=process"], ["--pdb", "--fw-isolation=process"]),
     "trace": (["--trace", "--fw-isolation=process"], ["--trace", "--fw-isolation=process"]),
     "debugger, launches": (["--pdb", "--fw-launches=2"], ["--pdb", "--fw-launches"]),
@@ -344,6 +348,7 @@ _REFUSED_INI = {
     "threads": ({"fw_threads": "many"}, ["fw_threads", "'many'", "positive whole number"]),
     "isolation": ({"fw_isolation": "proces"}, ["fw_isolation", "Did you mean 'process'?"]),
     "timeout": ({"fw_timeout": "inf"}, ["fw_timeout", "'inf'"]),
+    "precision": ({"fw_precision": "2"}, ["fw_precision", "'2'", "between 0 and 1"]),
 }
 
 _REFUSED_MARKERS = {
@@ -353,6 +358,7 @@ _REFUSED_MARKERS = {
     "keyword": ("double, size=4", ["'size'", "Did you mean 'sizes'?"]),
     "dtype": ("double, dtypes='float31'", ["'float31'", "Did you mean 'float32'?"]),
     "framework": ("double, frameworks='nunpy'", ["'nunpy'", "Did you mean 'numpy'?"]),
+    "precision": ("double, precision=0", ["precision '0'", "2% or 0.02, or off"]),
 }
 
 _LEAVES_A_TRACE = """

@@ -100,8 +100,8 @@ SETTINGS: Mapping[str, Option] = {
         lambda text: values.seconds(text, "warm-up", zero=True),
         "SECONDS",
         "how long a case is warmed up at most, until its times are steady; 0: not at all "
-        "(default: 0.5)",
-        lambda: 0.5,
+        "(default: 0.2)",
+        lambda: 0.2,
     ),
     "precision": Option(
         "--fw-precision",
