@@ -127,6 +127,31 @@ def test_bad_values_are_refused(parse: Callable[[str], Any], text: str, message:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("5min", 300),
+        ("5 m", 300),
+        ("1h30min", 5400),
+        ("1.5h", 5400),
+        (" 1min 5s ", 65),
+    ],
+)
+def test_a_duration_has_units(text: str, seconds: float) -> None:
+    """Hours, minutes and seconds, the largest first."""
+    assert values.duration(text, "budget") == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "0s", "5", "", "-3s", "5s 1min", "1e3s", "soon", "9" * 400 + "h"]
+)
+def test_a_duration_is_above_0(text: str) -> None:
+    """A bare number might be seconds or minutes: it is refused, with what could be given."""
+    with pytest.raises(UsageError, match="is not a duration above 0; give 90s, 5min or 1h30min"):
+        values.duration(text, "budget")
+
+
 @pytest.mark.parametrize("text", ["0", "100%", "-1%", "abc", "", "nan", "5"])
 def test_a_share_lies_between_0_and_1(text: str) -> None:
     """Five is neither 5 % nor 500 %: it is refused, and both ways to write a share are named."""

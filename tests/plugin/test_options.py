@@ -54,6 +54,9 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         record_host=False,
         tables=False,
         launches=None,
+        budget_s=None,
+        race=False,
+        threshold=0.03,
         seed=None,
         first_call="shared",
         gate=None,
@@ -84,6 +87,9 @@ GIVEN = [
     ("--fw-record-host", "fw_record_host = true", "record_host", True),
     ("--fw-tables", "fw_tables = true", "tables", True),
     ("--fw-launches=5", "fw_launches = 5", "launches", 5),
+    ("--fw-budget=5min", "fw_budget = 5min", "budget_s", 300.0),
+    ("--fw-race", "fw_race = true", "race", True),
+    ("--fw-threshold=5%", "fw_threshold = 0.05", "threshold", 0.05),
     ("--fw-seed=0", "fw_seed = 0", "seed", 0),
     ("--fw-first-call=shared", "fw_first_call = shared", "first_call", "shared"),
     ("--fw-gate=5%", "fw_gate = 0.05", "gate", {"time": 0.05}),
@@ -110,7 +116,7 @@ def test_each_option_is_read_from_either_source(
     assert getattr(where, name) == value
 
 
-@pytest.mark.parametrize("argument", ["--fw-launches=2", None])
+@pytest.mark.parametrize("argument", ["--fw-launches=2", "--fw-race", "--fw-budget=9s", None])
 def test_first_calls_are_fresh_in_launches_alone(
     pytester: pytest.Pytester, argument: str | None
 ) -> None:
@@ -128,10 +134,12 @@ def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
     assert of(pytester, "--fw-gate").gate == {"time": 0.03}
 
 
-def test_launches_need_isolation(pytester: pytest.Pytester) -> None:
-    """A launch is a fresh process."""
-    with pytest.raises(UsageError, match="leave out one of them"):
-        of(pytester, "--fw-launches=2", "--fw-isolation=none")
+@pytest.mark.parametrize("argument", ["--fw-launches=2", "--fw-race", "--fw-budget=9s"])
+def test_launches_need_isolation(pytester: pytest.Pytester, argument: str) -> None:
+    """A launch is a fresh process, whoever asks for it; the message has both options."""
+    flag = argument.partition("=")[0]
+    with pytest.raises(UsageError, match=f"{flag} .*--fw-isolation=none.* leave out one of them"):
+        of(pytester, argument, "--fw-isolation=none")
 
 
 def test_a_marker_has_a_threshold_beside_its_selection() -> None:

@@ -67,6 +67,9 @@ class Options:
         record_host: whether records have the machine's name and absolute paths.
         tables: whether pytest-benchmark's tables have cases, too.
         launches: fresh processes for every case; None for one, in which cases keep their order.
+        budget_s: how long launches may take together; None for as many as there are.
+        race: whether to find out who is fastest at the same work.
+        threshold: the smallest difference that matters to a race or a budget, as a share.
         seed: of the order of launches and cases; None for a new one each time.
         first_call: ``shared``, or ``fresh`` for a process of its own in the first launch.
         gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
@@ -90,11 +93,19 @@ class Options:
     record_host: bool
     tables: bool
     launches: int | None
+    budget_s: float | None
+    race: bool
+    threshold: float
     seed: int | None
     first_call: str
     gate: Mapping[str, float] | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether what has been measured decides what is launched next."""
+        return self.race or self.budget_s is not None
 
     def selection(self, marker: Selection) -> Selection:
         """What a test with this marker is to measure."""

@@ -175,6 +175,31 @@ SETTINGS: Mapping[str, Option] = {
         "N",
         "measure every case in N fresh processes, in shuffled order (default: in one, in order)",
     ),
+    "budget_s": Option(
+        "--fw-budget",
+        lambda text: values.duration(text, "budget"),
+        "DURATION",
+        "spend this time (90s, 5min, 1h) on launches: first of all cases, then of those whose time "
+        "is least certain, until each is known to --fw-threshold",
+    ),
+    "race": Option(
+        "--fw-race",
+        values.switch,
+        "",
+        "find out who is fastest at the same work: after each launch clear losers are dropped, "
+        "and the others launched again, until it is decided or --fw-budget (default: 10min) is "
+        "over",
+        lambda: False,
+        switch=True,
+    ),
+    "threshold": Option(
+        "--fw-threshold",
+        lambda text: values.share(text, "threshold"),
+        "SHARE",
+        "the smallest difference that matters to --fw-race, and how well --fw-budget is to know "
+        "each time (default: 0.03)",
+        lambda: 0.03,
+    ),
     "seed": Option(
         "--fw-seed",
         lambda text: values.natural(text, "seed"),

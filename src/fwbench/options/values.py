@@ -29,6 +29,11 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 #: Of the largest whole number; records have none that is larger.
 _DIGITS = 18
 
+#: Hours, minutes and seconds, each of which may be left out.
+_DURATION = re.compile(
+    r"\s*".join(rf"(?:(\d+(?:\.\d+)?)\s*{unit})?" for unit in ("h", "m(?:in)?", "s"))
+)
+
 #: What an ini file may call true and false, as pytest takes them.
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -146,6 +151,24 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
         raise UsageError(
             f"{what} {text!r} is not a number of seconds {'from' if zero else 'above'} 0"
         )
+    return value
+
+
+def duration(text: str, what: str) -> float:
+    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"5min"``, ``"1h30min"``.
+
+    Args:
+        text: as it was given.
+        what: names what takes that long in the error message.
+
+    Raises:
+        UsageError: the text is something else; a bare number is, since it could mean minutes.
+    """
+    given = _DURATION.fullmatch(text.strip())
+    hours, minutes, rest_s = map(float, given.groups(default="0")) if given else (0.0, 0.0, 0.0)
+    value = (60 * hours + minutes) * 60 + rest_s
+    if not 0 < value < math.inf:
+        raise UsageError(f"{what} {text!r} is not a duration above 0; give 90s, 5min or 1h30min")
     return value
 
 

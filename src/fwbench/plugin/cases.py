@@ -15,11 +15,10 @@ from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
-from fwbench.plugin import debugger, families, host
+from fwbench.plugin import debugger, families, host, launching
 from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
-from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.neighbours import check_cases
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
@@ -69,11 +68,10 @@ def _parent_plugins(
         yield Gate(config, session, store)
     if session.isolated:
         plan = session.plan
-        yield (
-            MultiLaunchRunner(config, session, progress, plan)
-            if plan
-            else IsolatedRunner(config, session, progress)
-        )
+        if plan is None:
+            yield IsolatedRunner(config, session, progress)
+        else:
+            yield from launching.hooks(config, session, progress, plan, store)
 
 
 def _shows_tables(config: pytest.Config, session: Session) -> bool:

@@ -48,6 +48,8 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "json_report": False,
     "report_log": None,
     "fw_launches": None,
+    "fw_budget": None,
+    "fw_race": None,
     "fw_first_call": "shared",
     "fw_gate": None,
 }

@@ -60,7 +60,7 @@ class IsolatedRunner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Run a case in its framework's worker."""
-        if not _is_for_worker(item):
+        if not is_for_worker(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self.reports(item):
@@ -73,7 +73,7 @@ class IsolatedRunner:
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:
         """Leave the time limit of a case to pytest-timeout in the worker."""
-        return True if _is_for_worker(item) else None
+        return True if is_for_worker(item) else None
 
     def keep(self, report: pytest.TestReport) -> None:
         """Give pytest-benchmark the record that a report carries."""
@@ -188,9 +188,9 @@ class IsolatedRunner:
 
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
     """The items that workers run."""
-    return [item for item in session.items if _is_for_worker(item)]
+    return [item for item in session.items if is_for_worker(item)]
 
 
-def _is_for_worker(item: pytest.Item) -> bool:
+def is_for_worker(item: pytest.Item) -> bool:
     """Whether an item is a case, and not one that would only be skipped."""
     return CELL in item.stash and item.get_closest_marker("skip") is None

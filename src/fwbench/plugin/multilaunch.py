@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from fwbench.gate.allocation import Allocation
+from fwbench.gate.history import History, Result
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import Session
 from fwbench.records import replication
+from fwbench.records.facts import CaseFacts
 from fwbench.records.replication import Plan
 
 
 class MultiLaunchRunner(IsolatedRunner):
-    """The hooks that measure all launches first, and then give pytest one report for each case."""
+    """The hooks that measure all launches first, and then give pytest one report for each case.
+
+    Args:
+        config: of the session.
+        session: of fwbench.
+        progress: shows how far things are.
+        plan: the order of cases.
+        allocation: chooses the cases of each launch.
+
+    Attributes:
+        history: what the launches have brought so far.
+    """
 
     def __init__(
-        self, config: pytest.Config, session: Session, progress: Progress, plan: Plan
+        self,
+        config: pytest.Config,
+        session: Session,
+        progress: Progress,
+        plan: Plan,
+        allocation: Allocation,
     ) -> None:
         super().__init__(config, session, progress)
         self.plan = plan
+        self.allocation = allocation
+        self.history = History()
         self.launched: dict[str, _CaseLaunches] = defaultdict(_CaseLaunches)
 
     def begin(self, session: pytest.Session) -> None:
@@ -31,20 +53,31 @@ class MultiLaunchRunner(IsolatedRunner):
         going_on = self.config.option.continue_on_collection_errors
         if self.config.option.collectonly or (session.testsfailed and not going_on):
             return
-        for launch in range(self.plan.launches):
-            cases = [item for item in cases_of(session) if not self.launched[item.nodeid].failed]
-            if cases and not self._enough_failed():
-                self._launch(launch, self.plan.order(launch, cases))
+        while not self._enough_failed() and (cases := self._selected(cases_of(session))):
+            start_s = time.monotonic()
+            self._launch(self.history.launches, cases)
+            self.history.end_launch(time.monotonic() - start_s)
+
+    def _selected(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """The cases of the next launch, in its order."""
+        left = {item.nodeid: item for item in items if not self.launched[item.nodeid].failed}
+        selected = {*self.allocation.select(list(left), self.history)}
+        launch = self.history.launches
+        return self.plan.order(launch, [left[nodeid] for nodeid in left if nodeid in selected])
 
     def _launch(self, launch: int, cases: list[pytest.Item]) -> None:
         """Measure every case once, in workers that have measured nothing before."""
         hook = self.config.hook
-        hook.pytest_fwbench_launch(launch=launch, launches=self.plan.launches, cases=len(cases))
+        launches = self.allocation.launches
+        hook.pytest_fwbench_launch(launch=launch, launches=launches, cases=len(cases))
         self.follow(cases)
         fresh = launch == 0 and self.session.options.first_call == "fresh"
         for item in cases:
+            start_s = time.monotonic()
             reports = self._alone(item) if fresh else list(self.run(item))
             entry = self.launched[item.nodeid].add(launch, reports)
+            result = _result(reports, entry, time.monotonic() - start_s)
+            self.history.add(item.nodeid, result)
             hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
             if self._enough_failed():
                 break
@@ -78,6 +111,18 @@ class MultiLaunchRunner(IsolatedRunner):
             for report in done.finished():
                 self.keep(report)
         self.launched.clear()
+
+
+def _result(
+    reports: Sequence[pytest.TestReport], entry: dict[str, Any] | None, took_s: float
+) -> Result:
+    """What a launch brought of a case, as those who choose the next ones see it."""
+    failed = any(report.failed for report in reports)
+    if entry is None or failed:
+        return Result(took_s, lost="failed" if failed else "skipped")
+    launch = replication.launch_of(entry)
+    facts = CaseFacts.unchecked(entry["extra_info"]["fwbench"])
+    return Result(took_s, launch.value_s, replication.is_contended(launch), facts)
 
 
 class _CaseLaunches:

@@ -77,8 +77,8 @@ def from_config(config: pytest.Config) -> Options:
         UsageError: a value has the wrong form, or two do not go together; whether what is named
             exists is seen later.
     """
-    flag = debugger.reason(config)
-    isolation = "none" if flag else _setting(config, "isolation")
+    debugging = debugger.reason(config)
+    isolation = "none" if debugging else _setting(config, "isolation")
     options = Options(
         asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
         configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
@@ -88,12 +88,18 @@ def from_config(config: pytest.Config) -> Options:
             "isolation": isolation,
         },
     )
-    if options.launches is not None and options.isolation == "none":
+    launching = {
+        "--fw-race": options.race,
+        "--fw-budget": options.budget_s is not None,
+        "--fw-launches": options.launches is not None,
+    }
+    flag = next((flag for flag, given in launching.items() if given), None)
+    if flag is not None and options.isolation == "none":
         raise UsageError(
-            f"--fw-launches measures in fresh processes, and {flag or '--fw-isolation=none'} in "
-            "this one: leave out one of them"
+            f"{flag} measures in fresh processes, and {debugging or '--fw-isolation=none'} in this "
+            "one: leave out one of them"
         )
-    if options.first_call == "fresh" and options.launches is None:
+    if options.first_call == "fresh" and flag is None:
         raise UsageError(
             "--fw-first-call=fresh measures first calls in the first launch, and there are no "
             "launches: add --fw-launches 5, or leave it out"

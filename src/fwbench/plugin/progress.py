@@ -100,11 +100,13 @@ class Progress:
             self.tick("")
             return (yield)
 
-    def pytest_fwbench_launch(self, launch: int, launches: int, cases: int) -> None:
+    def pytest_fwbench_launch(self, launch: int, launches: int | None, cases: int) -> None:
         """Begin to count anew; logs say which launch it is."""
-        self._launch = f"launch {launch + 1} of {launches}"
+        self._launch = f"launch {launch + 1}" + ("" if launches is None else f" of {launches}")
         self._number, self._total = 0, cases
-        self._estimate.plan(dict.fromkeys(self._cases, launches - launch))
+        # Who does not know how many there will be knows of this one.
+        times = 1 if launches is None else launches - launch
+        self._estimate.plan(dict.fromkeys(self._cases, times))
         self._display.announce(f"{self._launch}: {count(cases, 'case')}")
 
     def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:

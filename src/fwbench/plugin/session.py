@@ -146,11 +146,12 @@ class Session:
     @functools.cached_property
     def plan(self) -> Plan | None:
         """The launches; None if cases are measured once, in their order, or not at all."""
-        if self.options.launches is None or self.verify_only:
+        launches = self.options.launches
+        if self.verify_only or (launches is None and not self.options.is_adaptive):
             return None
         seed = self.options.seed
         # Short enough to be typed.
-        return Plan(self.options.launches, random.randrange(10**6) if seed is None else seed)  # noqa: S311
+        return Plan(launches or 1, random.randrange(10**6) if seed is None else seed)  # noqa: S311
 
     @property
     def verify_only(self) -> bool:

@@ -9,12 +9,12 @@ import pytest
 
 
 @pytest.hookspec
-def pytest_fwbench_launch(launch: int, launches: int, cases: int) -> None:
-    """A launch begins; only with ``--fw-launches``.
+def pytest_fwbench_launch(launch: int, launches: int | None, cases: int) -> None:
+    """A launch begins; only with ``--fw-launches``, ``--fw-budget`` or ``--fw-race``.
 
     Args:
         launch: counted from 0.
-        launches: how many there will be.
+        launches: how many there will be; None if that depends on what they bring.
         cases: how many cases it will measure.
     """
 

@@ -44,6 +44,7 @@ class Store:
 
     Attributes:
         gate: what the gate says of this session, to be stored with it.
+        launched: what became of its budget and its race, likewise.
     """
 
     def __init__(self, config: pytest.Config, session: Session, unmeasured: Unmeasured) -> None:
@@ -52,6 +53,7 @@ class Store:
         self.unmeasured = unmeasured
         self.tests: pytest.Session | None = None
         self.gate: StoredGate | None = None
+        self.launched = SessionFacts()
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
@@ -158,7 +160,7 @@ class Store:
             loss_curves=loops.loss_curves(output_json["benchmarks"], known),
             break_even=loops.break_even(output_json["benchmarks"], known),
         )
-        output_json["fwbench"] = dict(self.session_facts() | ended)
+        output_json["fwbench"] = dict(self.session_facts() | self.launched | ended)
         output_json.update(self._private(output_json))
 
     def _private(self, values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ class Plan:
     """How often every case is measured, and in which order.
 
     Attributes:
-        launches: fresh processes for each case.
+        launches: fresh processes for each case; with a race or a budget, at least so many.
         seed: of the order; the same seed and cases give the same order.
     """
 
@@ -141,6 +141,11 @@ def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
         iterations=stats["iterations"],
         rounds_s=rounds_s,
     )
+
+
+def launch_of(entry: Entry) -> Launch:
+    """What is kept of the launch that an entry is of."""
+    return _launch(entry["stats"], CaseFacts.unchecked(entry["extra_info"]["fwbench"]))
 
 
 def is_contended(launch: Launch) -> bool:

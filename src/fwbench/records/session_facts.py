@@ -11,6 +11,7 @@ from fwbench.records.table import (
     POSITIVE,
     Table,
     fact,
+    one_of,
 )
 from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, SHARE, Unit
 
@@ -52,7 +53,9 @@ class StoredCeiling(Table):
 class StoredPlan(Table):
     """How often every case was measured."""
 
-    launches: int = fact("fresh processes for each case", COUNT, POSITIVE)
+    launches: int = fact(
+        "fresh processes for each case; with a race or a budget, at least so many", COUNT, POSITIVE
+    )
     seed: int = fact("seed of the order of cases", COUNT, NOT_NEGATIVE)
 
 
@@ -150,6 +153,81 @@ class StoredGate(Table):
     problem: str | None = fact("why nothing could be compared")
 
 
+class StoredContestant(Table):
+    """A contestant of a race."""
+
+    case: str = fact("node id of its test")
+    name: str = fact("framework, execution and the toggles that were asked for")
+    standing: str = fact(
+        "`fastest`, `tied`, `slower`, `open` or `lost`",
+        check=one_of("fastest", "tied", "slower", "open", "lost"),
+    )
+    launches: int = fact("launches that measured it", COUNT, NOT_NEGATIVE)
+    contended: int = fact(
+        "those in which it had to share its processors; they do not count", COUNT, NOT_NEGATIVE
+    )
+    time_s: float | None = fact(
+        "median time over launches", SECONDS, POSITIVE, null="where it was not measured"
+    )
+    behind: float | None = fact(
+        "median over launches of its time over that of the leader, minus 1", SHARE, ABOVE_MINUS_1,
+        null="of the leader, and without a launch that counts for both",
+    )  # fmt: skip
+    why: str | None = fact("why it has no time, or does not race any more")
+
+
+class StoredGroup(Table):
+    """A group of contestants that do the same work."""
+
+    title: str = fact("the work")
+    verdict: str = fact(
+        "`fastest`, `tie` or `undecided`", check=one_of("fastest", "tie", "undecided")
+    )
+    threshold: float = fact("smallest difference that matters", SHARE, NOT_NEGATIVE)
+    contestants: list[StoredContestant] = fact("those that did the work, the leader first")
+    more_launches: int | None = fact(
+        "further launches that would have decided it, as a rule", COUNT, POSITIVE,
+        null="of a decided group, and where that is not known or more than 200",
+    )  # fmt: skip
+    more_s: float | None = fact(
+        "what these would have taken", SECONDS, NOT_NEGATIVE, null="without `more_launches`"
+    )
+
+
+class StoredRace(Table):
+    """The verdicts of ``--fw-race``."""
+
+    level: float = fact("probability that the verdict of a group is wrong, at most", NONE, FRACTION)
+    groups: list[StoredGroup] = fact("every group of at least two contestants")
+
+
+class StoredUnsettled(Table):
+    """A case whose time is not known well enough."""
+
+    case: str = fact("node id of its test")
+    name: str = fact("id of the case")
+    uncertainty: float | None = fact(
+        "half the width of the 95 % interval of its time", SHARE, NOT_NEGATIVE,
+        null="after a single launch",
+    )  # fmt: skip
+
+
+class StoredBudget(Table):
+    """What became of ``--fw-budget``."""
+
+    budget_s: float = fact("time that launches could take", SECONDS, POSITIVE)
+    took_s: float = fact("time that they took", SECONDS, NOT_NEGATIVE)
+    launches: int = fact("launches that ended", COUNT, NOT_NEGATIVE)
+    cases: int = fact("cases that were measured", COUNT, NOT_NEGATIVE)
+    launch_s: float | None = fact(
+        "time of a launch of all cases", SECONDS, NOT_NEGATIVE, null="where none ended"
+    )
+    resolution: float | None = fact(
+        "how well each time was to be known", SHARE, NOT_NEGATIVE, null="of a race"
+    )
+    unsettled: list[StoredUnsettled] | None = fact("cases whose time is not known so well")
+
+
 class LossCurves(Table):
     """How far loss curves of the same work lie apart."""
 
@@ -185,5 +263,7 @@ class SessionFacts(Table):
     missing: list[NotMeasured] | None = fact("benchmarks that were not measured")
     outcome: Outcome | None = fact("how it ended", null="where it is not known")
     gate: StoredGate | None = fact("what its gate said", null="without one")
+    budget: StoredBudget | None = fact("what became of its budget", null="without one")
+    race: StoredRace | None = fact("who is fastest at the same work", null="without a race")
     loss_curves: list[LossCurves] | None = fact("how far loss curves lie apart", NONE)
     break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

@@ -9,6 +9,9 @@ from typing import Any
 _HUNDRED = 99.95  # what rounds to 100
 _FOUR = 999.95
 
+#: Shorter times are not given in whole seconds.
+_SHORT_S = 9.5
+
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun in the plural that it takes: ``1 case``, ``2 cases``.
@@ -34,6 +37,18 @@ def time(seconds: float) -> str:
 def _three_digits(number: float) -> str:
     """At least three significant digits, never with an exponent."""
     return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """How long people wait, in its two largest units: ``1 h 5 min``, ``4 min 12 s``, ``0.1 s``."""
+    if seconds < _SHORT_S:
+        return f"{seconds:.2g} s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest_s, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        parts.pop(0)
+    return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number)
 
 
 def four_digits(number: float) -> str:

@@ -1,0 +1,171 @@
+"""``--fw-budget``: says what a launch takes, what the time was spent on, and what is uncertain."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+
+from fwbench.gate import standings
+from fwbench.gate.allocation import Budget, Precise
+from fwbench.plugin.isolated import is_for_worker
+from fwbench.plugin.multilaunch import MultiLaunchRunner
+from fwbench.plugin.storage import Store
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.units import count, duration
+from fwbench.report import races
+
+#: Where pytest's cache keeps how long each case took in a launch.
+_CACHED = "fwbench/launches"
+
+#: The options that decide how long a case takes.
+_DECIDING = ("threads", "warmup", "precision", "epochs", "repetitions", "steps", "data")
+
+
+class BudgetHooks(ABC):
+    """The hooks of a session whose launches have a budget.
+
+    Args:
+        config: of the session.
+        runner: measures the launches.
+        store: keeps what is said of the session.
+        budget: of the launches.
+    """
+
+    #: What the section of the terminal is called.
+    title = "fwbench budget"
+
+    def __init__(
+        self, config: pytest.Config, runner: MultiLaunchRunner, store: Store, budget: Budget
+    ) -> None:
+        self.config = config
+        self.runner = runner
+        self.store = store
+        self.budget = budget
+
+    @abstractmethod
+    def facts(self) -> SessionFacts:
+        """What is recorded of the launches so far."""
+
+    @abstractmethod
+    def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
+        """What a terminal shows.
+
+        Args:
+            facts: of the session.
+            width: columns of a line.
+        """
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse a budget that is shorter than a launch, if earlier sessions tell what one takes.
+
+        Raises:
+            UsageError: it is.
+        """
+        launch_s = self._earlier_s([item.nodeid for item in items if is_for_worker(item)])
+        if self.config.option.collectonly or launch_s is None or launch_s <= self.budget.total_s:
+            return
+        cases = count(sum(map(is_for_worker, items)), "case")
+        raise pytest.UsageError(
+            f"the budget of {duration(self.budget.total_s)} is shorter than one launch of {cases}, "
+            f"which took {duration(launch_s)} here before; give --fw-budget at least "
+            f"{_rounded_up(launch_s)}, or select fewer cases (-k)"
+        )
+
+    def pytest_fwbench_launch(self, launch: int, cases: int) -> None:
+        """Say, once that is known, how long a launch takes."""
+        history = self.runner.history
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if launch == 1 and reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(
+                f"a launch of {count(len(history.cases), 'case')} took {duration(history.took_s)}; "
+                f"{duration(max(0.0, self.budget.total_s - self.budget.used_s))} are left"
+            )
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None]:
+        """Conclude before the run is stored, also when it was interrupted."""
+        if self.runner.history.cases:
+            self.store.launched = self.facts()
+            self._keep_times()
+        yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        """What was decided, and what was not."""
+        try:
+            yield
+        finally:
+            if self.store.launched:
+                terminalreporter.section(self.title, sep="-", yellow=True)
+                width = self.config.get_terminal_writer().fullwidth - 1
+                for line in self.lines(self.store.launched, width):
+                    terminalreporter.line(line)
+
+    def _earlier_s(self, cases: Sequence[str]) -> float | None:
+        """How long a launch of these cases took before; None if one of them is not known."""
+        took_s = self._cached()
+        if not cases or any(case not in took_s for case in cases):
+            return None
+        return sum(took_s[case] for case in cases)
+
+    def _keep_times(self) -> None:
+        """Let later sessions know what a launch takes."""
+        cache = getattr(self.config, "cache", None)
+        if cache is not None:
+            history = self.runner.history
+            took_s = {case: history.cost_of_s(case) for case in history.cases}
+            cache.set(_CACHED, {self._settings: {**self._cached(), **took_s}})
+
+    def _cached(self) -> dict[str, float]:
+        cache = getattr(self.config, "cache", None)
+        kept: Any = {} if cache is None else cache.get(_CACHED, {})
+        return kept.get(self._settings, {}) if isinstance(kept, dict) else {}
+
+    @property
+    def _settings(self) -> str:
+        """What must be the same for a case to take as long as before."""
+        options = vars(self.config.option)
+        names = [name for name in options if name.startswith(("benchmark_m", "benchmark_cal"))]
+        names += [f"fw_{name}" for name in _DECIDING]
+        return " ".join(f"{name}={options.get(name)}" for name in names)
+
+
+class PreciseHooks(BudgetHooks):
+    """Those of a session that spends its budget where times are least certain.
+
+    Args:
+        precise: chooses the cases of its launches.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        runner: MultiLaunchRunner,
+        store: Store,
+        budget: Budget,
+        precise: Precise,
+    ) -> None:
+        super().__init__(config, runner, store, budget)
+        self.precise = precise
+
+    def facts(self) -> SessionFacts:
+        """How long it took, and what is uncertain."""
+        budget = standings.of_budget(self.budget, self.runner.history, self.precise)
+        return SessionFacts(budget=budget)
+
+    def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
+        """The same, for people."""
+        return races.budget_lines(facts.budget, width) if facts.budget else ()
+
+
+_SHORT_S = 90
+
+
+def _rounded_up(seconds: float) -> str:
+    """A duration as the option takes it: whole seconds, or whole minutes."""
+    return f"{int(seconds) + 1}s" if seconds < _SHORT_S else f"{int(seconds / 60) + 1}min"

@@ -1,0 +1,76 @@
+"""Launches go where times are least certain, as long as there is time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fwbench.gate.allocation import Budget, Fixed, Precise, uncertainty
+from fwbench.gate.history import History
+from support.launches import CASE_S, OVERHEAD_S, Clock, history, launch
+
+CASES = ["a", "b", "c"]
+
+
+def test_a_fixed_number_of_launches() -> None:
+    """All cases in each, and then none."""
+    fixed = Fixed(2)
+    made = History()
+    for _ in range(2):
+        assert fixed.select(CASES, made) == CASES
+        launch(made, dict.fromkeys(CASES, 1.0))
+    assert not fixed.select(CASES, made)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "expected"),
+    [
+        ([1.0, 1.0, 1.0], 0.0),
+        # scipy.stats.t.ppf(0.975, n - 1) * stdev(log(times)) / sqrt(n), and its exponential.
+        ([1.0, 1.01], 0.0653),
+        ([1.0, 1.02, 1.04], 0.0499),
+        ([1.0, 1.02, 1.04, 1.0, 1.02, 1.04], 0.0183),
+    ],
+)
+def test_uncertainty_is_half_an_interval(times_s: list[float], expected: float) -> None:
+    """Of the mean logarithm; two launches that agree are not yet certain."""
+    assert uncertainty("a", history(a=times_s)) == pytest.approx(expected, abs=5e-4)
+
+
+def test_a_single_launch_is_uncertain() -> None:
+    """However long it was."""
+    assert uncertainty("a", history(a=[1.0])) == math.inf
+
+
+def test_the_least_certain_come_first_as_far_as_time_allows() -> None:
+    """A launch of all at first; then those that are not settled, until the budget is over."""
+    clock = Clock()
+    precise = Precise(Budget(100.0, clock), 0.03)
+    assert precise.select(CASES, History()) == CASES
+    once = history(a=[1.0], b=[1.0], c=[1.0])
+    assert precise.select(CASES, once) == CASES
+    made = history(a=[1.0, 1.1, 1.0], b=[1.0, 1.0, 1.0], c=[1.0, 2.0, 1.0])
+    assert precise.select(CASES, made) == ["c", "a"]
+    assert precise.unsettled(CASES, made) == ["a", "c"]
+    clock.now_s = 100.0 - CASE_S - OVERHEAD_S
+    assert precise.select(CASES, made) == ["c"], "there is no time for both"
+    clock.now_s += 0.1
+    assert precise.select(CASES, made) == []
+
+
+def test_the_first_launches_are_measured_whatever_the_budget() -> None:
+    """As many as are asked for: nothing could be said without them."""
+    clock = Clock()
+    precise = Precise(Budget(1.0, clock), 0.03, at_least=2)
+    clock.now_s = 5.0
+    assert precise.select(CASES, history(a=[1.0], b=[1.0], c=[1.0])) == CASES
+    twice = history(a=[1.0, 2.0], b=[1.0, 2.0], c=[1.0, 2.0])
+    assert precise.select(CASES, twice) == []
+
+
+def test_what_brings_no_time_is_not_launched_again() -> None:
+    """A case that skips itself would be uncertain for ever."""
+    made = History()
+    launch(made, {"a": 1.0, "b": None})
+    assert Precise(Budget(100.0, Clock()), 0.03).select(["a", "b"], made) == ["a"]

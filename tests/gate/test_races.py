@@ -1,0 +1,210 @@
+"""Races drop clear losers, call ties, keep their level, and say what is still open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.gate import races
+from fwbench.gate.allocation import Budget
+from fwbench.gate.history import History
+from fwbench.gate.races import Group, Outcome, Race, Standing
+from support.launches import Clock, launch
+
+Floats = NDArray[np.float64]
+Noise = Callable[[np.random.Generator, int], Floats]
+
+LAUNCHES = 60
+
+
+def group(*cases: str) -> Group:
+    """A group of contestants who are called as their cases are."""
+    return Group("work", {case: case for case in cases}, 0.03)
+
+
+def race(*groups: Group, budget_s: float = 1e9, clock: Clock | None = None) -> Race:
+    """A race of these groups."""
+    return Race(lambda _: groups, Budget(budget_s, clock or Clock()))
+
+
+def run(
+    times_s: Mapping[str, float], noise: Noise, seed: int, launches: int = LAUNCHES
+) -> tuple[Group, History]:
+    """A race of one group until it is decided, or so many launches have been.
+
+    Args:
+        times_s: of the contestants, without noise.
+        noise: gives the logarithms of factors for the contestants of one launch.
+        seed: of the noise.
+        launches: at most.
+    """
+    one, history = group(*times_s), History()
+    running, draw = race(one), np.random.default_rng(seed)
+    while history.launches < launches and (cases := running.select([*times_s], history)):
+        factors = np.exp(noise(draw, len(cases)))
+        launch(history, {c: times_s[c] * f for c, f in zip(cases, factors, strict=True)})
+    running.look(history)
+    return one, history
+
+
+def _normal(deviation: float) -> Noise:
+    return lambda draw, number: draw.normal(0, deviation, number)
+
+
+def _heavy(draw: np.random.Generator, number: int) -> Floats:
+    return 0.02 * draw.standard_t(1.5, number)
+
+
+def _outliers(draw: np.random.Generator, number: int) -> Floats:
+    """One launch in four takes 10 to 100 % more."""
+    slow = draw.random(number) < 0.25
+    return draw.normal(0, 0.01, number) + slow * np.log(draw.uniform(1.1, 2.0, number))
+
+
+def _speeds(draw: np.random.Generator, number: int) -> Floats:
+    """Within a launch the machine changes between two speeds, 40 % apart."""
+    return draw.normal(0, 0.005, number) + math.log(1.4) * (draw.random(number) < 0.5)
+
+
+# Decisions
+
+
+def test_far_losers_are_dropped_after_three_launches() -> None:
+    """Twice as slow is clear; a quarter slower takes more launches, and the leader wins."""
+    one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 2.5}, _normal(0.01), 0)
+    assert one.outcome(history) is Outcome.FASTEST
+    assert (history.number("b"), history.number("d")) == (3, 3)
+    assert 8 <= history.number("c") <= 14
+    assert history.number("a") == history.number("c")
+    assert {case: why.leader for case, why in one.dropped.items()} == dict.fromkeys("bcd", "a")
+    standings = [one.standing(case, history) for case in "abcd"]
+    assert standings == [Standing.FASTEST, *[Standing.SLOWER] * 3]
+
+
+def test_contestants_within_the_threshold_tie() -> None:
+    """Half a per cent does not matter at 3 %; what is slower by far is not part of the tie."""
+    one, history = run({"a": 1.0, "b": 1.005, "c": 3.0}, _normal(0.005), 0)
+    assert one.outcome(history) is Outcome.TIE
+    assert {*one.racing(history)} == {"a", "b"}
+    assert one.standing("a", history) is one.standing("b", history) is Standing.TIED
+    assert one.more(history) is None
+
+
+def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
+    """A difference of 10 % in noise of 6 % takes some launches more than ten."""
+    one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=8)
+    assert one.outcome(history) is Outcome.UNDECIDED
+    assert one.open(history) == ["b"]
+    assert one.standing("a", history) is Standing.OPEN
+    more = one.more(history)
+    assert more is not None
+    assert 1 <= more <= 60
+
+
+def test_nothing_is_foretold_from_one_pair_or_without_hope() -> None:
+    """One pair has no spread; differences at the threshold, in noise, are never decided."""
+    one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=1)
+    assert one.more(history) is None
+    one, history = run({"a": 1.0, "b": 1.03}, _normal(1.0), 3, launches=20)
+    assert one.outcome(history) is Outcome.UNDECIDED
+    assert one.more(history) is None
+
+
+@pytest.mark.parametrize("noise", [_normal(0.02), _heavy, _outliers, _speeds])
+def test_the_fastest_is_hardly_ever_dropped(noise: Noise) -> None:
+    """Of equal contestants, at whichever of thirty looks: in 1 % of races at most."""
+    wrong = 0
+    for seed in range(100):
+        one, history = run(dict.fromkeys("abc", 1.0), noise, seed, launches=30)
+        wrong += one.outcome(history) is Outcome.FASTEST or bool(one.dropped)
+    assert wrong <= 2
+
+
+def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
+    """Of two that differ by a little more than the threshold: in 1 % of races at most."""
+    wrong = 0
+    for seed in range(150):
+        one, history = run({"a": 1.0, "b": 1.032}, _normal(0.02), seed, launches=30)
+        wrong += one.outcome(history) is Outcome.TIE
+    assert wrong <= 2
+
+
+def test_falling_behind_takes_three_launches_of_all_groups_that_there_are() -> None:
+    """Of up to nine contestants; one launch that is not far off costs what several have brought."""
+    far = math.log(2.5)
+    for number in range(2, 10):
+        needed = Group("work", dict.fromkeys(map(str, range(number)), ""), 0.03).needed
+        assert not races.is_slower(np.array([far] * 2), 0.03, needed)
+        assert races.is_slower(np.array([far] * 3), 0.03, needed)
+    assert not races.is_slower(np.array([far, 0.1, far]), 0.03, needed)
+
+
+def test_contended_launches_do_not_count() -> None:
+    """Neither for a loser nor for a tie."""
+    one, history = group("a", "b"), History()
+    running = race(one)
+    for _ in range(30):
+        launch(history, {"a": 1.0, "b": 10.0}, "b")
+    running.look(history)
+    assert one.outcome(history) is Outcome.UNDECIDED
+    assert one.open(history) == ["b"]
+
+
+# Contestants that fail
+
+
+def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
+    """A contestant whose work turned out to be wrong has beaten nobody."""
+    one, history = group("wrong", "a", "b"), History()
+    running = race(one)
+    for _ in range(3):
+        launch(history, {"wrong": 0.1, "a": 1.0, "b": 5.0})
+    assert not running.select([], history)
+    assert one.outcome(history) is Outcome.FASTEST
+    launch(history, {"wrong": None})
+    running.look(history)
+    assert one.standing("wrong", history) is Standing.LOST
+    assert one.standing("a", history) is Standing.FASTEST
+    assert one.dropped["b"].leader == "a"
+
+
+def test_a_contestant_that_is_left_alone_has_not_won() -> None:
+    """Nobody was slower: its rivals failed."""
+    one, history = group("a", "b"), History()
+    launch(history, {"a": 1.0, "b": None})
+    running = race(one)
+    assert not running.select(["a"], history)
+    assert one.outcome(history) is Outcome.UNDECIDED
+    assert one.more(history) is None
+
+
+# Launches
+
+
+def test_only_open_groups_are_launched_again() -> None:
+    """Decided ones and cases without a rival are not."""
+    clear, close = group("a", "b"), group("c", "d")
+    history, running = History(), race(clear, close)
+    assert running.select(["a", "b", "c", "d", "alone"], history) == ["a", "b", "c", "d", "alone"]
+    for number in range(3):
+        launch(history, {"a": 1.0, "b": 9.0, "c": 1.0, "d": 1.1 + 0.001 * number, "alone": 1.0})
+        selected = running.select(["a", "b", "c", "d", "alone"], history)
+    assert {*selected} == {"c", "d"}
+
+
+def test_a_budget_goes_to_the_groups_that_it_can_pay() -> None:
+    """Each whole or not at all, the cheapest first; then the race is over."""
+    small, large = group("a", "b"), group("c", "d", "e")
+    clock, history = Clock(), History()
+    running = race(large, small, budget_s=20.0, clock=clock)
+    launch(history, dict.fromkeys("abcde", 1.0))
+    assert {*running.select([*"abcde"], history)} == {*"abcde"}
+    clock.now_s = 14.0
+    assert {*running.select([*"abcde"], history)} == {*"ab"}
+    clock.now_s = 16.0
+    assert running.select([*"abcde"], history) == []
+    assert running.undecided(history) == [large, small]

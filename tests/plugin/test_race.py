@@ -1,0 +1,178 @@
+"""Sessions whose launches are chosen by what has been measured: races and budgets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.projects import Project
+
+#: Two operations of two frameworks. Pool hands each call to another thread, so it takes many times
+#: as long; its hyperbolic tangent fails in the second launch.
+_RACE = """
+from pathlib import Path
+import pytest
+from fwbench.workloads import sigmoid, tanh
+
+@pytest.mark.fwbench(sigmoid, tanh, sizes=4)
+def test_it(case):
+    with open("order", "a") as file:
+        print(case.cell.id, file=file)
+    mine = Path("order").read_text().splitlines().count(case.cell.id)
+    assert not (case.cell.id.startswith("tanh-pool") and mine == 2), "this went wrong"
+    case.measure()
+"""
+
+_ADDRESS = """\
+    def address(self, array):
+        return array.result().ctypes.data
+
+"""
+
+#: Whatever else the machine does, no launch counts as contended.
+_UNDISTURBED = """
+from fwbench.records import replication
+
+replication.is_contended = lambda launch: False
+"""
+
+#: Two operations of one framework.
+_ALONE = """
+import pytest
+from declared import double, twice
+
+@pytest.mark.fwbench(double, twice, sizes=4)
+def test_it(case):
+    case.measure()
+"""
+
+
+def _session(project: Project) -> dict[str, Any]:
+    stored = json.loads((project.path / "measured.json").read_text(encoding="utf-8"))
+    session: dict[str, Any] = stored["fwbench"]
+    return session
+
+
+@pytest.fixture
+def racing(project: Project) -> Project:
+    """A project in which numpy and pool race."""
+    project.install_pool()
+    # Its results are copies like NumPy's: otherwise they would not be the same work.
+    pool = project.packages / "pool_framework.py"
+    told = pool.read_text(encoding="utf-8").replace(
+        "    def threads(", f"{_ADDRESS}    def threads("
+    )
+    pool.write_text(told, encoding="utf-8")
+    project.write("test_it.py", _RACE)
+    project.write("conftest.py", _UNDISTURBED)
+    return project
+
+
+def test_a_race_is_decided_with_three_launches(racing: Project) -> None:
+    """The winner, the loser and the contestant that failed: on the terminal and in the JSON."""
+    result, records = racing.measure("--fw-race", fw="numpy,pool")
+    result.assert_outcomes(passed=3, failed=1)
+    measured = {name: len(entry["stats"]["data"]) for name, entry in records.items()}
+    assert {name.split("-cpu")[0]: n for name, n in measured.items()} == {
+        "sigmoid-numpy": 3,
+        "sigmoid-pool": 3,
+        "tanh-numpy": 2,
+    }
+    result.stdout.fnmatch_lines(
+        [
+            "*every case at least once*",
+            "launch 1: 4 cases",
+            "a launch of 4 cases took * s; 9 min * are left",
+            "launch 2: 4 cases",
+            "launch 3: 2 cases",
+            "*fwbench race*",
+            "2 groups: 1 fastest, 1 undecided (each wrong *1% at most)",
+            "fastest: numpy eager in 1",
+            "tanh cpu *: undecided: numpy eager *: no rival is left: pool eager failed",
+            "sigmoid cpu forward float32 4: fastest: numpy eager *; pool eager *x",
+            "3 launches in * s of 10 min",
+        ]
+    )
+    facts = _session(racing)
+    sigmoid, tanh = facts["race"]["groups"]
+    standings = [(c["name"], c["standing"], c["launches"]) for c in sigmoid["contestants"]]
+    assert standings == [("numpy eager", "fastest", 3), ("pool eager", "slower", 3)]
+    assert (sigmoid["verdict"], tanh["verdict"]) == ("fastest", "undecided")
+    assert [c["why"] for c in tanh["contestants"]] == [None, "failed"]
+    assert facts["budget"]["budget_s"] == 600
+    assert facts["launches"]["launches"] == 1
+
+
+def test_an_interrupted_race_tells_what_it_knows(racing: Project) -> None:
+    """Verdicts by then, and the exit status of an interrupt."""
+    racing.write(
+        "conftest.py",
+        _UNDISTURBED
+        + """
+measured = []
+
+def pytest_fwbench_launched(nodeid):
+    measured.append(nodeid)
+    if len(measured) == 5:
+        raise KeyboardInterrupt
+""",
+    )
+    result = racing.run("--fw-race", "--benchmark-json=measured.json", fw="numpy,pool")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*fwbench race*", "2 groups: 2 undecided *", "1 launch in * s*"])
+    assert [group["verdict"] for group in _session(racing)["race"]["groups"]] == ["undecided"] * 2
+
+
+def test_other_work_is_no_rival(racing: Project) -> None:
+    """A framework that does not say whether its results are copies is not compared with NumPy."""
+    racing.install_pool()
+    result = racing.run("--fw-race", "--fw-threads=1", "-k", "tanh", fw="numpy,pool")
+    result.assert_outcomes(passed=2, deselected=2)
+    result.stdout.fnmatch_lines(["launch 1: 2 cases", "*fwbench race*", "no contestant *a rival*"])
+    result.stdout.no_fnmatch_line("launch 2*")
+
+
+def test_a_race_needs_rivals(project: Project) -> None:
+    """One contestant a group is refused before anything is measured, with what to add."""
+    project.write("test_it.py", _ALONE)
+    result = project.run("--fw-race")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "each of the 2 groups has one (numpy eager): add a framework or an execution"
+    assert said in str(result.stderr)
+
+
+def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Project) -> None:
+    """A budget too short for two launches: said after the first one; before, the next time."""
+    project.write("test_it.py", _ALONE)
+    result, records = project.measure("--fw-budget=0.1s")
+    result.assert_outcomes(passed=2)
+    assert [len(entry["stats"]["data"]) for entry in records.values()] == [1, 1]
+    result.stdout.fnmatch_lines(
+        [
+            "*fwbench budget*",
+            "1 launch in * of 0.1 s",
+            "a budget of 0.1 s is too short to measure anything twice: one launch of 2 cases *",
+            "the time of 2 of 2 cases is not known to 3%: *(a single launch)*",
+        ]
+    )
+    budget = _session(project)["budget"]
+    assert [case["uncertainty"] for case in budget["unsettled"]] == [None, None]
+    again = project.run("--fw-budget=0.1s")
+    assert again.ret == pytest.ExitCode.USAGE_ERROR
+    said = "the budget of 0.1 s is shorter than one launch of 2 cases, which took "
+    assert said in str(again.stderr)
+    other = project.run("--fw-budget=0.1s", "--benchmark-max-time=0.02")
+    other.assert_outcomes(passed=2), "a launch may take less with other options"
+
+
+def test_a_budget_is_spent_on_fresh_launches(project: Project) -> None:
+    """All cases, as often as asked for; then those that are uncertain, while there is time."""
+    project.write("test_it.py", _ALONE)
+    result, records = project.measure("--fw-budget=1h", "--fw-launches=3", "--fw-threshold=99%")
+    result.assert_outcomes(passed=2)
+    number = {len(entry["stats"]["data"]) for entry in records.values()}
+    assert min(number) >= 3
+    result.stdout.fnmatch_lines(["launch 3: 2 cases", "*the time of each of 2 cases is known*"])
+    assert _session(project)["budget"]["unsettled"] == []
