@@ -64,6 +64,16 @@ def _waves(draw: np.random.Generator, launches: int) -> Floats:
     return logs
 
 
+def _phases(draw: np.random.Generator, launches: int) -> Floats:
+    """Two speeds that change within launches, so that a case meets either of them by chance."""
+    return np.log(1.4) * (draw.random(launches) < draw.random(launches))
+
+
+def _tails(draw: np.random.Generator, launches: int) -> Floats:
+    """Student's t of 1.5 degrees of freedom, which has no variance."""
+    return 0.01 * draw.standard_t(1.5, launches)
+
+
 def _on(machine: Machine, *, together: bool = False) -> Callable[[Pool], Pool]:
     """A model: a quiet machine, but for one thing.
 
@@ -129,4 +139,10 @@ MODELS: Mapping[str, Callable[[Pool], Pool]] = {
     "drift": _on(_drift, together=True),
     "two speeds": _on(_speeds, together=True),
     "waves": _on(_waves, together=True),
+}
+
+#: What races meet in addition: there contestants are other cases of the same launch.
+WITHIN_LAUNCHES: Mapping[str, Callable[[Pool], Pool]] = {
+    "two speeds within launches": _on(_phases),
+    "heavy tails": _on(_tails),
 }
