@@ -11,7 +11,7 @@ from fwbench.report.section import Row, Section, TableCell, seconds
 
 ORDER = 5
 
-_COLUMNS = ("work", "verdict", "contestant", "time", "behind", "launches", "")
+_COLUMNS = ("work", "standing", "contestant", "time", "behind", "launches", "")
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -35,12 +35,16 @@ def _section(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Sect
 
 
 def _rows(group: StoredGroup) -> list[Row]:
-    return [_row(group, contestant) for contestant in group.contestants]
+    """A row for each contestant; that of the leader says why nothing is decided."""
+    undecided = races.why_undecided(group) if group.verdict == "undecided" else ""
+    leader, *others = group.contestants
+    return [
+        _row(group, leader, undecided or leader.why or ""),
+        *(_row(group, other, other.why or "") for other in others),
+    ]
 
 
-def _row(group: StoredGroup, contestant: StoredContestant) -> Row:
-    first = contestant is group.contestants[0]
-    undecided = group.verdict == "undecided" and first
+def _row(group: StoredGroup, contestant: StoredContestant, why: str) -> Row:
     return Row(
         [
             TableCell(group.title),
@@ -49,7 +53,7 @@ def _row(group: StoredGroup, contestant: StoredContestant) -> Row:
             seconds(contestant.time_s),
             TableCell(races.behind(contestant), contestant.behind),
             TableCell(str(contestant.launches), contestant.launches),
-            TableCell(races.why_undecided(group) if undecided else contestant.why or ""),
+            TableCell(why),
         ],
         {"framework": contestant.name.partition(" ")[0]},
     )

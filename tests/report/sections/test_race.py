@@ -1,0 +1,49 @@
+"""The section of a race: every contestant of every group, and why a group is open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwbench.records.session_facts import SessionFacts
+from fwbench.report.model import Run
+from fwbench.report.sections import race
+from fwbench.report.writers import html, markdown
+from support.raced import RACE, budget
+
+
+def _run(**facts: Any) -> Run:
+    return Run(0, "run.json", [], SessionFacts(**facts))
+
+
+def test_a_section_has_every_contestant() -> None:
+    """By group, the leader first, with its standing; the reason where there is one."""
+    (section,) = race.sections([_run(race=RACE, budget=budget())], ["run.json"])
+    assert section.title == "Race"
+    assert section.notes[0].startswith("3 groups: 1 fastest, 1 tie, 1 undecided")
+    assert section.notes[1] == "12 launches in 4 min 50 s of 5 min"
+    cells = [[cell.text for cell in row.cells] for row in section.rows]
+    assert cells[0] == [
+        *("gemm cpu forward float32 256", "fastest", "torch eager", "12.3 us", "", "12", "")
+    ]
+    assert cells[1][1:] == [
+        *("slower", "numpy eager", "13.8 us", "+12.2 %", "12", "slower than torch eager")
+    ]
+    assert cells[3][1:] == ["lost", "jax jit", "", "(failed)", "0", "failed"]
+    assert [row[1] for row in cells[4:]] == ["tied", "tied", "open", "open"]
+    assert cells[6][6].startswith("about 14 more launches (2 min 6 s) would decide it")
+    assert section.rows[0].keys == {"framework": "torch"}
+
+
+def test_runs_without_a_race_have_no_section() -> None:
+    """And of several runs each race has the name of its own."""
+    runs = [_run(), _run(race=RACE)]
+    assert [s.title for s in race.sections(runs, ["a", "b"])] == ["Race (b)"]
+
+
+def test_a_race_is_in_page_and_markdown() -> None:
+    """Verdicts are to be found in both."""
+    run = _run(race=RACE)
+    for text in (html.render([run]), markdown.render([run])):
+        assert "Race" in text
+        assert "gemm cpu forward float32 256" in text
+        assert "would decide it" in text

@@ -1,0 +1,123 @@
+"""What people are told of races and budgets: who won, what is open, what that would take."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwbench.records.session_facts import StoredRace
+from fwbench.report import races
+from support.raced import OPEN, RACE, TIED, WON, budget, contestant, group, unsettled
+
+WIDE = 400
+
+
+def test_a_race_begins_with_what_is_open() -> None:
+    """After how many groups have which verdict, and how often who is the fastest."""
+    assert races.lines(RACE, WIDE) == [
+        "3 groups: 1 fastest, 1 tie, 1 undecided (each wrong with a probability of 1% at most)",
+        "fastest: torch eager in 1",
+        (
+            "sum cpu forward float32 100: undecided: numpy eager 2 us; torch eager +5.0 %: about "
+            "14 more launches (2 min 6 s) would decide it; other processes disturbed 4 of 12 launches"
+        ),
+        "exp cpu forward float32 100: tie within 3%: numpy eager and torch eager, 1 us",
+        (
+            "gemm cpu forward float32 256: fastest: torch eager 12.3 us; numpy eager +12.2 %; "
+            "mxnet eager 4.9x"
+        ),
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 80, 100])
+def test_no_line_is_longer_than_the_terminal(width: int) -> None:
+    """Whatever its width; lines that go on are indented."""
+    lines = races.lines(RACE, width) + races.budget_lines(budget(), width)
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("  ") == (width <= 80)
+
+
+def test_many_groups_are_not_all_shown() -> None:
+    """Of forty those that are open or tie; with -v all of them."""
+    many = StoredRace(level=0.01, groups=[WON] * 38 + [TIED, OPEN])
+    lines = races.lines(many, WIDE)
+    assert lines[-1] == "38 more groups: -v shows all"
+    assert len(lines) == 5
+    assert len(races.lines(many, WIDE, every=True)) == 42
+    unlucky = StoredRace(level=0.01, groups=[OPEN] * 40)
+    assert races.lines(unlucky, WIDE)[-1] == "28 more groups: -v shows all"
+
+
+def test_a_race_of_nobody_says_why() -> None:
+    """All results were of different kinds, or all rivals failed."""
+    (line,) = races.lines(StoredRace(level=0.01, groups=[]), WIDE)
+    assert line.startswith("no contestant has a rival: those with the same work did it in diff")
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        (
+            group(
+                "gemm",
+                "undecided",
+                contestant("numpy eager", "open", 1.0),
+                contestant("torch eager", "lost", None, why="failed"),
+            ),
+            "no rival is left: torch eager failed",
+        ),
+        (
+            group(
+                "gemm",
+                "undecided",
+                contestant("numpy eager", "open", 1.0, launches=1),
+                contestant("torch eager", "open", 2.0, launches=1, contended=1),
+            ),
+            "too few launches to say how many it takes; other processes disturbed 1 of 1 launch",
+        ),
+    ],
+)
+def test_an_undecided_group_says_why(of: races.StoredGroup, why: str) -> None:
+    """Without a forecast it says what stood in the way."""
+    assert races.why_undecided(of) == why
+
+
+def test_names_from_elsewhere_are_harmless() -> None:
+    """What moves a cursor is shown as what it is."""
+    bad = group("gemm\x1b[2J", "tie", contestant("a\x07", "tied", 1.0))
+    text = "".join(races.lines(StoredRace(level=0.01, groups=[bad]), WIDE))
+    assert "\\x1b[2J" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+# Budgets
+
+
+def test_a_budget_names_what_is_uncertain() -> None:
+    """The least certain cases, with how far they may be off."""
+    open_ = [unsettled("a", None), *(unsettled(name, 0.07) for name in "bcdefg")]
+    said = races.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
+    assert said == [
+        "12 launches in 4 min 50 s of 5 min",
+        (
+            "the time of 7 of 8 cases is not known to 3%: a (a single launch), b (7%), c (7%), "
+            "d (7%), e (7%), 2 more"
+        ),
+    ]
+
+
+def test_a_budget_that_sufficed_says_so() -> None:
+    """Each time is known as well as was asked."""
+    said = races.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
+    assert said[1:] == ["the time of each of 8 cases is known to 3%"]
+
+
+def test_a_budget_shorter_than_a_launch_says_what_one_takes() -> None:
+    """And what to do."""
+    said = races.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
+    assert said[1:] == [
+        (
+            "a budget of 10 s is too short to measure anything twice: one launch of 8 cases takes "
+            "24 s; give more (--fw-budget), or select fewer cases (-k)"
+        )
+    ]
