@@ -135,7 +135,7 @@ _POINT = """
       one.dispatchEvent(new MouseEvent("mouseenter"));
       one.dispatchEvent(new MouseEvent("mouseleave"));
     }
-    const line = document.querySelector(".legend");
+    const line = document.querySelector(".chart .legend");
     line.dispatchEvent(new MouseEvent("mouseenter"));
     line.dispatchEvent(new MouseEvent("click"));
 """
@@ -154,7 +154,7 @@ _USE = """
     found.sections = look().sections;
     found.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
       .map((one) => one.width > 200 && one.height > 100);
-    const legend = document.querySelector(".legend");
+    const legend = document.querySelector(".chart .legend");
     const drawn = all(".serie-0 .reactive", legend.closest("svg"));
     legend.dispatchEvent(new MouseEvent("click"));
     found.hidden = drawn.length > 0 && drawn.every((one) => one.style.display === "none");
@@ -325,25 +325,27 @@ def test_rows_and_parts_are_chosen(chromium: str, tmp_path: Path, report: str) -
     """What does not fit is hidden, also in the index; the status counts; all come back."""
     found = exercised(chromium, tmp_path, report, _FILTER)
     assert found["complaints"] == []
-    gemm, gpu, dot = (
+    overview, gemm, gpu, dot = (
+        "part-overview-cpu-forward-float32",
         "part-gemm-cpu-forward-float32",
         "part-dot-gpu-0-forward-float32",
         "part-dot-cpu-forward-float32",
     )
     lenet, others = "part-training-lenet-cpu-float32-200", "part-other-benchmarks"
-    assert found["before"]["sections"] == [gemm, gpu, dot, lenet, others]
-    assert found["before"]["status"] == "10 of 10 rows"
-    assert found["torch"]["sections"] == [gemm, gpu, lenet]
-    assert found["torch"]["status"] == "6 of 10 rows"
-    assert len(found["torch"]["rows"]) == 6
-    assert all("torch" in row for row in found["torch"]["rows"])
+    assert found["before"]["sections"] == [overview, gemm, gpu, dot, lenet, others]
+    assert found["before"]["status"] == "12 of 12 rows"
+    assert found["torch"]["sections"] == [overview, gemm, gpu, lenet]
+    assert found["torch"]["status"] == "8 of 12 rows"
+    assert len(found["torch"]["rows"]) == 8
+    assert all("torch" in row for row in found["torch"]["rows"] if overview not in row)
     assert found["torch"]["index"] == [
+        "overview cpu forward float32",
         "gemm cpu forward float32",
         "dot gpu:0 forward float32",
         "training lenet cpu float32 200",
     ]
-    assert found["compiled"]["rows"] == [f"{gemm}: torch compile"] * 2
-    assert found["compiled"]["status"] == "2 of 10 rows"
+    assert found["compiled"]["rows"][2:] == [f"{gemm}: torch compile"] * 2
+    assert found["compiled"]["status"] == "4 of 12 rows"
     assert found["gpu"]["rows"] == [f"{gpu}: torch eager"]
     assert found["after"] == found["before"]
 
@@ -353,9 +355,12 @@ def test_cases_are_searched(chromium: str, tmp_path: Path, report: str) -> None:
     found = exercised(chromium, tmp_path, report, _SEARCH)
     assert found["complaints"] == []
     assert len(found["row"]["rows"]) == 6
-    assert (found["none"]["sections"], found["none"]["status"]) == ([], "0 of 10 rows")
-    assert found["part"]["sections"] == ["part-gemm-cpu-forward-float32"]
-    assert found["part"]["status"] == "6 of 10 rows"
+    assert (found["none"]["sections"], found["none"]["status"]) == ([], "0 of 12 rows")
+    assert found["part"]["sections"] == [
+        "part-overview-cpu-forward-float32",
+        "part-gemm-cpu-forward-float32",
+    ]
+    assert found["part"]["status"] == "7 of 12 rows"
 
 
 def test_enter_in_the_search_does_not_leave_the_page(
@@ -454,5 +459,5 @@ def test_everyone_can_read_it(
     )
     assert (found["complaints"], found["requests"]) == ([], [])
     assert found["background"] == background
-    assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*found["right"]}
     assert found["wrong"] == []
+    assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*found["right"]}

@@ -85,10 +85,11 @@ def test_a_line_for_each_case(tmp_path: Path) -> None:
     assert (gemm.group, dot.group) == ("gemm", "dot")
     assert [len(one.moments) for one in (gemm, dot)] == [3, 1]
     assert dot.keys == {
-        "workload": "dot",
         "framework": "torch",
-        "device": "cpu",
         "execution": "compile",
+        "device": "cpu",
+        "direction": "forward",
+        "dtype": "float32",
     }
 
 

@@ -107,11 +107,11 @@ def test_summaries_are_of_one_run_each(tmp_path: Path) -> None:
     titles = [one.title for one in summary.sections(runs)]
     assert titles == [
         f"{what} ({run}.json)"
-        for run in ("slow", "fast")
         for what in (
             "Geometric mean of time against the fastest: operations, forward",
             "Largest differences",
         )
+        for run in ("slow", "fast")
     ]
     means = column(part(runs, titles[0]), "all sizes (1 case)")
     assert {name: cell.text for name, cell in means.items()} == {

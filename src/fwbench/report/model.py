@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -260,3 +261,11 @@ def trainings(records: Iterable[Record]) -> list[Record]:
 def foreign(records: Iterable[Record]) -> list[Record]:
     """The records that fwbench did not write."""
     return [record for record in records if not record.facts]
+
+
+def frameworks(runs: Sequence[Run]) -> list[str]:
+    """The frameworks of all runs, those with most cases first."""
+    cases = Counter(
+        record.facts.framework for run in runs for record in run.records if record.facts
+    )
+    return [name for name, _ in cases.most_common()]

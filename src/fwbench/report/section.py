@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import bisect
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart
+from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record
 
 #: The facts by which rows of a table can be filtered.
-KEYS = ("workload", "framework", "device", "execution")
+KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
+
+#: The column of ratios, which the page renames with its baseline.
+AGAINST_FASTEST = "against fastest"
+
+#: From this ratio on, digits behind the point say nothing.
+_WHOLE = 100
+
+#: From these ratios on a cell of a heat map is one step slower.
+_SLOWER = (1.05, 1.5, 2.0, 4.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The time behind a ratio, so that a reader of the page can choose another baseline.
+
+    Attributes:
+        contest: what its ratio is formed within: cells of a section that have it in common.
+        contestant: framework and execution, and toggles that were asked for.
+        run: number of its run.
+        time_s: seconds of a call.
+    """
+
+    contest: str
+    contestant: str
+    run: int
+    time_s: float
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the cell on the page."""
+        return {
+            "data-contest": self.contest,
+            "data-case": self.contestant,
+            "data-run": self.run,
+            "data-time": f"{self.time_s:.6g}",
+        }
 
 
 @dataclass(frozen=True)
@@ -23,6 +62,7 @@ class TableCell:
         hint: what a pointer over it shows, in addition.
         shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
         target: the title of the section that it leads to.
+        timing: of a ratio, if another baseline may be chosen for it.
     """
 
     text: str
@@ -30,6 +70,7 @@ class TableCell:
     hint: str = ""
     shade: str = ""
     target: str = ""
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +79,16 @@ class Row:
 
     cells: Sequence[TableCell]
     keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Of the row on the page."""
+        return attributes(self.keys)
+
+
+def attributes(keys: Mapping[str, str]) -> dict[str, str]:
+    """Facts as attributes of an element, for the page's filters."""
+    return {f"data-{name}": value for name, value in keys.items()}
 
 
 @dataclass(frozen=True)
@@ -51,6 +102,8 @@ class Section:
         charts: above the table, in this order.
         notes: paragraphs below the heading.
         caption: of the table; empty for the title.
+        legend: how the lines of its charts are drawn, by their names, if these share a legend.
+        column_keys: the facts by which columns can be hidden, by the number of the column.
         id: for links; empty until :func:`fwbench.report.sections.linkable` gives one.
     """
 
@@ -60,7 +113,36 @@ class Section:
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
     caption: str = ""
+    legend: Mapping[str, Look] = field(default_factory=dict)
+    column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     id: str = ""
+
+    def column_attributes(self, number: int) -> dict[str, str]:
+        """Of a column's head on the page."""
+        return attributes(self.column_keys.get(number, {}))
+
+    def without_empty_columns(self, among: Collection[str] | None = None) -> Self:
+        """The same without the columns in which no row has a text.
+
+        Args:
+            among: the columns that may be left out; None for all.
+        """
+        kept = [
+            number
+            for number, name in enumerate(self.columns)
+            if any(row.cells[number].text for row in self.rows)
+            or not (among is None or name in among)
+        ]
+        return replace(
+            self,
+            columns=[self.columns[number] for number in kept],
+            rows=[replace(row, cells=[row.cells[n] for n in kept]) for row in self.rows],
+            column_keys={
+                kept.index(number): keys
+                for number, keys in self.column_keys.items()
+                if number in kept
+            },
+        )
 
 
 def line_name(record: Record, runs: Sequence[str]) -> str:
@@ -131,4 +213,9 @@ def percent(value: float) -> str:
 
 def times(ratio: float) -> str:
     """A ratio of times, such as ``1.25x``."""
-    return f"{ratio:.3g}x"
+    return f"{ratio:,.0f}x" if ratio >= _WHOLE else f"{ratio:.3g}x"
+
+
+def shade(ratio: float) -> str:
+    """The class of a cell's background, by the ratio of its time to the fastest."""
+    return f"step{bisect.bisect_right(_SLOWER, ratio)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fwbench.records.units import count
 from fwbench.report.model import Run, labels
@@ -57,25 +57,51 @@ def _unknown(run: Run) -> list[str]:
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
-    """The tables of the summary."""
-    several = len(runs) > 1
-    shown = []
-    for run, name in zip(runs, labels(runs), strict=True):
-        suffix = f" ({name})" if several else ""
-        held = contests(
-            Timed(record.series, record.median_s, record.facts)
-            for record in run.records
-            if record.facts
-        )
-        ranked = means.rankings(held)
-        shown += [
+    """The tables of the summary: who is how fast, what differs most, what is missing."""
+    return [*rankings(runs), *remarks(runs)]
+
+
+def rankings(runs: Sequence[Run]) -> list[Section]:
+    """Who is how fast: a table of means for each kind of workload and each device."""
+    return _filled(
+        section
+        for run, suffix in zip(runs, _suffixes(runs), strict=True)
+        for ranked in [means.rankings(contests_of(run))]
+        for section in (
             *(_means(ranking, suffix) for ranking in ranked if ranking.means),
             _unranked(f"Not ranked{suffix}", ranked),
-            _differences(f"Largest differences{suffix}", held),
+        )
+    )
+
+
+def remarks(runs: Sequence[Run]) -> list[Section]:
+    """What differs most, and what is missing."""
+    return _filled(
+        section
+        for run, suffix in zip(runs, _suffixes(runs), strict=True)
+        for section in (
+            _differences(f"Largest differences{suffix}", contests_of(run)),
             _missing(f"Not measured{suffix}", run),
             _lost(f"Not reached{suffix}", run),
-        ]
-    return [section for section in shown if section.rows]
+        )
+    )
+
+
+def _suffixes(runs: Sequence[Run]) -> list[str]:
+    return [f" ({name})" if len(runs) > 1 else "" for name in labels(runs)]
+
+
+def _filled(sections: Iterable[Section]) -> list[Section]:
+    return [section for section in sections if section.rows]
+
+
+def contests_of(run: Run) -> list[Contest]:
+    """The contests of a run's cases."""
+    return contests(
+        Timed(record.series, record.median_s, record.facts)
+        for record in run.records
+        if record.facts
+    )
 
 
 def _means(ranking: Ranking, suffix: str) -> Section:

@@ -11,6 +11,7 @@ from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from support.pages import everything
 from support.reports import Node, case, chart_of, parsed, part, shown, stored, training
+from support.section_parts import outside
 
 
 @pytest.fixture
@@ -20,17 +21,18 @@ def full(tmp_path: Path) -> Node:
 
 
 def test_charts_are_told_in_words(full: Node, tmp_path: Path) -> None:
-    """Each picture has a text that names every line of its legend."""
+    """Each picture has a text that names every contestant, and all that its legend has."""
     pictures = full.of_class("chart")
     of_parts = [chart for one in sections.details(everything(tmp_path)) for chart in one.charts]
     assert len(pictures) == len(of_parts) >= 6
     for picture in pictures:
         assert picture.attributes["role"] == "img"
         told = picture.attributes["aria-label"]
-        legends = [one.text for one in picture.of_class("legend")]
-        assert legends
-        for legend in legends:
-            assert legend in told
+        names = {one.text for one in picture.of_class("legend")}
+        names |= {one.attributes["data-line"] for one in picture if "data-line" in one.attributes}
+        assert names
+        for name in names:
+            assert name in told
 
 
 def test_pictures_have_no_title_of_the_library(full: Node) -> None:
@@ -41,15 +43,17 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_one_size_is_a_point(tmp_path: Path, size: int) -> None:
-    """A line needs two; one size has a dot for each framework, inside the picture."""
+def test_one_size_is_a_bar(tmp_path: Path, size: int) -> None:
+    """A line needs two; one size has a bar for each framework, the fastest on top."""
     entries = [case(size=size), case(framework="torch", values_s=(3.0, 4.0), size=size)]
     (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
-    dots = parsed(chart.svg).all("circle")
-    assert len(dots) == 2
-    for dot in dots:
-        assert 0 <= float(dot.attributes["cx"]) <= 820
-        assert 0 <= float(dot.attributes["cy"]) <= 430
+    picture = parsed(chart.svg)
+    named = [bar.attributes["data-framework"] for bar in picture.of_class("bar")]
+    assert sorted(named) == ["numpy", "torch"]
+    bars = picture.of_class("rect")
+    first, second = sorted(bars, key=lambda bar: float(bar.attributes["y"]))
+    assert float(first.attributes["width"]) < float(second.attributes["width"])
+    assert outside(chart) == []
 
 
 @pytest.mark.parametrize("smallest", [1, 2, 10])
@@ -69,9 +73,9 @@ def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
 def test_points_say_value_and_spread(tmp_path: Path) -> None:
     """What is shown where a pointer is: time, how many launches, between what half of them lie."""
     run = stored(tmp_path, "run.json", case(values_s=(0.001, 0.002, 0.003)))
-    (dot,) = parsed(part([run], "gemm").charts[0].svg).of_class("dots")
-    assert "2 ms" in dot.text
-    assert "3 launches, 1 ms to 3 ms" in dot.text
+    (bar,) = parsed(part([run], "gemm").charts[0].svg).of_class("bar")
+    assert "2 ms" in bar.text
+    assert "3 launches, 1 ms to 3 ms" in bar.text
 
 
 @pytest.mark.parametrize("number", [1, 3, 8, 9, 12])

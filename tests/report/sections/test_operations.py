@@ -40,7 +40,6 @@ def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
     assert chart.text.endswith("torch compile 2x to 8x; tensorflow xla 0.25x to 0.25x")
     picture = parsed(chart.svg)
     assert len(picture.all("circle")) == 3
-    assert "times as fast" in picture.text
 
 
 def test_gains_have_intervals(tmp_path: Path) -> None:
@@ -57,9 +56,8 @@ def test_gains_have_intervals(tmp_path: Path) -> None:
     assert cells["torch compile"].value == 2.0
     chart = chart_of(found, "times as fast as eager")
     picture = parsed(chart.svg)
-    told = [one.text for one in picture.of_class("dots")]
-    assert "2x" in told[0]
-    assert "5 launches, 1x to 4x" in told[0]
+    told = [one.text for one in picture.of_class("bar")]
+    assert [text for text in told if "2x" in text and "5 launches, 1x to 4x" in text]
     assert len(picture.of_class("ci")) == 1
     assert outside(chart) == []
 
@@ -110,9 +108,7 @@ def test_gains_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
     ]
     made = stored(tmp_path, "run.json", *entries)
     chart = chart_of(part([made], "gemm"), "times as fast as eager")
-    assert chart.text.endswith(
-        "tensorflow graph onednn=off 8x to 8x; tensorflow graph onednn=on 2x to 2x"
-    )
+    assert chart.text.endswith("tensorflow graph onednn=off 8x; tensorflow graph onednn=on 2x")
 
 
 def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
@@ -123,9 +119,7 @@ def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
         second=[case(values_s=(9.0,) * 5), case(values_s=(3.0,) * 5, execution="compile")],
     )
     chart = chart_of(part(runs, "gemm"), "times as fast as eager")
-    assert chart.text.endswith(
-        "numpy compile (first.json) 2x to 2x; numpy compile (second.json) 3x to 3x"
-    )
+    assert chart.text.endswith("numpy compile (second.json) 3x; numpy compile (first.json) 2x")
 
 
 def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
@@ -148,7 +142,7 @@ def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
     )
     found = part([made], "conv")
     sizes = [row.cells[1] for row in found.rows]
-    assert [(one.text, one.value) for one in sizes] == [("9x9", 9000), ("10x1", 20), ("10x1", 20)]
+    assert [(one.text, one.value) for one in sizes] == [("10x1", 20), ("10x1", 20), ("9x9", 9000)]
     assert "10x1, 5 launches" in parsed(chart_of(found, "time against size").svg).text
     assert "10x1, 5 launches" in parsed(chart_of(found, "times as fast as eager").svg).text
     rows = csv.DictReader(io.StringIO(csv_writer.render([made])))

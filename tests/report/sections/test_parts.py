@@ -35,6 +35,7 @@ def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
     )
     found = {one.title: len(one.rows) for one in sections.details([run])}
     assert found == {
+        "overview cpu forward float32": 2,
         "gemm cpu forward float32": 4,
         "dot cpu forward float32": 1,
         "gemm gpu:0 forward float32": 1,
@@ -44,7 +45,10 @@ def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
 
 
 def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
-    """Median, spread, dispatch, first call, rates from the median, and how many launches."""
+    """Median, spread, dispatch, first call, rates from the median, and how many launches.
+
+    What is known of no row has no column: here a gain over eager, what is attainable, and doubts.
+    """
     measured = case(
         values_s=(0.004, 0.001, 0.002, 0.003, 0.005),
         dispatch_s=0.0005,
@@ -60,14 +64,12 @@ def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
         "case": "numpy eager",
         "size": "100",
         "median": "3 ms",
-        "condition": "clean",
+        "against fastest": "1x",
         "middle half": "1 ms to 5 ms",
         "dispatch": "500 us",
         "first call in process": "250 ms",
-        "against eager": "",
         "GFLOP/s": "2",
         "GB/s": "1",
-        "of attainable": "",
         "measured": "5 launches",
     }
     values = {name: cell.value for name, cell in zip(found.columns, row.cells, strict=True)}
@@ -84,10 +86,11 @@ def test_spread_is_between_quartiles(tmp_path: Path) -> None:
 
 
 def test_work_that_is_not_declared_has_no_rate(tmp_path: Path) -> None:
-    """None, not 0."""
-    found = part([stored(tmp_path, "run.json", case(flops=None, bytes=None))], "gemm")
-    for name in ("GFLOP/s", "GB/s"):
-        assert column(found, name) == {"numpy eager": TableCell("")}
+    """None, not 0; where no row has one, there is no column."""
+    none = case(flops=None, bytes=None)
+    found = part([stored(tmp_path, "run.json", none, case("gemm", "torch", flops=1e6))], "gemm")
+    assert column(found, "GFLOP/s")["numpy eager"] == TableCell("")
+    assert "GB/s" not in found.columns
 
 
 _COUNTS = {
@@ -201,7 +204,7 @@ def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
     """Its times are shown, its accuracy is neither 0 nor drawn."""
     run = stored(tmp_path, "run.json", training(accuracies=()))
     found = part([run], "training lenet")
-    assert column(found, "accuracy")["torch eager"] == TableCell("")
+    assert "accuracy" not in found.columns
     assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
     assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
 
@@ -222,15 +225,35 @@ def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, An
     ]
     (found,) = sections.details(runs)
     assert len({row.cells[0].text for row in found.rows}) == 2
-    assert len(parsed(found.charts[0].svg).of_class("legend")) >= 2
+    picture = parsed(found.charts[0].svg)
+    lines = {one.attributes["data-line"] for one in picture if "data-line" in one.attributes}
+    assert len(lines | {one.text for one in picture.of_class("legend")}) >= 2
 
 
 def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
     """A call that returned long before it was done has a chart of both; one that did not, none."""
-    asynchronous = case(framework="torch", dispatch_s=0.1, completion_s=1.0)
-    run = stored(tmp_path, "run.json", case(), asynchronous)
-    chart = chart_of(part([run], "gemm"), "returned, and done")
+    early = {"framework": "torch", "dispatch_s": 0.1, "completion_s": 1.0}
+    run = stored(tmp_path, "run.json", case(), case(**early), case(size=9, **early))
+    chart = chart_of(part([run], "gemm"), "until calls returned (lighter)")
     assert "torch eager, returned 100 ms" in chart.text
     assert "torch eager, done 1 s" in chart.text
     assert "numpy" not in chart.text
-    assert len(part([stored(tmp_path, "other.json", case())], "gemm").charts) == 1
+    other = stored(tmp_path, "other.json", case(), case(size=9))
+    assert len(part([other], "gemm").charts) == 1
+
+
+def test_dispatch_is_part_of_a_bar(tmp_path: Path) -> None:
+    """Of a single size, the time until the call returned is the lighter part of the bar."""
+    early = case(framework="torch", values_s=(1.0,) * 5, dispatch_s=0.25, completion_s=1.0)
+    run = stored(tmp_path, "run.json", case(values_s=(1.0,) * 5), early)
+    (chart,) = part([run], "gemm").charts
+    assert "torch eager 1 s until done, 250 ms until the call returned" in chart.text
+    tones = []
+    for series in parsed(chart.svg).of_class("series"):
+        for bar in series.of_class("bar"):
+            width = float(bar.of_class("rect")[0].attributes.get("width", 0))
+            if bar.attributes["data-framework"] == "torch" and width:
+                tones.append((width, "opacity:0.45" in series.attributes["style"]))
+    (lighter, is_lighter), (rest, is_rest_lighter) = tones
+    assert rest == pytest.approx(3 * lighter, rel=0.01)
+    assert (is_lighter, is_rest_lighter) == (True, False)

@@ -48,10 +48,9 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
         picture = parsed(chart.svg)
         assert name in picture.text
         assert not picture.all("img", "i")
-        assert len(picture.all("script")) == 1
+        assert not picture.all("script", "style")
         assert len(picture.all("svg")) == 1
         assert not [a for node in picture for a in node.attributes if a.startswith("on")]
-        assert "alert" not in "".join(one.text.partition("{")[0] for one in picture.all("script"))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -121,7 +120,7 @@ def test_tables_say_what_they_are(full: Node) -> None:
 def test_fields_have_labels(full: Node) -> None:
     """Each can be found by its name."""
     fields = full.all("select", "input", "textarea")
-    assert [one.tag for one in fields] == ["select"] * 4 + ["input"]
+    assert [one.tag for one in fields] == ["select"] * 5 + ["input"]
     for one in fields:
         label = one.within("label")
         assert label is not None
@@ -218,6 +217,7 @@ def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
     options = {
         select.attributes["data-filter"]: {one.text for one in select.all("option")}
         for select in full.all("select")
+        if "data-filter" in select.attributes
     }
     assert options["framework"] == {"all", "numpy", "torch", "mxnet"}
     assert options["device"] == {"all", "cpu", "gpu:0"}
@@ -262,5 +262,5 @@ def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
     found = parsed(made)
     rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
     assert len(rows) == 1000
-    assert len(found.all("svg")) == 10
+    assert len(found.of_class("pygal-chart")) == 10
     assert len(made.encode()) < 3_000_000

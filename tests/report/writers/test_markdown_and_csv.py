@@ -54,7 +54,7 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
     run = stored(tmp_path, "run.json", *entries, missing=missing)
     blocks = markdown.render([run]).split("\n### ")
     tables = [block for block in blocks if "\n| " in block]
-    assert len(tables) == 5
+    assert len(tables) == 6
     for block in tables:
         lines = [line for line in block.split("\n")[1:] if line.startswith("|")]
         assert all(line.endswith(" |") for line in lines)

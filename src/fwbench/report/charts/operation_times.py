@@ -1,21 +1,44 @@
-"""Time against size."""
+"""Time against size; of a single size a bar for each contestant."""
 
 from __future__ import annotations
 
-from fwbench.report.drawing import lines
+from fwbench.records.units import time
+from fwbench.report.drawing import lines, ranked
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.ranked import Bar
 from fwbench.report.group import Group
+from fwbench.report.model import Record
 from fwbench.report.ranking.condition import marked
+from fwbench.report.ranking.early import early
 
 SECTION = "operations"
 ORDER = 10
 
 
 def draw(group: Group) -> Chart:
-    """A line of median times for each framework and execution."""
+    """Median times of each framework and execution."""
+    if group.has_one_size:
+        return _bars(group)
     series: dict[str, list[Point]] = {}
     for name, record in group.records:
-        label = marked(record.point_label, record.facts)
-        point = Point(record.facts.size, record.median_s, *record.quartiles_s, label)
-        series.setdefault(name, []).append(point)
-    return lines.draw(f"{group.title}: time against size", series, "size")
+        series.setdefault(name, []).append(_point(record))
+    return lines.draw(f"{group.title}: time against size", series, "size", looks=group.looks)
+
+
+def _bars(group: Group) -> Chart:
+    """The fastest first; in a lighter tone until the call returned, where that was early."""
+    ordered = sorted(group.records, key=lambda named: named[1].median_s)
+    bars = {name: Bar(_point(record), _returned_s(record)) for name, record in ordered}
+    size = group.records[0][1].facts.size_text
+    parts = ("until done", "until the call returned")
+    return ranked.draw(f"{group.title}: time at size {size}", bars, time, group.looks, parts)
+
+
+def _point(record: Record) -> Point:
+    label = marked(record.point_label, record.facts)
+    return Point(record.facts.size, record.median_s, *record.quartiles_s, label)
+
+
+def _returned_s(record: Record) -> float:
+    returned_s, _ = early(record.facts) or (0.0, 0.0)
+    return min(returned_s, record.median_s)

@@ -19,4 +19,4 @@ def draw(group: Group) -> Chart | None:
     }
     if not values:
         return None
-    return bars.draw(f"{group.title}: test accuracy", {"accuracy": values}, percent)
+    return bars.draw(f"{group.title}: test accuracy", {"accuracy": values}, percent, group.looks)

@@ -20,4 +20,5 @@ def draw(group: Group) -> Chart | None:
     }
     if not points:
         return None
-    return scatter.draw(f"{group.title}: time against accuracy", points, "all epochs", "accuracy")
+    title = f"{group.title}: time against accuracy"
+    return scatter.draw(title, points, "all epochs", "accuracy", group.looks)

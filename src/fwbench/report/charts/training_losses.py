@@ -16,4 +16,4 @@ def draw(group: Group) -> Chart:
     """A curve for each training; the title says how far they lie apart."""
     series = {name: losses(record) for name, record in group.records}
     what = f"{group.title}: training loss after each epoch{deviation_text(series)}"
-    return curves.draw(what, series, "nats")
+    return curves.draw(what, series, "nats", group.looks)

@@ -26,8 +26,7 @@ def draw(group: Group) -> Chart | None:
         for what, peak_bytes in _PEAKS.items()
     }
     known = {what: values for what, values in series.items() if values}
-    return (
-        bars.draw(f"{group.title}: peak memory above what was held before", known, mebibytes)
-        if known
-        else None
-    )
+    if not known:
+        return None
+    title = f"{group.title}: peak memory above what was held before"
+    return bars.draw(title, known, mebibytes, group.looks)

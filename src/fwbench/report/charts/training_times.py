@@ -19,4 +19,4 @@ def draw(group: Group) -> Chart:
         "the first epoch": {name: epochs_s(record)[0] for name, record in group.records},
         "all epochs": {name: sum(epochs_s(record)) for name, record in group.records},
     }
-    return bars.draw(f"{group.title}: time of training", series, time)
+    return bars.draw(f"{group.title}: time of training", series, time, group.looks)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import pygal
 import pygaljs
 from pygal.etree import etree
 from pygal.style import Style
 
 from fwbench.report import escaping
-
-#: Told apart by people who see few colours, on white and on black (Okabe and Ito, 2008; the yellow
-#: and the black left out).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
+from fwbench.report.drawing import palette
+from fwbench.report.drawing.palette import Look
 
 _STYLE: dict[str, Any] = {
     "background": "transparent",
@@ -26,19 +26,27 @@ _STYLE: dict[str, Any] = {
     "foreground_strong": "var(--ink)",
     "foreground_subtle": "var(--faint)",
     "font_family": "system-ui, sans-serif",
-    "label_font_size": 12,
-    "major_label_font_size": 12,
-    "legend_font_size": 13,
-    "tooltip_font_size": 13,
-    "value_font_size": 12,
-    "opacity": ".85",
-    "guide_stroke_color": "var(--faint)",
-    "major_guide_stroke_color": "var(--faint)",
+    "label_font_size": 11,
+    "major_label_font_size": 11,
+    "legend_font_size": 12,
+    "title_font_size": 11,
+    "tooltip_font_size": 12,
+    "value_font_size": 11,
+    "opacity": ".9",
+    "stroke_opacity": ".9",
+    "stroke_width": "1.8",
+    "stroke_width_hover": "3",
+    "guide_stroke_color": "var(--line)",
+    "major_guide_stroke_color": "var(--line)",
+    "guide_stroke_dasharray": "1,0",
+    "major_guide_stroke_dasharray": "1,0",
 }
 
-_WIDTH, _HEIGHT = 820, 400
+_WIDTH, _HEIGHT = 480, 270
 
 _LEGEND_COLUMNS = 2
+
+_LEGEND_ROW = 22
 
 #: How pygal names the entries of a legend, each by the number of its series.
 _LEGEND = "activate-serie-"
@@ -59,12 +67,36 @@ class Chart:
     Attributes:
         title: what it shows, in a line.
         text: the same for people who do not see the picture.
-        svg: the picture.
+        svg: the picture, which needs :func:`style_sheet`.
+        uuid: of the picture.
+        legends: the names of its series.
+        size: width and height, in the picture's units.
+        legend_height: how much of the height is the legend.
+        of_contestants: whether its series are contestants, whose looks other charts share.
     """
 
     title: str
     text: str
     svg: str
+    uuid: str = ""
+    legends: Sequence[str] = ()
+    size: tuple[int, int] = (_WIDTH, _HEIGHT)
+    legend_height: int = 0
+    of_contestants: bool = False
+
+    @property
+    def tooltips(self) -> dict[str, Any]:
+        """What pygal's script for tooltips must know of it."""
+        width, height = self.size
+        fancy = {"tooltip_fancy_mode": True}
+        return {"legends": [*self.legends], "width": width, "height": height, **fancy}
+
+    @property
+    def panel(self) -> str:
+        """The picture without its legend, for where charts share one."""
+        width, height = self.size
+        full, cut = (f'viewBox="0 0 {width} {h}"' for h in (height, height - self.legend_height))
+        return self.svg.replace(full, cut, 1)
 
 
 @dataclass(frozen=True)
@@ -78,6 +110,16 @@ class Point:
     label: str = ""
 
 
+@functools.cache
+def style_sheet() -> str:
+    """The style of all charts, for the document that they are in."""
+    chart = pygal.XY(style=Style(colors=("inherit",), **_STYLE), js=[])
+    css = chart.render_tree().find("defs/style").text
+    shared = css.replace(f"#chart-{chart.uuid}", ".pygal-chart")
+    # Series have the colours of their own looks.
+    return re.sub(r"[^{}]*\.color-\d+[^{}]*\{[^{}]*\}", "", shared)
+
+
 def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
     """An empty chart of pygal's, as high as its legend and its bars need.
 
@@ -87,16 +129,17 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
         bars: how many bars will lie above each other.
         settings: pygal's.
     """
-    height = max(_HEIGHT, 110 + 22 * bars) + 24 * math.ceil(series / _LEGEND_COLUMNS)
+    height = max(_HEIGHT, 90 + 18 * bars) + _legend_height(series)
     return kind(
-        style=Style(colors=tuple(islice(cycle(COLOURS), series)), **_STYLE),
+        style=Style(**_STYLE),
         js=[],
         disable_xml_declaration=True,
         explicit_size=False,
         legend_at_bottom=True,
         legend_at_bottom_columns=_LEGEND_COLUMNS,
         truncate_legend=-1,
-        margin_bottom=45,  # pygal leaves none for the last row of an odd number of names
+        margin=12,
+        margin_bottom=16,
         x_label_rotation=0,
         no_data_text="nothing to show",
         width=_WIDTH,
@@ -105,24 +148,70 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
     )
 
 
-def rendered(chart: Any, title: str, text: str) -> Chart:
+def _legend_height(series: int) -> int:
+    return _LEGEND_ROW * math.ceil(series / _LEGEND_COLUMNS)
+
+
+def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None = None) -> Chart:
     """A pygal chart as SVG that can share a document with other charts.
 
     Args:
         chart: pygal's, with its series.
         title: what it shows, in a line.
         text: what it shows, after the title, for people who do not see it.
+        looks: of its series, by their names; those of others are made up.
     """
     picture = chart.render_tree()
-    for element in picture.iter():
-        # pygal gives these the same ids in every chart.
-        if element.attrib.get("id", "").startswith(_LEGEND):
-            element.attrib["id"] = f"{chart.uuid}-{element.attrib['id']}"
-    for element in picture.findall("title"):  # pygal's own name, which browsers would show
-        picture.remove(element)
+    names = [options["title"] for _, options in chart.raw_series]
+    every = {**palette.neutral(names), **(looks or {})}
+    for number, name in enumerate(names):
+        _dress(picture, chart.uuid, number, every[name])
+    for label in (node for axis in _of_class(picture, "axis") for node in axis.iter("text")):
+        _tag(label, every.get(label.text or ""))
+    _strip(picture)
     # XML does not have control characters, and names may.
     svg = escaping.terminal(etree.tostring(picture, encoding="unicode"))
-    return Chart(title, f"{title}: {text}", svg)
+    size = (chart.config.width, chart.config.height)
+    legend_height = _legend_height(len(names)) if chart.config.show_legend else 0
+    of_contestants = all(every[name].keys for name in names)
+    return Chart(
+        title, f"{title}: {text}", svg, chart.uuid, names, size, legend_height, of_contestants
+    )
+
+
+def _of_class(picture: Any, name: str) -> list[Any]:
+    return [node for node in picture.iter() if name in node.attrib.get("class", "").split()]
+
+
+def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
+    """Give a series, wherever it is drawn, its look."""
+    for node in _of_class(picture, f"serie-{number}"):
+        node.attrib["style"] = look.paint
+        _tag(node, look)
+        for line in _of_class(node, "line") if look.dash else ():
+            line.attrib["style"] = f"stroke-dasharray:{look.dash}"
+        for dot in _of_class(node, "dot") if not look.filled else ():
+            dot.attrib["style"] = "fill:var(--paper);stroke-width:1.5"
+    for node in _of_class(picture, "legend"):
+        # pygal gives these the same ids in every chart.
+        if node.attrib.get("id") == f"{_LEGEND}{number}":
+            node.attrib["id"] = f"{uuid}-{_LEGEND}{number}"
+            _tag(node, look)
+            node.find("rect").attrib["style"] = look.paint
+
+
+def _tag(node: Any, look: Look | None) -> None:
+    """Say by which facts a part of a picture can be hidden."""
+    if look is not None:
+        node.attrib.update(look.attributes)
+
+
+def _strip(picture: Any) -> None:
+    """Leave out what all charts of a page share, and pygal's own name, which browsers show."""
+    for element in [*picture.findall("title"), *picture.findall("defs")]:
+        picture.remove(element)
+    for element in [node for node in picture if not isinstance(node.tag, str)]:
+        picture.remove(element)  # comments: version and date of pygal
 
 
 def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:

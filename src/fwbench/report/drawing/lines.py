@@ -10,12 +10,13 @@ import pygal
 
 from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, Point, blank, dot, rendered
+from fwbench.report.drawing.palette import Look
 
 #: Up to this many powers of ten there are marks between them, too.
 _FEW_DECADES = 2
 
 #: How many labels have room below an axis.
-_LABELS = 12
+_LABELS = 8
 
 #: The corners of a line on which nothing was measured.
 Limits = Mapping[str, Sequence[tuple[float, float]]]
@@ -25,11 +26,12 @@ def draw(
     title: str,
     series: Mapping[str, Sequence[Point]],
     x_title: str,
-    y_title: str = "time of a call",
+    y_title: str | None = None,
     show: Callable[[float], str] = time,
     show_x: Callable[[float], str] = "{:,.0f}".format,
     limits: Limits | None = None,
     *,
+    looks: Mapping[str, Look] | None = None,
     joined: bool = True,
 ) -> Chart:
     """A chart of values over sizes.
@@ -38,10 +40,11 @@ def draw(
         title: of the chart.
         series: points by the name of their line.
         x_title: label of the horizontal axis.
-        y_title: label of the vertical axis.
+        y_title: label of the vertical axis; None for one that its labels explain.
         show: formats a value.
         show_x: formats a place on the horizontal axis.
         limits: lines on which nothing was measured, such as a ceiling, by their names.
+        looks: of the lines, by their names.
         joined: whether the points of a name are joined to a line.
     """
     limits = limits or {}
@@ -60,11 +63,14 @@ def draw(
         dots = [dot(point, show) for point in sorted(points, key=lambda point: point.x)]
         chart.add(name, dots, stroke=joined)
     for name, corners in limits.items():
-        dashed = {"width": 2, "dasharray": "6, 4"}
-        chart.add(name, list(corners), show_dots=False, stroke_style=dashed)
+        chart.add(name, list(corners), show_dots=False)
     heights = _heights(series, limits)
     ranges = (f"{name} {show(min(ys))} to {show(max(ys))}" for name, ys in heights.items())
-    return rendered(chart, title, "; ".join(ranges))
+    return rendered(chart, title, "; ".join(ranges), {**(looks or {}), **_limit_looks(limits)})
+
+
+def _limit_looks(limits: Limits) -> dict[str, Look]:
+    return {name: Look("var(--ink)", dash="6 4") for name in limits}
 
 
 def _axes(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fwbench.errors import UsageError
-from fwbench.report.drawing.chart import Chart
+from fwbench.report.drawing.chart import Chart, style_sheet
 
 #: The page's style sheet's colours on white.
-_ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c"}
+_ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c", "--line": "#d5dae0", "--paper": "#ffffff"}
 
 
 def converter() -> Callable[..., bytes]:
@@ -34,7 +34,7 @@ def picture(chart: Chart) -> bytes:
     Raises:
         UsageError: there is no converter.
     """
-    svg = chart.svg
+    svg = chart.svg.replace(">", f"><style>{style_sheet()}</style>", 1)
     for variable, colour in _ON_WHITE.items():
         svg = svg.replace(f"var({variable})", colour)
     return converter()(svg.encode(), scale=2, background_color="white")

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from fwbench.measure.condition import CLEAN
 from fwbench.records.units import time
 from fwbench.report import charts
-from fwbench.report.drawing.chart import Point
+from fwbench.report.drawing import palette
+from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.group import Group
-from fwbench.report.model import Record, Run, operations
-from fwbench.report.ranking.condition import condition_of, marks
+from fwbench.report.model import Record, Run, frameworks, operations
+from fwbench.report.ranking.condition import condition_of, is_contended, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
+    AGAINST_FASTEST,
     Row,
     Section,
     TableCell,
+    Timing,
     billions,
     grouped,
     line_name,
     row_keys,
     seconds,
     share,
+    times,
 )
 
 ORDER = 20
 
 _COLUMNS = (
-    *("case", "size", "median", "condition", "middle half", "dispatch", "first call in process"),
-    *("against eager", "GFLOP/s", "GB/s", "of attainable", "measured"),
+    *("case", "size", "median", AGAINST_FASTEST, "condition", "middle half", "dispatch"),
+    *("first call in process", "against eager", "GFLOP/s", "GB/s", "of attainable", "measured"),
+)
+
+#: Sections that have charts: those whose contestants differ most.
+_DRAWN = 100
+
+_LEFT_OUT = (
+    "Not drawn: charts are of the {} of {} operations whose times differ most, and -k NAME draws "
+    "others."
 )
 
 
@@ -39,28 +52,77 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         names: of the runs.
     """
     records = operations(record for run in runs for record in run.records)
-    groups = grouped(records, "workload", "device", "direction", "dtype")
-    return [
-        _section(f"{title}{label}", part, names)
-        for title, group in groups.items()
+    colours = palette.colours(frameworks(runs))
+    groups = [
+        Group(
+            f"{title}{label}",
+            [(line_name(record, names), record) for record in part],
+            names,
+            colours,
+        )
+        for title, group in grouped(records, "workload", "device", "direction", "dtype").items()
         for label, part in split(group, lambda record: record.facts).items()
+    ]
+    drawn = sorted(groups, key=_difference, reverse=True)[:_DRAWN]
+    left_out = [] if len(drawn) == len(groups) else [_LEFT_OUT.format(_DRAWN, len(groups))]
+    titles = {group.title for group in drawn}
+    return [
+        _section(group, charts.draw_all("operations", group), [])
+        if group.title in titles
+        else _section(group, [], left_out)
+        for group in groups
     ]
 
 
-def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
-    group = Group(title, [(line_name(record, runs), record) for record in records], runs)
-    rows = [_row(*named, gain) for named, gain in zip(group.records, group.gains, strict=True)]
-    return Section(title, _COLUMNS, rows, charts.draw_all("operations", group))
+def _difference(group: Group) -> float:
+    """The largest ratio of two times at the same size."""
+    by_size: dict[str, list[float]] = {}
+    for _, record in group.records:
+        by_size.setdefault(record.facts.size_text, []).append(record.median_s)
+    return max(max(times_s) / min(times_s) for times_s in by_size.values())
 
 
-def _row(name: str, record: Record, gain: Point | None) -> Row:
+def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
+    fastest_s = _fastest_s(group)
+    known = any(condition_of(record.facts) != CLEAN for _, record in group.records)
+    rows = [
+        (record, _row(name, record, gain, fastest_s, condition_known=known))
+        for (name, record), gain in zip(group.records, group.gains, strict=True)
+    ]
+    rows.sort(key=lambda pair: (pair[0].facts.size, pair[0].facts.size_text, pair[0].median_s))
+    legend = group.looks if drawn else {}
+    return Section(
+        group.title, _COLUMNS, [row for _, row in rows], drawn, notes, legend=legend
+    ).without_empty_columns()
+
+
+def _fastest_s(group: Group) -> dict[tuple[int, str], float]:
+    """Seconds of the fastest case, by run and size; contended cases are left out."""
+    fastest: dict[tuple[int, str], float] = {}
+    for _, record in group.records:
+        if not is_contended(record.facts):
+            where = (record.run, record.facts.size_text)
+            fastest[where] = min(fastest.get(where, record.median_s), record.median_s)
+    return fastest
+
+
+def _row(
+    name: str,
+    record: Record,
+    gain: Point | None,
+    fastest_s: Mapping[tuple[int, str], float],
+    *,
+    condition_known: bool,
+) -> Row:
     low, high = record.quartiles_s
+    condition = marks(record.facts) or condition_of(record.facts)
     return Row(
         [
             TableCell(name),
             TableCell(record.facts.size_text, record.facts.size),
             seconds(record.median_s),
-            TableCell(marks(record.facts) or condition_of(record.facts)),
+            _against_fastest(record, fastest_s),
+            TableCell(condition if condition_known else ""),
             TableCell(f"{time(low)} to {time(high)}", low),
             seconds(record.facts.dispatch_s),
             _first_call(record),
@@ -72,6 +134,16 @@ def _row(name: str, record: Record, gain: Point | None) -> Row:
         ],
         row_keys(record),
     )
+
+
+def _against_fastest(record: Record, fastest_s: Mapping[tuple[int, str], float]) -> TableCell:
+    """The ratio to the fastest of the same run and size; empty of a contended case."""
+    size = record.facts.size_text
+    if is_contended(record.facts):
+        return TableCell("")
+    ratio = record.median_s / fastest_s[record.run, size]
+    timing = Timing(size, record.series, record.run, record.median_s)
+    return TableCell(times(ratio), ratio, timing=timing)
 
 
 def _first_call(record: Record) -> TableCell:

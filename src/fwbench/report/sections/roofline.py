@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fwbench.records.units import four_digits
-from fwbench.report.drawing import lines
+from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
-from fwbench.report.model import Record, Run
+from fwbench.report.drawing.palette import Look
+from fwbench.report.model import Record, Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
@@ -26,6 +27,9 @@ _COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of a
 
 #: By line, workload and direction: the record that came nearest to what is attainable.
 Best = dict[tuple[str, str, str], Record]
+
+#: Of frameworks, by their names.
+Colours = Mapping[str, str]
 
 _NOTE = (
     "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
@@ -49,12 +53,12 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
             "device_name",
             "dtype",
         ).items()
-        for section in _section(title, records, run, names)
+        for section in _section(title, records, run, names, palette.colours(frameworks(runs)))
     ]
 
 
 def _section(
-    title: str, records: Sequence[Record], run: Run, names: Sequence[str]
+    title: str, records: Sequence[Record], run: Run, names: Sequence[str], colours: Colours
 ) -> list[Section]:
     first = records[0]
     ceiling = run.ceilings.get(first.facts.device_name or "")
@@ -69,15 +73,18 @@ def _section(
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
     rows = [_row(name, record) for (name, _, _), record in best.items()]
-    return [Section(title, _COLUMNS, rows, _charts(title, best, copied, compute), [note])]
+    drawn = _charts(title, best, copied, compute, colours)
+    return [Section(title, _COLUMNS, rows, drawn, [note]).without_empty_columns()]
 
 
-def _charts(title: str, best: Best, bytes_per_s: float, compute: float | None) -> list[Chart]:
+def _charts(
+    title: str, best: Best, bytes_per_s: float, compute: float | None, colours: Colours
+) -> list[Chart]:
     drawn = []
     if compute and any(record.facts.flops and record.facts.bytes for record in best.values()):
-        drawn.append(_roof(title, best, bytes_per_s, compute))
+        drawn.append(_roof(title, best, bytes_per_s, compute, colours))
     if any(record.facts.bytes for record in best.values()):
-        drawn.append(_moved(f"{title}: bytes a second", best, bytes_per_s))
+        drawn.append(_moved(f"{title}: bytes a second", best, bytes_per_s, colours))
     return drawn
 
 
@@ -97,7 +104,7 @@ def _row(name: str, record: Record) -> Row:
     )
 
 
-def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
+def _roof(title: str, best: Best, bytes_per_s: float, compute: float, colours: Colours) -> Chart:
     """Rate over intensity; work without floating-point operations has neither."""
     series = _series(best, _flops, _intensity)
     places = [point.x for points in series.values() for point in points]
@@ -111,11 +118,12 @@ def _roof(title: str, best: Best, bytes_per_s: float, compute: float) -> Chart:
         lambda rate: f"{four_digits(rate / 1e9)} GFLOP/s",
         "{:.3g}".format,
         {"attainable": [(x, min(compute, x * bytes_per_s)) for x in ends]},
+        looks=_looks(best, colours),
         joined=False,
     )
 
 
-def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
+def _moved(title: str, best: Best, bytes_per_s: float, colours: Colours) -> Chart:
     """Bytes a second over the bytes of a call."""
     series = _series(best, _bytes, _bytes)
     places = [point.x for points in series.values() for point in points]
@@ -127,8 +135,17 @@ def _moved(title: str, best: Best, bytes_per_s: float) -> Chart:
         lambda rate: f"{four_digits(rate / 1e9)} GB/s",
         _size,
         {"the best copy": [(min(places), bytes_per_s), (max(places), bytes_per_s)]},
+        looks=_looks(best, colours),
         joined=False,
     )
+
+
+def _looks(best: Best, colours: Colours) -> dict[str, Look]:
+    contestants = {
+        name: (record.facts.framework, record.facts.execution)
+        for (name, _, _), record in best.items()
+    }
+    return palette.looks(contestants, colours)
 
 
 def _flops(record: Record) -> float:

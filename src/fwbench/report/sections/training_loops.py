@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fwbench.records import equality
 from fwbench.records.facts import Unequal
 from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
-from fwbench.report.drawing import lines, scatter
+from fwbench.report.drawing import lines, palette, scatter
 from fwbench.report.drawing.chart import Point
+from fwbench.report.drawing.palette import Look
 from fwbench.report.group import Group
-from fwbench.report.model import Record, Run, trainings
+from fwbench.report.model import Record, Run, frameworks, trainings
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
@@ -35,6 +36,9 @@ _COLUMNS = (
 
 _OFF = "eager"
 
+#: Of frameworks, by their names.
+Colours = Mapping[str, str]
+
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each model, device, dtype and batch size; then those of a model over all these.
@@ -47,11 +51,12 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         groups.setdefault((*record.facts.work, record.facts.steps_per_epoch), []).append(record)
-    shown = [_section(_title(group[0]), group, names) for group in groups.values()]
+    colours = palette.colours(frameworks(runs))
+    shown = [_section(_title(group[0]), group, names, colours) for group in groups.values()]
     for workload, group in grouped(records, "workload").items():
-        shown += _by_batch(workload, group, names)
-        shown += _on_every_device(workload, group, names)
-    return shown
+        shown += _by_batch(workload, group, names, colours)
+        shown += _on_every_device(workload, group, names, colours)
+    return [section.without_empty_columns() for section in shown]
 
 
 def _title(record: Record) -> str:
@@ -64,7 +69,9 @@ def _data_suffix(record: Record) -> str:
     return " synthetic" if record.is_synthetic else ""
 
 
-def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
+def _section(
+    title: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
+) -> Section:
     named: dict[str, Record] = {}
     for record in records:
         name = line_name(record, runs)
@@ -78,7 +85,7 @@ def _section(title: str, records: Sequence[Record], runs: Sequence[str]) -> Sect
             _row(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
             for name, record in named.items()
         ],
-        charts.draw_all("training", Group(title, [*named.items()], runs)),
+        charts.draw_all("training", Group(title, [*named.items()], runs, colours)),
     )
 
 
@@ -136,7 +143,9 @@ def _accuracy(reached: float | None) -> TableCell:
     return TableCell("" if reached is None else percent(reached), reached)
 
 
-def _by_batch(workload: str, records: Sequence[Record], runs: Sequence[str]) -> list[Section]:
+def _by_batch(
+    workload: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
+) -> list[Section]:
     """Epoch time by batch size, and by toggles such as the workers of the loader, if several."""
     batches = sorted({record.facts.size for record in records})
     settings = {tuple(record.asked.items()) for record in records}
@@ -157,8 +166,16 @@ def _by_batch(workload: str, records: Sequence[Record], runs: Sequence[str]) -> 
     title = f"training {workload}: time of an epoch by batch size and loader workers"
     columns = ["case", *(f"batch {batch}" for batch in batches)]
     rows = [_batch_row(name, batches, by) for name, by in by_name.items()]
-    drawn = lines.draw(title, series, "batch size", "time of an epoch")
+    looks = _looks({name: next(iter(by.values())) for name, by in by_name.items()}, colours)
+    drawn = lines.draw(title, series, "batch size", looks=looks)
     return [Section(title, columns, rows, [drawn])]
+
+
+def _looks(records: Mapping[str, Record], colours: Colours) -> dict[str, Look]:
+    contestants = {
+        name: (record.facts.framework, record.facts.execution) for name, record in records.items()
+    }
+    return palette.looks(contestants, colours)
 
 
 def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Record]) -> Row:
@@ -167,7 +184,7 @@ def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Record]) -
 
 
 def _on_every_device(
-    workload: str, records: Sequence[Record], runs: Sequence[str]
+    workload: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
 ) -> list[Section]:
     """Time against accuracy with optimisation on and off, on every device, if there are several."""
     if len({record.facts.device for record in records}) == 1:
@@ -184,7 +201,8 @@ def _on_every_device(
         Row([TableCell(name), seconds(spent_s), _accuracy(reached)])
         for name, (spent_s, reached) in points.items()
     ]
-    drawn = scatter.draw(title, points, "all epochs", "accuracy")
+    looks = _looks({_case_on_device(record, runs): record for record in records}, colours)
+    drawn = scatter.draw(title, points, "all epochs", "accuracy", looks)
     return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
 
 

@@ -10,10 +10,11 @@ import jinja2
 
 from fwbench.records.session_facts import Machine, StoredPlan
 from fwbench.records.units import count
-from fwbench.report import sections, summary
-from fwbench.report.drawing.chart import SCRIPT
-from fwbench.report.model import Run, labels
-from fwbench.report.section import KEYS, Section
+from fwbench.report import head, sections, summary
+from fwbench.report.drawing import palette
+from fwbench.report.drawing.chart import SCRIPT, style_sheet
+from fwbench.report.model import Run, frameworks, labels
+from fwbench.report.section import AGAINST_FASTEST, KEYS, Section
 from fwbench.version import __version__
 
 
@@ -43,29 +44,54 @@ def render(
         undefined=jinja2.StrictUndefined,
     )
     details = sections.linkable([*before, *sections.details(runs)])
+    drawn = [chart for section in details for chart in section.charts]
+    names = labels(runs)
     source = environment.loader
     assert source is not None  # noqa: S101 (it was just given)
     return environment.get_template("report.html.j2").render(
-        title="fwbench report",
+        title=head.title(runs),
         lead=_lead(runs),
+        heads=head.heads(runs, palette.colours(frameworks(runs))),
         problems=problems,
         notes=summary.notes(runs),
-        summary=summary.sections(runs),
+        rankings=summary.rankings(runs),
+        remarks=summary.remarks(runs),
         filters=_filters(details),
+        baselines=_baselines(details, names),
         details=details,
         places={section.title: section.id for section in details},
-        provenance=[_provenance(run, name) for run, name in zip(runs, labels(runs), strict=True)],
+        provenance=[_provenance(run, name) for run, name in zip(runs, names, strict=True)],
+        relative=AGAINST_FASTEST,
         css=source.get_source(environment, "report.css")[0],
+        chart_css=style_sheet() if drawn else "",
         script=source.get_source(environment, "report.js")[0],
-        tooltips=SCRIPT if any(section.charts for section in details) else "",
+        charts={"config": {chart.uuid: chart.tooltips for chart in drawn}},
+        tooltips=SCRIPT if drawn else "",
     )
 
 
 def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
-    """The facts that rows can be filtered by, each with its values."""
-    rows = [row for section in details for row in section.rows]
+    """The facts that rows or columns can be filtered by, each with its values, if several."""
+    keys = [row.keys for section in details for row in section.rows]
+    keys += [keys for section in details for keys in section.column_keys.values()]
+    values = {name: sorted({each[name] for each in keys if name in each}) for name in KEYS}
+    return {name: several for name, several in values.items() if len(several) > 1}
+
+
+def _baselines(details: Sequence[Section], names: Sequence[str]) -> dict[str, str]:
+    """What ratios can be formed against: contestants and runs, where there are several."""
+    timings = [
+        cell.timing
+        for section in details
+        for row in section.rows
+        for cell in row.cells
+        if cell.timing is not None
+    ]
+    contestants = sorted({timing.contestant for timing in timings})
+    runs = sorted({timing.run for timing in timings})
     return {
-        name: sorted({row.keys[name] for row in rows if name in row.keys}) for name in KEYS if rows
+        **{f"case:{name}": name for name in contestants if len(contestants) > 1},
+        **{f"run:{number}": names[number] for number in runs if len(runs) > 1},
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from fwbench.report.section import Section, TableCell
 from support.reports import case, part, shown, stored
 
-_TITLE = "family linalg cpu forward float32"
+_TITLE = "overview cpu forward float32"
 
 
 def linalg(workload: str, framework: str, median_s: float, **facts: Any) -> dict[str, Any]:
@@ -41,9 +41,12 @@ def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
         *(linalg("dot", "numpy", 0.5), linalg("dot", "torch", 0.75)),
     )
     found = part([run], _TITLE)
-    assert found.columns == ("operation", "size", "numpy eager", "torch eager")
+    assert found.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
     shown = {name: [cell.text for cell in row.values()] for name, row in cells(found).items()}
-    assert shown == {"gemm": ["900", "1x", "4x"], "dot": ["100", "1x", "1.5x"]}
+    assert shown == {
+        "gemm": ["linalg", "900", "1x", "4x"],
+        "dot": ["linalg", "100", "1x", "1.5x"],
+    }
     gemm = cells(found)["gemm"]
     assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
     assert gemm["numpy eager"].shade == "step0"
@@ -97,7 +100,7 @@ def test_a_gap_has_its_reason(tmp_path: Path) -> None:
         ],
     )
     found = part([run], _TITLE)
-    assert found.columns[2:] == ("numpy eager", "torch-old eager", "mxnet eager")
+    assert found.columns[3:] == ["numpy eager", "torch-old eager", "mxnet eager"]
     gemm, dot = cells(found)["gemm"], cells(found)["dot"]
     assert gemm["mxnet eager"] == TableCell("gap", hint=reason, shade="gap")
     assert (dot["mxnet eager"].text, dot["torch-old eager"].hint) == ("", "none")

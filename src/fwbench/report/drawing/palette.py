@@ -1,0 +1,118 @@
+"""How contestants are drawn: a colour for each framework, a dash for each execution.
+
+The only table of colours and dashes: lines, bars, legends and the page take them from here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+#: Three to one at least against white and against the page's dark background (WCAG 2.2, 1.4.11),
+#: and at least 20 apart in CIELAB for people with any one kind of cone missing (simulated after
+#: Machado, Oliveira and Fernandes, IEEE TVCG 15, 2009).
+COLOURS: Mapping[str, str] = {
+    "torch": "#b5452a",
+    "tensorflow": "#bd8a10",
+    "mxnet": "#2f66a3",
+    "jax": "#a141e3",
+    "numpy": "#686868",
+    "onnxruntime": "#2fa86b",
+}
+
+#: Of other frameworks, of other versions, and of series that are no framework's.
+SPARE = ("#c2559b", "#3f8fa8", "#a0522d", "#6b8e23", "#5a6ee0", "#c0504d")
+
+#: Of series that are not contestants.
+NEUTRAL = (*itertools.islice(COLOURS.values(), 4), *SPARE, COLOURS["numpy"])
+
+#: Lengths of dashes and gaps; no two executions of a framework look alike.
+_DASHES: Mapping[str, str] = {
+    "eager": "",
+    "graph": "9 4",
+    "hybridize": "9 4",
+    "compile": "9 4",
+    "jit": "9 4",
+    "xla": "2 3",
+    "fit": "9 3 2 3",
+}
+
+#: Of executions that this table does not know.
+_OTHER_DASH = "5 2 1 2"
+
+#: How much of its colour the lighter tone of a series keeps.
+_LIGHT = 0.45
+
+#: How much paler each further line of the same contestant is, and the palest.
+_PALER, _PALEST = 0.3, 0.4
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn.
+
+    Attributes:
+        colour: as ``#rrggbb``.
+        dash: of its line, as in SVG; empty for a solid line.
+        opacity: 0 to 1.
+        filled: whether its dots are.
+        keys: the facts by which it can be hidden, by their names.
+    """
+
+    colour: str
+    dash: str = ""
+    opacity: float = 1.0
+    filled: bool = True
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paint(self) -> str:
+        """Its colour as a style of SVG."""
+        faded = f";opacity:{self.opacity:g}" if self.opacity < 1 else ""
+        return f"fill:{self.colour};stroke:{self.colour}{faded}"
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What an element that is drawn so says of itself, for the page's filters."""
+        return {f"data-{name}": value for name, value in self.keys.items()}
+
+    @property
+    def lighter(self) -> Look:
+        """The same in a lighter tone."""
+        return replace(self, opacity=self.opacity * _LIGHT)
+
+
+def colours(frameworks: Iterable[str]) -> dict[str, str]:
+    """A colour for each framework; of those that are not in the table, by their sorted names."""
+    names = sorted({*frameworks})
+    spare = itertools.cycle(SPARE)
+    return {name: COLOURS.get(name) or next(spare) for name in names}
+
+
+def looks(
+    contestants: Mapping[str, tuple[str, str]], colours: Mapping[str, str]
+) -> dict[str, Look]:
+    """How contestants are drawn, by the names of their lines.
+
+    Args:
+        contestants: framework and execution, by the name of the line; where several lines have the
+            same, as of several runs, the later ones are paler.
+        colours: of the frameworks, by their names.
+    """
+    dressed: dict[str, Look] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for name, contestant in contestants.items():
+        framework, execution = contestant
+        dash = _DASHES.get(execution, _OTHER_DASH)
+        keys = {"framework": framework, "execution": execution, "line": name}
+        opacity = max(_PALEST, 1 - _PALER * seen[contestant])
+        dressed[name] = Look(colours[framework], dash, opacity, not dash, keys)
+        seen[contestant] += 1
+    return dressed
+
+
+def neutral(names: Iterable[str]) -> dict[str, Look]:
+    """Looks of series that are not contestants, in their order."""
+    return {name: Look(colour) for name, colour in zip(names, itertools.cycle(NEUTRAL))}
