@@ -53,15 +53,32 @@ def test_the_gate_reads_the_same(tmp_path: Path) -> None:
 
 
 def test_the_report_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every row of every table, every figure of the CSV; nothing is unknown."""
+    """Every figure of every table and of the CSV; nothing is unknown.
+
+    Tables have other columns today, and leave out empty ones.
+    """
     runs = [str(_STORED / name) for name in ("launches-base.json", "rounds.json")]
     written = ["--markdown", str(tmp_path / "report.md"), "--csv", str(tmp_path / "report.csv")]
     assert cli.main(["report", *runs, *written]) == 0
     assert capsys.readouterr().err == ""
-    assert _rows(tmp_path / "report.md") == _rows(_STORED / "report.md") != []
+    today = [_texts(row) for row in _rows(tmp_path / "report.md")]
+    earlier = [_texts(row) for row in _rows(_STORED / "report.md")]
+    assert [row for row in earlier if not any(_holds(other, row) for other in today)] == []
+    assert earlier
     figures, expected = _figures(tmp_path / "report.csv"), _figures(_STORED / "report.csv")
     columns = expected[0].keys()  # there are more today
     assert [{name: row[name] for name in columns} for row in figures] == expected
+
+
+def _texts(row: str) -> list[str]:
+    """The cells of a row that are not empty."""
+    return [text for cell in row.strip("|").split(" | ") if (text := cell.strip(" |"))]
+
+
+def _holds(row: list[str], part: list[str]) -> bool:
+    """Whether a row has these texts, in this order, among others."""
+    rest = iter(row)
+    return row[0] == part[0] and all(text in rest for text in part)
 
 
 def _figures(path: Path) -> list[dict[str, str]]:

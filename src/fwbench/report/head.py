@@ -103,7 +103,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "versions", ", ".join(f"{name} {each.version}" for name, each in versions)
     launches = run.session.launches
     yield "launches", "" if launches is None else f"{launches.launches}, shuffled"
-    yield "cases", f"{len(run.records):,}"
+    yield "cases", run.incompleteness or f"{len(run.records):,}"
 
 
 def _machine(run: Run, machine: Machine) -> Iterator[str]:

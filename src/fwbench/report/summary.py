@@ -58,7 +58,7 @@ def _unknown(run: Run) -> list[str]:
 
 def sections(runs: Sequence[Run]) -> list[Section]:
     """The tables of the summary: who is how fast, what differs most, what is missing."""
-    return [*rankings(runs), *remarks(runs)]
+    return [*rankings(runs), *differences(runs), *gaps(runs)]
 
 
 def rankings(runs: Sequence[Run]) -> list[Section]:
@@ -74,13 +74,20 @@ def rankings(runs: Sequence[Run]) -> list[Section]:
     )
 
 
-def remarks(runs: Sequence[Run]) -> list[Section]:
-    """What differs most, and what is missing."""
+def differences(runs: Sequence[Run]) -> list[Section]:
+    """What differs most between contestants."""
+    return _filled(
+        _differences(f"Largest differences{suffix}", contests_of(run))
+        for run, suffix in zip(runs, _suffixes(runs), strict=True)
+    )
+
+
+def gaps(runs: Sequence[Run]) -> list[Section]:
+    """What was not measured, and what was not reached."""
     return _filled(
         section
         for run, suffix in zip(runs, _suffixes(runs), strict=True)
         for section in (
-            _differences(f"Largest differences{suffix}", contests_of(run)),
             _missing(f"Not measured{suffix}", run),
             _lost(f"Not reached{suffix}", run),
         )

@@ -65,8 +65,8 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
     for file in files:
         assert f"written: {file.relative_to(folder)}" in captured.out
         width, height, pixels = _pixels(file.read_bytes())
-        assert width == 960
-        assert height >= 540
+        assert width == 880
+        assert height >= 500
         assert len(set(pixels)) > 50, "something is drawn in it"
 
 

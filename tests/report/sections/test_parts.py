@@ -234,7 +234,7 @@ def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
     """A call that returned long before it was done has a chart of both; one that did not, none."""
     early = {"framework": "torch", "dispatch_s": 0.1, "completion_s": 1.0}
     run = stored(tmp_path, "run.json", case(), case(**early), case(size=9, **early))
-    chart = chart_of(part([run], "gemm"), "until calls returned (lighter)")
+    chart = chart_of(part([run], "gemm"), "returned (lighter), and done")
     assert "torch eager, returned 100 ms" in chart.text
     assert "torch eager, done 1 s" in chart.text
     assert "numpy" not in chart.text

@@ -71,6 +71,7 @@ def test_the_section_is_in_both_reports(folder: Path, capsys: pytest.CaptureFixt
         "2020, operations on the CPU: TensorFlow's time over MXNet's",
         "2020, operations on the CPU: TensorFlow's time over MXNet's, size by size",
         "2020, LeNet on the CPU",
+        "overview cpu forward float32",
         "gemm cpu forward float32",
         "training lenet cpu float32 200",
     ]

@@ -32,5 +32,5 @@ def draw(group: Group) -> Chart | None:
             series.setdefault(f"{name}, {what}", []).append(point)
     if not series:
         return None
-    title = f"{group.title}: until calls returned (lighter), and until they were done"
+    title = f"{group.title}: returned (lighter), and done"
     return lines.draw(title, series, "size", looks=looks)

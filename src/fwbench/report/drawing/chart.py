@@ -26,10 +26,10 @@ _STYLE: dict[str, Any] = {
     "foreground_strong": "var(--ink)",
     "foreground_subtle": "var(--faint)",
     "font_family": "system-ui, sans-serif",
-    "label_font_size": 11,
-    "major_label_font_size": 11,
+    "label_font_size": 12,
+    "major_label_font_size": 12,
     "legend_font_size": 12,
-    "title_font_size": 11,
+    "title_font_size": 12,
     "tooltip_font_size": 12,
     "value_font_size": 11,
     "opacity": ".9",
@@ -42,11 +42,14 @@ _STYLE: dict[str, Any] = {
     "major_guide_stroke_dasharray": "1,0",
 }
 
-_WIDTH, _HEIGHT = 480, 270
+_WIDTH, _HEIGHT = 440, 250
+
+_MARGIN = 12
 
 _LEGEND_COLUMNS = 2
 
-_LEGEND_ROW = 22
+#: As high as pygal's rows of a legend are, and what is around them.
+_LEGEND_ROW, _AROUND_LEGEND = 18, 4
 
 #: How pygal names the entries of a legend, each by the number of its series.
 _LEGEND = "activate-serie-"
@@ -138,8 +141,11 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
         legend_at_bottom=True,
         legend_at_bottom_columns=_LEGEND_COLUMNS,
         truncate_legend=-1,
-        margin=12,
-        margin_bottom=16,
+        truncate_label=-1,
+        margin=_MARGIN,
+        margin_right=2 * _MARGIN,  # half of the last label
+        # pygal leaves no room for the last row of an odd number of names.
+        margin_bottom=_MARGIN + _LEGEND_ROW * (series % _LEGEND_COLUMNS),
         x_label_rotation=0,
         no_data_text="nothing to show",
         width=_WIDTH,
@@ -149,7 +155,9 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
 
 
 def _legend_height(series: int) -> int:
-    return _LEGEND_ROW * math.ceil(series / _LEGEND_COLUMNS)
+    if not series:
+        return 0
+    return _AROUND_LEGEND + _LEGEND_ROW * math.ceil(series / _LEGEND_COLUMNS)
 
 
 def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None = None) -> Chart:
@@ -197,7 +205,8 @@ def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
         if node.attrib.get("id") == f"{_LEGEND}{number}":
             node.attrib["id"] = f"{uuid}-{_LEGEND}{number}"
             _tag(node, look)
-            node.find("rect").attrib["style"] = look.paint
+            # Not at the rectangle: pygal's script takes a colour there for that of a hidden series.
+            node.attrib["style"] = look.paint
 
 
 def _tag(node: Any, look: Look | None) -> None:

@@ -34,7 +34,6 @@ def draw(
         value_formatter=time,
         x_labels_major_every=max(1, math.ceil(len(days) / _LABELS)),
         show_minor_x_labels=False,
-        truncate_label=-1,
         show_dots=len(points) <= _DOTS,
         dots_size=2,
     )

@@ -81,7 +81,7 @@ class _Bars(pygal.HorizontalStackedBar):  # type: ignore[misc]
     ) -> None:
         around = self.svg.node(node, class_="spread")
         alter(around, metadata)
-        super()._confidence_interval(around, x, y, value, metadata)
+        super()._confidence_interval(around, x, y, (metadata or {}).get("whole", value), metadata)
 
 
 def _told(bar: Bar, parts: tuple[str, str], show: Callable[[float], str]) -> str:
@@ -93,8 +93,9 @@ def _told(bar: Bar, parts: tuple[str, str], show: Callable[[float], str]) -> str
 
 def _rest(bar: Bar, look: Look, show: Callable[[float], str]) -> dict[str, Any]:
     """The part of a bar in the full tone; its tooltip says the whole value."""
-    value = {**dot(bar.point, show), "value": bar.point.y - bar.lighter}
-    return {**value, **_painted(look), "formatter": lambda _: show(bar.point.y)}
+    whole = bar.point.y
+    value = {**dot(bar.point, show), "value": whole - bar.lighter, "whole": whole}
+    return {**value, **_painted(look), "formatter": lambda _: show(whole)}
 
 
 def _lighter(bar: Bar, look: Look, part: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def render(
         problems=problems,
         notes=summary.notes(runs),
         rankings=summary.rankings(runs),
-        remarks=summary.remarks(runs),
+        remarks=[*summary.differences(runs), *summary.gaps(runs)],
         filters=_filters(details),
         baselines=_baselines(details, names),
         details=details,
