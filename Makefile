@@ -60,6 +60,10 @@ pages: venv ## write the pages of docs/ that come from the code
 	$(BIN)/python -m fwbench.testing.liars.page > docs/liars.md
 	$(BIN)/fwbench list --markdown > docs/operations.md
 
+.PHONY: samples
+samples: venv ## print the sample output in documents again, on an idle machine: all, or of $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m support.samples $(ARGS)
+
 .PHONY: format
 format: venv ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only

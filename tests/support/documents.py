@@ -18,6 +18,9 @@ _SPAN = re.compile(r"`((?:pytest|fwbench|make|python|pip|uv) [^`]+)`")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
+#: A command whose output is shown: see samples.py.
+_SAMPLED = re.compile(r"^<!-- sample[^:]*: (.+) -->$", re.MULTILINE)
+
 _SHELL = ("sh", "console")
 
 
@@ -77,8 +80,9 @@ def _last_line(text: str) -> str:
 
 
 def commands(page: str) -> list[Command]:
-    """The commands of a document: of its shell blocks first, then of the text between blocks."""
+    """The commands of a document: of its shell blocks, of its samples, then of the text."""
     shown = [block.text for block in blocks(page) if block.language in _SHELL]
+    shown += _SAMPLED.findall(read(page))
     prose = _BLOCK.sub("", read(page))
     spans = [" ".join(span.split()) for span in _SPAN.findall(prose)]
     return [command for text in [*shown, *spans] for command in split(page, text)]

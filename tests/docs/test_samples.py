@@ -1,0 +1,109 @@
+"""Sample output in documents is what today's code prints: a command stands for each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import pytest_benchmark
+
+import fwbench
+from fwbench.frameworks.declared import manifests
+from fwbench.workloads import OPERATIONS, TRAININGS
+from support import samples
+from support.documents import PAGES, blocks
+
+#: Written from the code as a whole, with all that they show.
+_GENERATED = ("docs/commands.md", "docs/liars.md", "docs/operations.md", "docs/record.md")
+
+_ALL = [sample for page in PAGES for sample in samples.samples(page)]
+
+#: What takes a second: nothing is measured.
+_CHEAP = [sample for sample in _ALL if re.match(r"fwbench (list|gate)\b", sample.command)]
+_MEASURED = [sample for sample in _ALL if sample not in _CHEAP]
+
+#: Words that follow each other in a line, between numbers, names and marks.
+_PHRASE = re.compile(r"[a-z][a-z'-]+(?: [a-z][a-z'-]+){2,}")
+
+
+def _name(sample: samples.Sample) -> str:
+    return f"{sample.page}: {sample.command}"
+
+
+def test_all_output_is_a_sample() -> None:
+    """A block of text says which command printed it, so that it can be printed again."""
+    shown = [
+        block
+        for page in PAGES
+        if page not in _GENERATED
+        for block in blocks(page)
+        if block.language in ("", "text")
+    ]
+    assert [block.text for block in shown] == [sample.text for sample in _ALL]
+    assert _CHEAP
+    assert _MEASURED
+
+
+@pytest.mark.parametrize("sample", _CHEAP, ids=_name)
+def test_what_takes_a_second_is_printed_again(sample: samples.Sample, tmp_path: Path) -> None:
+    """If this fails: make samples ARGS="'the command'"."""
+    samples.prepare(tmp_path)
+    assert sample.cut(samples.output(sample.command, tmp_path)) == sample.text
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """All text that fwbench and pytest-benchmark can print, a string of the source a line."""
+    folders = [Path(module.__file__).parent for module in (fwbench, pytest_benchmark)]
+    trees = (
+        ast.parse(file.read_text(encoding="utf-8"))
+        for folder in folders
+        for file in folder.rglob("*.py")
+    )
+    return "\n".join(text for tree in trees for text in _strings(tree))
+
+
+def _strings(tree: ast.AST) -> list[str]:
+    """The strings of a module, what is put into them left out."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "" for part in node.values]
+            found.append(" ".join("".join(parts).split()))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(" ".join(node.value.split()))
+    return found
+
+
+def _names() -> set[str]:
+    """What a line may name: workloads, frameworks, executions, directions, sides."""
+    workloads = {w.name for t in TRAININGS for w in (t, t.step, t.loader)} | {
+        operation.name for operation in OPERATIONS
+    }
+    declared = manifests()
+    executions = {name for m in declared.values() for name in (*m.executions, "fit")}
+    return {*workloads, *declared, *executions, "forward", "backward", "cpu", "base", "contender"}
+
+
+def _named(word: str) -> str:
+    """What a word may be the name of; a case begins with its workload."""
+    return word.strip(",:()").partition("-")[0]
+
+
+@pytest.mark.parametrize("sample", _MEASURED, ids=_name)
+def test_the_words_of_a_measured_sample_are_still_printed(
+    sample: samples.Sample, printed: str
+) -> None:
+    """Its numbers and lines depend on the machine; its phrases are those of the source.
+
+    If this fails: make samples ARGS="'the command'", on an idle machine.
+    """
+    names = _names()
+    for cell in re.split(r"\n|  +", sample.text):
+        text = " ".join("|" if _named(word) in names else word for word in cell.split())
+        for phrase in _PHRASE.findall(text):
+            # Its first word may be one of several, for one thing or more.
+            known = phrase in printed or phrase.partition(" ")[2] in printed
+            assert known, f"nothing prints {phrase!r}"

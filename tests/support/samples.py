@@ -1,0 +1,153 @@
+"""Sample output in documents, written by the commands that it is a sample of.
+
+    make samples                                      all samples
+    make samples ARGS="README.md 'fwbench list'"      those of a page, or whose command has a text
+
+A sample is a block after a comment with its command. The comment may say which lines are shown:
+
+    <!-- sample: fwbench list --family overhead -->
+    <!-- sample (last 25 lines): pytest benchmarks -->
+
+The commands run in a folder that has the suite, its settings, and two stored runs, ``main.json``
+and ``branch.json``; on a terminal of 100 columns without colours. Most of them measure: run them on
+an idle machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.documents import PAGES, ROOT, read
+
+COLUMNS = 100
+
+_SAMPLE = re.compile(
+    r"^<!-- sample(?: \((?P<part>first|last) (?P<lines>\d+) lines\))?: (?P<command>.+?) -->\n"
+    r"(?P<fence>```text\n)(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+_STORED = {"main.json": "launches-base.json", "branch.json": "launches-contender.json"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample of a document.
+
+    Attributes:
+        page: the path of the document in the repository.
+        command: a line for a shell.
+        part: ``first`` or ``last`` where only some lines are shown.
+        lines: how many.
+        text: what is shown.
+        span: where that is in the document.
+    """
+
+    page: str
+    command: str
+    part: str | None
+    lines: int
+    text: str
+    span: tuple[int, int]
+
+    def cut(self, output: str) -> str:
+        """What is shown of an output."""
+        lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+        chosen = {"first": lines[: self.lines], "last": lines[-self.lines :]}.get(
+            self.part or "", lines
+        )
+        return "\n".join(chosen).strip("\n") + "\n"
+
+
+def samples(page: str) -> list[Sample]:
+    """The samples of a document, in its order."""
+    return [
+        Sample(
+            page,
+            match["command"],
+            match["part"],
+            int(match["lines"] or 0),
+            match["text"],
+            match.span("text"),
+        )
+        for match in _SAMPLE.finditer(read(page))
+    ]
+
+
+def prepare(folder: Path) -> None:
+    """Put into a folder what the commands of samples need."""
+    (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    for name, stored in _STORED.items():
+        shutil.copy(ROOT / "tests" / "records" / "stored" / stored, folder / name)
+
+
+def output(command: str, folder: Path) -> str:
+    """What a command prints, whatever its exit status."""
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env={**os.environ, **_variables()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def _variables() -> Mapping[str, str]:
+    """Programs of this interpreter's environment, and a terminal that is the same everywhere."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "PATH": path}
+
+
+def _write(page: str, texts: Mapping[Sample, str]) -> None:
+    document = read(page)
+    for sample in sorted(texts, key=lambda sample: sample.span, reverse=True):
+        start, end = sample.span
+        document = document[:start] + texts[sample] + document[end:]
+    (ROOT / page).write_text(document, encoding="utf-8")
+
+
+def _chosen(words: list[str]) -> Iterator[tuple[str, list[Sample]]]:
+    for page in PAGES:
+        yield (
+            page,
+            [
+                sample
+                for sample in samples(page)
+                if not words or any(word == page or word in sample.command for word in words)
+            ],
+        )
+
+
+def main() -> int:
+    """Write the samples that the command line names, all without it; returns the exit status."""
+    words = sys.argv[1:]
+    written = 0
+    for page, chosen in _chosen(words):
+        texts = {}
+        for sample in chosen:
+            print(f"{page}: {sample.command}", flush=True)
+            with tempfile.TemporaryDirectory() as folder:
+                prepare(Path(folder))
+                texts[sample] = sample.cut(output(sample.command, Path(folder)))
+        _write(page, texts)
+        written += len(texts)
+    if not written:
+        print(f"no sample is of a page or a command named {' or '.join(words)}")
+    return 0 if written else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
