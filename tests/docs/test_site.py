@@ -83,3 +83,5 @@ def test_the_api_comes_from_docstrings(site: Path) -> None:
     text = (site / "api.html").read_text(encoding="utf-8")
     missing = [name for name in fwbench.__all__ if f'id="fwbench.{name}"' not in text]
     assert missing == []
+    assert ":class:" not in text  # roles are links
+    assert 'href="#fwbench.Form.sizes"' in text
