@@ -37,7 +37,7 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     lines = [f"fwbench: {names}; {isolation[session.options.isolation]}"]
     if session.plan is not None:
         launches, seed = dataclasses.astuple(session.plan)
-        least = " at least" if options.is_adaptive else ""
+        least = " at least" if session.options.is_adaptive else ""
         each = f"every case{least} " + ("once" if launches == 1 else f"{launches} times")
         lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
     for manifest in session.manifests.values():
