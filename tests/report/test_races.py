@@ -18,7 +18,8 @@ def test_a_race_begins_with_what_is_open() -> None:
         "fastest: torch eager in 1",
         (
             "sum cpu forward float32 100: undecided: numpy eager 2 us; torch eager +5.0 %: about "
-            "14 more launches (2 min 6 s) would decide it; other processes disturbed 4 of 12 launches"
+            "14 more launches (2 min 6 s) would decide it; other processes disturbed 4 of 12 "
+            "launches"
         ),
         "exp cpu forward float32 100: tie within 3%: numpy eager and torch eager, 1 us",
         (
