@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import fwbench.cli.page
 import fwbench.options.page
+from fwbench.frameworks.declared import manifests
 from support.documents import read
 
 
@@ -28,3 +31,17 @@ def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
     flags = [flag for option in group.options for flag in option.names()]
     assert "--fw-size" in flags
     assert [flag for flag in flags if f"| `{flag}" not in page] == []
+
+
+def test_the_page_on_selecting_has_every_execution() -> None:
+    """The one table of them that is written by hand."""
+    rows = re.findall(r"^\| (\w+) \|(.*`eager`.*)\|$", read("docs/selecting.md"), re.MULTILINE)
+    shown = {
+        name.lower().replace("pytorch", "torch"): {*re.findall(r"`(\w+)`", text)}
+        for name, text in rows
+    }
+    declared = {
+        name: {*manifest.executions, *manifest.training_executions}
+        for name, manifest in manifests().items()
+    }
+    assert shown == declared

@@ -10,25 +10,26 @@ from fwbench.records.table import Fact, Table, type_words
 
 _HEAD = f"""# What a record holds
 
-Written by `python -m fwbench.records.page` from the tables in `src/fwbench/records`: change those.
+<!-- Written by `python -m fwbench.records.page > docs/record.md` from the tables in
+`src/fwbench/records`; do not edit. -->
 
 fwbench keeps its facts in pytest-benchmark's JSON: those of a case under
 `benchmarks[].extra_info.fwbench`, those of the session under `fwbench`. `schema` there is the
-version of this layout, now {facts.SCHEMA}. A file with a higher one is refused; one with the same
-or a lower one is read, and keys that a newer version of fwbench added are kept and shown as they
-are. A toggle that was asked for is also a key of its case, by its name.
+version of this layout, now {facts.SCHEMA}. A file with a higher version is refused; one with the
+same or a lower version is read, and unknown keys of a newer fwbench are kept and shown unchanged.
+A requested toggle is also a key of its case, under its name.
 
-*Required* keys are always there; others may be absent. A key is null only where its row says when.
+*Required* keys are always present; others may be absent. A key is null only where its row says so.
 
-What is read is checked: a file with a value that is not what its row says is refused as a whole, by
-file, case and key, and no verdict is given. Of a journal such a value costs its line. Numbers are
-finite, and no larger or smaller than a quantity of their unit can be:
+Files are checked when they are read: one with an invalid value is refused as a whole, naming file,
+case and key, and there is no verdict. In a journal only the line with the value is lost. Numbers
+are finite and within the limits of their unit:
 
 {{units}}
 
-A file is refused, too, that is larger than {files.LARGEST_BYTES // 2**20} MiB (reading takes about
-three times its size of memory, and recovering a journal five times), is nested more than 100 levels
-deep, or has an object with the same key twice.
+A file is also refused if it is larger than {files.LARGEST_BYTES // 2**20} MiB (reading it takes
+about three times its size of memory, and recovering a journal five times), is nested more than 100
+levels deep, or has an object with the same key twice.
 """
 
 #: What stands behind the key of several tables.
@@ -55,7 +56,7 @@ def _units() -> str:
         f"| {unit.name} | {f'{unit.least:g}' if unit.least else ''} | {unit.most:g} |"
         for unit in units.ALL
     ]
-    return "\n".join(["| unit | at least, if not 0 | at most |", "|---|---|---|", *rows])
+    return "\n".join(["| unit | minimum, if not 0 | maximum |", "|---|---|---|", *rows])
 
 
 def _within(table: type[Table], path: str) -> Iterator[tuple[str, type[Table]]]:

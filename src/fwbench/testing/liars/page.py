@@ -13,22 +13,22 @@ from fwbench.testing.liars.museum import LIARS, ROOMS
 
 _HEAD = """# A museum of liars
 
-Written by `python -m fwbench.testing.liars.page > docs/liars.md` from the classes in
-`src/fwbench/testing/liars`: change those.
+<!-- Written by `python -m fwbench.testing.liars.page > docs/liars.md` from the classes in
+`src/fwbench/testing/liars`; do not edit. -->
 
-Frameworks that cheat or err, each in one way and as small as that can be said, to hold a harness
-against. They stand for mistakes with which benchmarks were published. All are NumPy with one thing
-changed; `Honest` is NumPy with nothing changed.
+Frameworks that cheat or err, each in one way and as briefly as possible, to test a harness with.
+They stand for mistakes of published benchmarks. Each is NumPy with one thing changed; `Honest` is
+NumPy with nothing changed.
 """
 
 _ANY_HARNESS = """## Any harness
 
 `hold_against(harness)` calls a harness with one exhibit after the other. The harness times
-`exhibit.run()` as it would time anything, and raises if something looks wrong to it; a liar that
-gets a number was missed. An exhibit also has what a careful harness can make use of: `inputs`
-(NumPy arrays, which it may change in place), `wait()`, `read(returned)`, `expected()`.
+`exhibit.run()` like anything else, and raises if something looks wrong; a liar that gets a number
+was missed. For careful harnesses an exhibit also has `inputs` (NumPy arrays, which may be changed
+in place), `wait()`, `read(returned)` and `expected()`.
 
-This one is a loop as many are written. It even checks the first result:
+This harness is a typical loop, which even checks the first result:
 
 ```python
 {source}```
@@ -43,21 +43,21 @@ outcomes = hold_against(first_call_checked)
 print(list(outcomes.values()).count(None), "of", len(outcomes))
 ```
 
-`benchmarks/harness/liars.py` holds that loop, a more careful one and fwbench against all of them.
+`benchmarks/harness/liars.py` tests that loop, a more careful one and fwbench with all of them.
 """
 
 _FWBENCH = """## fwbench
 
-Liars are frameworks like any other once a folder with their entry points is on the path. Nobody has
-them by accident: fwbench's own entry points do not name them.
+Liars are frameworks like any other once a folder with their entry points is on the path. fwbench's
+own entry points do not name them, so nobody measures one by accident.
 
 ```sh
 python -m fwbench.testing.liars /tmp/liars
 PYTHONPATH=/tmp/liars pytest benchmarks --fw {example} -k {workload}
 ```
 
-Of the {liars} liars below {caught} end as a failed case, with one sentence and without a number.
-The other {missed} get one; the last column says why, and what remains to be seen of them.
+Of the {liars} liars below, {caught} end as a failed case, with one sentence and without a number.
+The other {missed} get a number; the last column says why, and how they can still be noticed.
 """
 
 
