@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from fwbench.manifest import Absent, Device
+from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
 from fwbench.report.terminal.screen import View
 from fwbench.toggles import TOGGLES
-from support.fakes import manifest
+from fwbench.workloads import gemm
+from support.fakes import cell, manifest
 from support.screens import entry, shown
 
 # Header
@@ -120,7 +122,13 @@ def printed(summary: Summary, error: Exception | None = None) -> list[str]:
 
 def report(**values: Any) -> Any:
     """A test report, as far as the summary looks at it."""
-    defaults = {"outcome": "", "skipped": False, "keywords": {"fwbench": 1}, "longrepr": None}
+    defaults = {
+        "outcome": "",
+        "failed": False,
+        "skipped": False,
+        "keywords": {"fwbench": 1},
+        "longrepr": None,
+    }
     return SimpleNamespace(**{**defaults, **values})
 
 
@@ -159,3 +167,16 @@ def test_other_reports_are_not_summed_up(values: dict[str, Any]) -> None:
     summary = Summary(session())
     summary.pytest_runtest_logreport(report(**values))
     assert printed(summary) == []
+
+
+def test_a_case_that_failed_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its cell, which its report does not have; other tests are pytest's to report."""
+    monkeypatch.setenv("COLUMNS", "80")
+    summary = Summary(session())
+    item = SimpleNamespace(nodeid="test_it[x]", stash={CELL: cell(gemm, framework="torch", size=8)})
+    collected: Any = SimpleNamespace(items=[item, SimpleNamespace(nodeid="other", stash={})])
+    summary.pytest_collection_finish(collected)
+    for nodeid in ("test_it[x]", "other"):
+        summary.pytest_runtest_logreport(report(nodeid=nodeid, failed=True))
+    summary.pytest_runtest_logreport(report(fwbench={"entry": entry("numpy")}))
+    assert [line for line in printed(summary) if "failed" in line] == ["gemm 8    1 s  failed"]

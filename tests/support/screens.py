@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from fwbench.report.terminal.screen import View, screen
+from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import Line, plain
 
 WIDE = View(width=200)
@@ -47,18 +47,15 @@ def texts(lines: Iterable[Line]) -> list[str]:
     return [plain(line).rstrip() for line in lines]
 
 
-def shown(
-    *records: dict[str, Any], view: View = WIDE, skips: Sequence[str] = (), cpus: int | None = None
-) -> list[str]:
+def shown(*records: dict[str, Any], view: View = WIDE, **outcome: Any) -> list[str]:
     """The lines that are printed of cases.
 
     Args:
         records: entries of pytest-benchmark.
         view: how much is shown.
-        skips: reasons of cases that were skipped.
-        cpus: of the machine.
+        outcome: what else came of the session.
     """
-    return texts(screen(records, skips, view, cpus=cpus))
+    return texts(screen(Outcome(records, **outcome), view))
 
 
 def styled(lines: Iterable[Line], style: str) -> list[str]:

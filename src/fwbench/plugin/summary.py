@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from fwbench.grid import Cell
 from fwbench.plugin.neighbours import RERUN
-from fwbench.plugin.session import Session
-from fwbench.report.terminal.screen import View, screen
+from fwbench.plugin.session import CELL, Session
+from fwbench.records.entry import identity
+from fwbench.records.facts import CaseFacts
+from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import Line
 
 Entry = Mapping[str, Any]
@@ -78,6 +81,13 @@ class Summary:
         self.session = session
         self.records: list[Entry] = []
         self.skips: list[str] = []
+        self.failed: dict[str, CaseFacts] = {}
+        self._cells: dict[str, Cell] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember the cell of every case, which a report does not bring."""
+        items = (item for item in session.items if CELL in item.stash)
+        self._cells = {item.nodeid: item.stash[CELL] for item in items}
 
     def pytest_report_collectionfinish(self, config: pytest.Config) -> list[str]:
         """Name the frameworks, and what is missing, with the reason; nothing with ``-q``."""
@@ -91,6 +101,8 @@ class Summary:
         measured = getattr(report, "fwbench", None)
         if report.outcome == RERUN:
             self.records = [each for each in self.records if each["fullname"] != report.nodeid]
+        elif report.failed and report.nodeid in self._cells:
+            self.failed[report.nodeid] = identity(self._cells[report.nodeid])
         elif measured is not None:
             self.records.append(measured["entry"])
         elif report.skipped and "fwbench" in report.keywords and type(report.longrepr) is tuple:
@@ -108,9 +120,14 @@ class Summary:
             self._print(terminalreporter)
 
     def _print(self, reporter: pytest.TerminalReporter) -> None:
-        lines = screen(
-            self.records, self.skips, view(reporter), self.session.known_toggles, os.cpu_count()
+        outcome = Outcome(
+            self.records,
+            self.skips,
+            [*self.failed.values()],
+            self.session.known_toggles,
+            os.cpu_count(),
         )
+        lines = screen(outcome, view(reporter))
         if lines:
             reporter.section("fwbench", sep="-", yellow=True)
         for line in lines:

@@ -29,17 +29,8 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
         manifest: the framework's, with its devices.
     """
     cost = cell.workload.cost_of(cell.direction, cell.size)
-    return CaseFacts(
+    facts = identity(cell) | CaseFacts(
         schema=SCHEMA,
-        workload=cell.workload.name,
-        framework=cell.framework,
-        device=cell.device,
-        execution=cell.execution,
-        direction=cell.direction,
-        dtype=cell.dtype,
-        size=cell.workload.number_of(cell.size),
-        shape=None if isinstance(cell.size, int) else str(cell.size),
-        family=cell.workload.family or None,
         framework_version=framework.version,
         device_name=manifest.device(cell.device).model,
         threads=framework.threads(),
@@ -52,7 +43,24 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
         },
         flops=None if cost is None else cost.flops,
         bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[cell.dtype]),
-    ).with_toggles(dict(cell.toggles))
+    )
+    return facts.with_toggles(dict(cell.toggles))
+
+
+def identity(cell: Cell) -> CaseFacts:
+    """The facts that tell a case from others, which are known before it is measured."""
+    return CaseFacts(
+        workload=cell.workload.name,
+        framework=cell.framework,
+        device=cell.device,
+        execution=cell.execution,
+        direction=cell.direction,
+        dtype=cell.dtype,
+        size=cell.workload.number_of(cell.size),
+        shape=None if isinstance(cell.size, int) else str(cell.size),
+        family=cell.workload.family or None,
+        toggles=dict(cell.toggles),
+    )
 
 
 def _variables(names: Iterable[str]) -> dict[str, str]:

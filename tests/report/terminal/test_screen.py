@@ -6,9 +6,10 @@ from itertools import product
 
 import pytest
 
-from fwbench.report.terminal.screen import View, screen
+from fwbench.report.terminal.contestants import facts_of
+from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import plain
-from support.screens import IN_FULL, QUIET, entry, shown, styled
+from support.screens import IN_FULL, QUIET, WIDE, entry, shown, styled, texts
 
 _ALL = (
     *("torch eager", "torch compile", "tensorflow eager", "tensorflow graph", "tensorflow xla"),
@@ -74,7 +75,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, operations: int, verbosi
     """Whatever there is to show; with and without a table that fits."""
     view = View(width=width, verbosity=verbosity)
     skips = ["a reason that is longer than most terminals are wide, " * 3, "another one"]
-    lines = screen(grid(operations), skips, view, cpus=2)
+    lines = screen(Outcome(grid(operations), skips, cpus=2), view)
     assert max(len(plain(line)) for line in lines) <= width
 
 
@@ -151,7 +152,7 @@ def test_doubts_come_before_numbers() -> None:
         entry("numpy", 9.0, condition="contended", others_cpus=1.8),
         entry("jax", 2.0, condition="drifting", drift=0.34, spinning=True),
     ]
-    lines = screen(records, (), View(width=200), cpus=2)
+    lines = screen(Outcome(records, cpus=2), View(width=200))
     (doubt,) = styled(lines, "yellow")
     assert doubt.startswith("other processes used 1.8 of 2 CPUs during 1 of 3 cases")
     assert plain(lines[1]) == doubt
@@ -174,7 +175,19 @@ def test_training_has_a_table_of_its_own() -> None:
     assert lines[at + 2] == "mlp_step 128       2.00x   1 ms"
 
 
-# Skips
+# What was not measured
+
+
+def test_failed_cases_stand_where_their_times_would() -> None:
+    """In red, where others computed the same, also where sizes are summed up."""
+    case = facts_of(entry("numpy", size=8, toggles={}))
+    records = [entry("torch", 1.0), entry("jax", 2.0), entry("torch", 1.0, size=9)]
+    lines = screen(Outcome(records, failed=[case]), WIDE)
+    assert styled(lines, "red") == ["failed"]
+    assert "gemm 8  2.00x  failed    1 s" in texts(lines)
+    assert "gemm 9      -       -    1 s" in texts(lines)
+    sums = shown(*grid(20), failed=[case, facts_of(entry("cupy", workload="operation_7", size=1))])
+    assert [line.split()[0] for line in sums if "failed" in line] == ["operation_7"]
 
 
 def test_skips_have_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -31,8 +32,22 @@ def timed(entry: Entry) -> Timed:
         entry: pytest-benchmark's.
     """
     facts, params = facts_of(entry), entry.get("params") or {}
-    asked = [f"{name}={params[name]}" for name in facts.toggles or {} if name in params]
-    return Timed(" ".join([facts.framework, facts.execution, *asked]), completion_s(facts), facts)
+    asked = {name: params[name] for name in facts.toggles or {} if name in params}
+    return Timed(_name(facts, asked), completion_s(facts), facts)
+
+
+def failed(facts: CaseFacts) -> Timed:
+    """A case that was not measured, with no time that anybody would wait for.
+
+    Args:
+        facts: what tells it from others; its toggles are those that were asked for.
+    """
+    return Timed(_name(facts, facts.toggles or {}), math.inf, facts)
+
+
+def _name(facts: CaseFacts, asked: Mapping[str, str]) -> str:
+    toggles = (f"{name}={value}" for name, value in asked.items())
+    return " ".join([facts.framework, facts.execution, *toggles])
 
 
 def completion_s(facts: CaseFacts) -> float:

@@ -37,6 +37,9 @@ class Cell:
     style: str = ""
 
 
+_FAILED = Cell("failed", style="red")
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of a table.
@@ -72,8 +75,11 @@ class Matrix:
         return in_order(names for row in self.rows for names in row.cells)
 
 
-#: Makes the rows of a table from what was computed.
-Rows = Callable[[Iterable[Contest]], list[Row]]
+#: The columns of the cases that failed, by their work.
+Failures = Mapping[tuple[Any, ...], Sequence[Column]]
+
+#: Makes the rows of a table from what was computed, and from what failed.
+Rows = Callable[[Iterable[Contest], Failures], list[Row]]
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,19 @@ class Detail:
     rows: Rows
 
 
-def matrices(works: Iterable[Contest], detail: Detail) -> list[Matrix]:
+def matrices(
+    works: Iterable[Contest], detail: Detail, failed: Iterable[Timed] = ()
+) -> list[Matrix]:
     """A table for each kind of workload, device and dtype.
 
     Args:
         works: all that was measured.
         detail: how much of it a table shows.
+        failed: cases that failed; shown where others computed the same.
     """
+    failures: dict[tuple[Any, ...], list[Column]] = defaultdict(list)
+    for case in failed:
+        failures[_key(case)].append(column(case))
     groups: dict[tuple[str, str, str], list[Contest]] = defaultdict(list)
     for work in works:
         facts = _facts(work)
@@ -103,7 +115,7 @@ def matrices(works: Iterable[Contest], detail: Detail) -> list[Matrix]:
         groups[name, facts.device, facts.dtype].append(work)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
-        Matrix(_title(key, several), detail.what, detail.rows(group))
+        Matrix(_title(key, several), detail.what, detail.rows(group, failures))
         for key, group in groups.items()
     ]
 
@@ -113,6 +125,21 @@ def _title(key: Sequence[str], several: Sequence[bool]) -> str:
     return ", ".join(
         [name, *(part for part, tell in zip(others, several[1:], strict=True) if tell)]
     )
+
+
+def _key(timed: Timed) -> tuple[Any, ...]:
+    """What cases of the same work have in common, also those that have not got to their data."""
+    *work, _data = timed.facts.work
+    return *work, variant(timed)
+
+
+def _with_failures(
+    cells: Mapping[Column, Cell], works: Iterable[Contest], failures: Failures
+) -> Mapping[Column, Cell]:
+    """The cells of a row, and one for each case that failed where there is no other."""
+    keys = {_key(work.entrants[0]) for work in works}
+    failed = (names for key in keys for names in failures.get(key, ()))
+    return {**dict.fromkeys(failed, _FAILED), **cells}
 
 
 def _facts(work: Contest) -> CaseFacts:
@@ -132,9 +159,13 @@ def _name(work: Contest) -> str:
 # In full
 
 
-def _of_works(works: Iterable[Contest]) -> list[Row]:
+def _of_works(works: Iterable[Contest], failures: Failures) -> list[Row]:
     return [
-        Row(_name(work), str(_facts(work).shape or work.size), _cells(work))
+        Row(
+            _name(work),
+            str(_facts(work).shape or work.size),
+            _with_failures(_cells(work), [work], failures),
+        )
         for work in sorted(works, key=_order)
     ]
 
@@ -176,15 +207,22 @@ def ratio(number: float) -> str:
 # Summed up
 
 
-def _by_operation(works: Iterable[Contest]) -> list[Row]:
+def _by_operation(works: Iterable[Contest], failures: Failures) -> list[Row]:
     groups = _grouped(works, _name)
-    return [Row(name, "", _means(group)) for name, group in groups.items()]
+    return [
+        Row(name, "", _with_failures(_means(group), group, failures))
+        for name, group in groups.items()
+    ]
 
 
-def _by_family(works: Iterable[Contest]) -> list[Row]:
+def _by_family(works: Iterable[Contest], failures: Failures) -> list[Row]:
     groups = _grouped(works, lambda work: _facts(work).family or _NO_FAMILY)
     return [
-        Row(f"{family} ({len({*map(_name, group)})})", "", _means(group))
+        Row(
+            f"{family} ({len({*map(_name, group)})})",
+            "",
+            _with_failures(_means(group), group, failures),
+        )
         for family, group in groups.items()
     ]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import condition
-from fwbench.report.ranking.contests import Contest, works
+from fwbench.report.ranking.contests import Contest, Timed, works
 from fwbench.report.terminal import notes, session, training
-from fwbench.report.terminal.contestants import Entry, facts_of, timed
+from fwbench.report.terminal.contestants import Entry, facts_of, failed, timed
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.marks import legend
 from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, matrices
@@ -43,27 +44,59 @@ class View:
         return self.verbosity > 0
 
 
-def screen(
-    records: Sequence[Entry],
-    skips: Sequence[str],
-    view: View,
-    toggles: Mapping[str, Toggle] = TOGGLES,
-    cpus: int | None = None,
-) -> list[Line]:
-    """Machine and doubts, tables, notes, and the answer last, where a terminal is looked at.
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a session.
 
-    Args:
-        records: pytest-benchmark's entries.
+    Attributes:
+        records: pytest-benchmark's entries of cases.
         skips: the reason of each case that was skipped.
-        view: how much is shown.
+        failed: what tells each case that failed from others.
         toggles: those of the session, by name.
         cpus: of the machine; None where it is not known.
     """
-    equality.annotate(records, toggles)
-    parts = _measured(records, view, toggles, cpus) if records else [[]]
-    answer = session.answer([timed(entry) for entry in records]) if records else []
-    *parts, told = parts
-    return _apart([*parts, [*told, *_skips(skips, view)], _wrapped(answer, view, "bold")])
+
+    records: Sequence[Entry]
+    skips: Sequence[str] = ()
+    failed: Sequence[CaseFacts] = ()
+    toggles: Mapping[str, Toggle] = field(default_factory=lambda: TOGGLES)
+    cpus: int | None = None
+
+    @cached_property
+    def cases(self) -> Sequence[CaseFacts]:
+        """What fwbench recorded of each case."""
+        return [facts_of(entry) for entry in self.records]
+
+    @cached_property
+    def timed(self) -> Sequence[Timed]:
+        """Each case as rankings need it."""
+        return [timed(entry) for entry in self.records]
+
+
+def screen(outcome: Outcome, view: View) -> list[Line]:
+    """Machine and doubts, tables, notes, and the answer last, where a terminal is looked at.
+
+    Args:
+        outcome: what was measured, and what was not.
+        view: how much is shown.
+    """
+    skips = _skips(outcome.skips, view)
+    if not outcome.records:
+        return skips
+    equality.annotate(outcome.records, outcome.toggles)
+    answer = _wrapped(session.answer(outcome.timed), view, "bold")
+    doubts = _wrapped(_doubts(outcome, view), view, "yellow")
+    if view.verbosity < 0:
+        return _apart([doubts, answer])
+    return _apart(
+        [
+            [*wrapped(session.headline(outcome.cases), view.width), *doubts],
+            *_tables(outcome, view),
+            *_loops(outcome, view),
+            [*_wrapped(_notes(outcome, view), view), *skips],
+            answer,
+        ]
+    )
 
 
 def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
@@ -74,33 +107,23 @@ def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
     return lines
 
 
-def _measured(
-    records: Sequence[Entry], view: View, toggles: Mapping[str, Toggle], cpus: int | None
-) -> list[list[Line]]:
-    cases = [facts_of(entry) for entry in records]
-    doubts = _wrapped(_doubts(cases, view, cpus), view, "yellow")
-    if view.verbosity < 0:
-        return [doubts]
-    return [
-        [*wrapped(session.headline(cases), view.width), *doubts],
-        *_tables(works(map(timed, records)), view),
-        *_loops(records, view, toggles),
-        _notes(records, view, toggles),
-    ]
-
-
-def _doubts(cases: Sequence[CaseFacts], view: View, cpus: int | None) -> list[str]:
+def _doubts(outcome: Outcome, view: View) -> list[str]:
     """What must be known before any number is read; the others have signs in the tables."""
-    doubts = condition.notes(cases, cpus)
-    contended = any(map(condition.is_contended, cases))
+    doubts = condition.notes(outcome.cases, outcome.cpus)
+    contended = any(map(condition.is_contended, outcome.cases))
     return doubts if view.in_full else doubts[:contended]
 
 
-def _tables(held: Sequence[Contest], view: View) -> Iterator[list[Line]]:
+def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
     """Operations as detailed as fits, training in full, and what their signs mean."""
-    trained = [work for work in held if _is_training(work)]
+    failures = [failed(facts) for facts in outcome.failed]
+    held = works(outcome.timed)
     operations = [work for work in held if not _is_training(work)]
-    tables = [*_fitting(operations, view), *matrices(trained, EVERY_SIZE)]
+    trained = [work for work in held if _is_training(work)]
+    tables = [
+        *_fitting(operations, failures, view),
+        *matrices(trained, EVERY_SIZE, failures),
+    ]
     rows = [row for table in tables for row in table.rows]
     used = {sign for row in rows for cell in row.cells.values() for sign in cell.signs}
     for table in tables:
@@ -112,7 +135,7 @@ def _is_training(work: Contest) -> bool:
     return work.entrants[0].facts.direction == "train"
 
 
-def _fitting(operations: Sequence[Contest], view: View) -> list[Matrix]:
+def _fitting(operations: Sequence[Contest], failures: Sequence[Timed], view: View) -> list[Matrix]:
     """The most detailed tables that are short enough, or the least detailed.
 
     Where nobody has a rival there is no ratio to sum up.
@@ -120,33 +143,28 @@ def _fitting(operations: Sequence[Contest], view: View) -> list[Matrix]:
     details = DETAILS if any(len(work.ranked) > 1 for work in operations) else (EVERY_SIZE,)
     tables: list[Matrix] = []
     for detail in details:
-        tables = matrices(operations, detail)
+        tables = matrices(operations, detail, failures)
         lines = sum(len(drawn(table, view.width)) for table in tables)
         if view.in_full or lines <= view.height:
             break
     return tables
 
 
-def _loops(records: Sequence[Entry], view: View, toggles: Mapping[str, Toggle]) -> list[list[Line]]:
-    tables = training.tables(records, view.width, toggles)
+def _loops(outcome: Outcome, view: View) -> list[list[Line]]:
+    tables = training.tables(outcome.records, view.width, outcome.toggles)
     return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
 
 
-def _notes(records: Sequence[Entry], view: View, toggles: Mapping[str, Toggle]) -> list[Line]:
-    cases, in_full = [facts_of(entry) for entry in records], view.in_full
-    named = [(str(entry["param"]), facts) for entry, facts in zip(records, cases, strict=True)]
-    extra = [
-        *notes.geometric_means([timed(entry) for entry in records]),
-        *training.notes(records, toggles),
-        *notes.overhead(cases),
-    ]
-    told = [
-        *(extra if in_full else ()),
-        *training.unequal(records, toggles),
-        *notes.dispatch(cases, in_full=in_full),
-        *notes.unsteady(named, in_full=in_full),
-    ]
-    return _wrapped(told, view)
+def _notes(outcome: Outcome, view: View) -> Iterator[str]:
+    records, cases, toggles = outcome.records, outcome.cases, outcome.toggles
+    if view.in_full:
+        yield from notes.geometric_means(outcome.timed)
+        yield from training.notes(records, toggles)
+        yield from notes.overhead(cases)
+    yield from training.unequal(records, toggles)
+    yield from notes.dispatch(cases, in_full=view.in_full)
+    names = [str(entry["param"]) for entry in records]
+    yield from notes.unsteady([*zip(names, cases, strict=True)], in_full=view.in_full)
 
 
 def _skips(skips: Sequence[str], view: View) -> list[Line]:
