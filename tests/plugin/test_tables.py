@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.plugin.tables import Group, Tables
+from fwbench.plugin.tables import Group, Tables, asked
 
 _CASE = {
     "workload": "flatten",
@@ -94,3 +94,24 @@ def test_other_benchmarks_are_left_alone() -> None:
     """fwbench knows nothing of them; cases that share a group with them stay there."""
     rows = [plain(), row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
     assert grouped(("mine", rows)) == [("mine", rows)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), False),
+        (("-q",), False),
+        (("-v",), True),
+        (("--benchmark-compare=0001",), True),
+        (("--benchmark-compare-fail=min:5%",), True),
+        (("--benchmark-group-by=param:framework",), True),
+        (("--benchmark-columns=min",), True),
+        (("--benchmark-histogram",), True),
+        (("--benchmark-max-time=1",), False),
+    ],
+)
+def test_tables_are_asked_for_by_what_is_about_them(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], shown: bool
+) -> None:
+    """A comparison, a histogram or a choice of columns would be lost otherwise."""
+    assert asked(pytester.parseconfig(*arguments)) is shown

@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def _row(option: Option, *more: str) -> str:
-    return _cells((f"`{_form(option)}`", _text(option.help), *more))
+    return _cells((f"`{_form(option)}`", option.help, *more))
 
 
 def _form(option: Option) -> str:
@@ -55,11 +55,6 @@ def _form(option: Option) -> str:
     if option.alone is not None:
         return f"{option.flag}[={option.metavar}]"
     return f"{option.flag} {option.metavar}"
-
-
-def _text(help_text: str) -> str:
-    """The help as argparse prints it, whose % are doubled in the table."""
-    return help_text.replace("%%", "%")
 
 
 def _cells(cells: Iterable[str]) -> str:

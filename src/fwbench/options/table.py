@@ -197,7 +197,7 @@ SETTINGS: Mapping[str, Option] = {
         lambda text: values.share(text, "threshold"),
         "SHARE",
         "the smallest difference that matters to --fw-race, and how well --fw-budget is to know "
-        "each time (default: 3%%)",
+        "each time (default: 3%)",
         lambda: 0.03,
     ),
     "seed": Option(

@@ -24,7 +24,7 @@ from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary
-from fwbench.plugin.tables import Tables
+from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
 from fwbench.workloads.training import Loading, Step, Training
@@ -62,7 +62,7 @@ def _parent_plugins(
         return
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
-    tables = Tables(shown=_shows_tables(config, session))
+    tables = Tables(shown=session.options.tables or asked(config))
     yield from (unmeasured, store, Summary(session), tables, progress)
     if session.options.gate is not None:
         yield Gate(config, session, store)
@@ -72,12 +72,6 @@ def _parent_plugins(
             yield IsolatedRunner(config, session, progress)
         else:
             yield from launching.hooks(config, session, progress, plan, store)
-
-
-def _shows_tables(config: pytest.Config, session: Session) -> bool:
-    """Whether pytest-benchmark's tables have cases: if asked, and with ``-v``."""
-    asked = session.options.tables or BenchmarkSession(config).tables_asked
-    return asked or config.get_verbosity() > 0
 
 
 def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:

@@ -82,8 +82,7 @@ class FixtureBenchmark:
 
     Args:
         fixture: of the case.
-        precision: how precisely the median is to be known, as a share of it; 0 for as many rounds
-            as the fixture makes by itself.
+        precision: how wide the interval of the median may be, as a share; 0: the fixture's rounds.
     """
 
     def __init__(self, fixture: BenchmarkFixture, precision: float = 0.0) -> None:
@@ -291,22 +290,6 @@ class BenchmarkSession:
         if session.histogram:
             paths.append(("--benchmark-histogram", Path(f"{session.histogram}.svg")))
         return paths
-
-    @property
-    def tables_asked(self) -> bool:
-        """Whether an option is given that is about tables, or about what is printed with them."""
-        session, option = self._session, self._config.getoption
-        return bool(
-            session.compare
-            or session.compare_fail
-            or session.histogram
-            or session.cprofile_sort_by
-            or session.verbose
-            or option("benchmark_columns")
-            or option("benchmark_time_unit")
-            or session.group_by != "group"
-            or session.sort != "min"
-        )
 
     @property
     def compared_name(self) -> str | None:

@@ -15,6 +15,26 @@ from fwbench.report.ranking.contests import split
 Group = tuple[str | None, list[dict[str, Any]]]
 
 
+#: pytest-benchmark's options that are about its tables, or about what it prints with them, with
+#: their defaults.
+_ABOUT_TABLES = {
+    **dict.fromkeys(("compare", "compare_fail", "histogram", "cprofile", "columns", "time_unit")),
+    "verbose": False,
+    "group_by": "group",
+    "sort": "min",
+}
+
+
+def asked(config: pytest.Config) -> bool:
+    """Whether tables of cases are to be shown: with ``-v``, and by options that are about them.
+
+    Args:
+        config: of the session.
+    """
+    given = ((config.getoption(f"benchmark_{n}"), usual) for n, usual in _ABOUT_TABLES.items())
+    return config.get_verbosity() > 0 or any(value and value != usual for value, usual in given)
+
+
 class Tables:
     """The hook that groups the rows of pytest-benchmark's tables.
 
