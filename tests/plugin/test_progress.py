@@ -108,6 +108,12 @@ def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
     assert _progress("\n".join(shown)) == []
 
 
+def test_without_pytests_terminal_nothing_is_shown(mixed: Project) -> None:
+    """-p no:terminal leaves nobody to show it."""
+    terminal = Terminal()
+    assert _on(terminal, mixed, "-p", "no:terminal", "-p", "often") == []
+
+
 # In logs
 
 

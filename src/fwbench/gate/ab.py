@@ -23,6 +23,7 @@ from fwbench.gate.verdicts import (
     one_sided,
     unjudged,
 )
+from fwbench.progress.status import duration
 from fwbench.records.units import count
 
 _MINUTE_S = 60
@@ -166,8 +167,10 @@ class PairedComparison:
 
     def _measure_first(self) -> None:
         """The first pairs: of all cases."""
-        for _ in range(self.plan.pairs):
-            self._first.append(self._pair(None, "all cases"))
+        for number in range(self.plan.pairs):
+            left_s = (self.plan.pairs - number) * self._pair_s
+            known = f", {duration(left_s)} until pair {self.plan.pairs} is done" * bool(left_s)
+            self._first.append(self._pair(None, f"all cases{known}"))
             # Before the rest is measured for nothing.
             refuse_differences(*self._first[0], self.tested)
 

@@ -78,6 +78,8 @@ class Display:
 
     def _at_edge(self) -> bool:
         """Whether pytest's line has just filled the terminal: there the cursor cannot return to."""
+        if self._reporter is None:
+            return False
         writer = self._config.get_terminal_writer()
         width = writer.width_of_current_line
         return width > 0 and width % writer.fullwidth == 0

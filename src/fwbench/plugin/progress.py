@@ -39,7 +39,9 @@ class Progress:
         self._display = Display(config, self._begin_again)
         self._estimate = Estimate({})
         self._cases: dict[str, Cell] = {}
-        self._number, self._total, self._launch = 0, 0, ""
+        self._number, self._total = 0, 0
+        self._launch = ""
+        self._launches: int | None = None
         self._running: pytest.Item | None = None
         self._start_s = 0.0
         self._epoch: Mapping[str, Any] = {}
@@ -103,6 +105,7 @@ class Progress:
     def pytest_fwbench_launch(self, launch: int, launches: int | None, cases: int) -> None:
         """Begin to count anew; logs say which launch it is."""
         self._launch = f"launch {launch + 1}" + ("" if launches is None else f" of {launches}")
+        self._launches = launches
         self._number, self._total = 0, cases
         # Who does not know how many there will be knows of this one.
         times = 1 if launches is None else launches - launch
@@ -129,7 +132,8 @@ class Progress:
         elapsed_s = now_s - self._start_s
         left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
         case = f"case {self._number} of {self._total}"
-        head = ", ".join(filter(None, (self._launch, case, left)))
+        launch = self._launch if self._launches != 1 else ""
+        head = ", ".join(filter(None, (launch, case, left)))
         if self._doing:
             return Status(head, self._doing, duration(now_s - self._doing_start_s))
         tail = _of_epoch(self._epoch) if self._epoch else duration(elapsed_s)
