@@ -72,6 +72,24 @@ def test_the_line_is_drawn_anew_in_place(hand: Hand) -> None:
     assert terminal.cursor == (0, 13)
 
 
+def test_a_line_that_was_interrupted_is_cleared(
+    hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes when it likes: also when the line has just been drawn."""
+    terminal = Terminal()
+    line = _line(terminal, hand)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "flush", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        line.show(HALF)
+    monkeypatch.undo()
+    line.clear()
+    assert terminal.shown == []
+
+
 def test_a_command_has_the_line_of_the_cursor(hand: Hand) -> None:
     """It is empty, so that nothing needs to be left free above."""
     terminal = Terminal()

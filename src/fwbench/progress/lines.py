@@ -88,8 +88,8 @@ class TerminalLine(NoLine):
         text = status.fit(self._columns() - 1)
         if text != self._shown:
             self._next_s = now_s + _TERMINAL_S
+            self._shown = text  # before an interrupt can come between, which is to clear it
             self._draw(f"{self._WRAP_OFF}{text}{self._ERASE}{self._WRAP_ON}")
-            self._shown = text
 
     def clear(self) -> None:
         """Erase the line."""
