@@ -63,6 +63,7 @@ class Progress:
     def case(self, item: pytest.Item) -> Iterator[None]:
         """Count a case, and keep how long it takes."""
         self._running, self._start_s, self._epoch = item, time.monotonic(), {}
+        self._doing = ""
         self._number += 1
         try:
             yield
