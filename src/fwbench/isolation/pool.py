@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
@@ -67,8 +69,29 @@ class WorkerPool:
         self._threads = threads
         self._inherit_output = inherit_output
         self._tick = tick
+        self._loaded: dict[WorkerSpec, WorkerProcess] = {}
         self._running: dict[WorkerSpec, WorkerProcess] = {}
-        self._failed_starts: dict[WorkerSpec, list[FrameworkUnavailable]] = {}
+        self._failed_starts: dict[WorkerSpec, list[FrameworkBroken]] = defaultdict(list)
+
+    def load(self, specs: Iterable[WorkerSpec]) -> None:
+        """Import frameworks, all of them at once, while nothing is timed yet.
+
+        The workers wait for their first cases then. One that fails is started again for its first
+        case, as often as any.
+
+        Args:
+            specs: the workers that will be needed.
+        """
+        for spec in dict.fromkeys(specs):
+            if len(self._failed_starts[spec]) < _START_ATTEMPTS:
+                with suppress(FrameworkUnavailable):
+                    self._loaded[spec] = self._process(spec)
+        for spec, worker in [*self._loaded.items()]:
+            try:
+                worker.load()
+            except (FrameworkUnavailable, WorkerDied) as error:
+                self._loaded.pop(spec).kill()
+                self._note_failure(spec, error)
 
     def run(
         self, spec: WorkerSpec, nodeid: str, following: str | None, timeout_s: float
@@ -110,7 +133,7 @@ class WorkerPool:
             return worker
         if worker is not None:  # it died between two cases: neither is to blame
             self._running.pop(spec).kill()
-        failures = self._failed_starts.setdefault(spec, [])
+        failures = self._failed_starts[spec]
         if len(failures) >= _START_ATTEMPTS:
             raise failures[-1]
         try:
@@ -118,28 +141,40 @@ class WorkerPool:
         except (FrameworkUnavailable, WorkerDied) as error:
             if spec in self._running:
                 self._running.pop(spec).kill()
-            failures.append(
-                FrameworkBroken(f"the worker of {spec.framework} did not start: {error}")
-            )
-            raise failures[-1] from error
+            raise self._note_failure(spec, error) from error
 
     def _started(self, spec: WorkerSpec) -> WorkerProcess:
-        worker = WorkerProcess(
-            spec, self._threads, inherit_output=self._inherit_output, tick=self._tick
-        )
-        # Known before it is ready, so that Ctrl-C meanwhile ends it too.
+        worker = self._loaded.pop(spec, None)
+        if worker is None or not worker.is_alive():
+            if worker is not None:
+                worker.kill()  # it died while it waited
+            # Known before it is ready, so that Ctrl-C meanwhile ends it too.
+            worker = self._running[spec] = self._process(spec)
+            worker.load()
         self._running[spec] = worker
-        worker.load()
         worker.send("session", self._session_of(spec))
         return worker
 
+    def _note_failure(self, spec: WorkerSpec, error: Exception) -> FrameworkBroken:
+        """Count a failed start; returns what its cases are told."""
+        failure = FrameworkBroken(f"the worker of {spec.framework} did not start: {error}")
+        self._failed_starts[spec].append(failure)
+        return failure
+
+    def _process(self, spec: WorkerSpec) -> WorkerProcess:
+        return WorkerProcess(
+            spec, self._threads, inherit_output=self._inherit_output, tick=self._tick
+        )
+
     def stop(self) -> None:
         """End all workers, letting them tear down their fixtures."""
-        for spec in [*self._running]:
-            self._running[spec].stop()
-            del self._running[spec]
+        for workers in (self._loaded, self._running):
+            for spec in [*workers]:
+                workers[spec].stop()
+                del workers[spec]
 
     def kill(self) -> None:
         """End all workers at once."""
-        while self._running:
-            self._running.popitem()[1].kill()
+        for workers in (self._loaded, self._running):
+            while workers:
+                workers.popitem()[1].kill()

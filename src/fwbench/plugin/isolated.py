@@ -47,7 +47,23 @@ class IsolatedRunner:
 
     def begin(self, session: pytest.Session) -> None:
         """What comes before the first item."""
-        self.follow(cases_of(session))
+        cases = cases_of(session)
+        self.follow(cases)
+        if self.will_run(session):
+            self.load(cases)
+
+    def will_run(self, session: pytest.Session) -> bool:
+        """Whether pytest will go from item to item: not after errors of collection."""
+        option = self.config.option
+        stops = session.testsfailed and not option.continue_on_collection_errors
+        return not (option.collectonly or stops)
+
+    def load(self, cases: Sequence[pytest.Item]) -> None:
+        """Have the frameworks of all cases imported, before the first is measured."""
+        specs = [*dict.fromkeys(map(self._worker_of, cases))]
+        if len(specs) > 1:  # a single one is imported for its first case
+            self._pool(cases[0].session).load(specs)
+            self.progress.clear()
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
         """Note the next case of each worker: it decides which of its fixtures stay."""
@@ -91,16 +107,9 @@ class IsolatedRunner:
             yield from self._run(item)
 
     def _run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
-        if self.workers is None:
-            self.workers = WorkerPool(
-                partial(self._worker_session, item.session),
-                self.session.options.threads,
-                inherit_output=self.config.option.capture == "no",
-                tick=self.progress.tick,
-            )
         when = "call"
         try:
-            for kind, values in self.workers.run(
+            for kind, values in self._pool(item.session).run(
                 self._worker_of(item),
                 item.nodeid,
                 self.following[item.nodeid],
@@ -127,6 +136,16 @@ class IsolatedRunner:
                 longrepr=str(error),
                 when=when,  # type: ignore[arg-type]
             )
+
+    def _pool(self, session: pytest.Session) -> WorkerPool:
+        if self.workers is None:
+            self.workers = WorkerPool(
+                partial(self._worker_session, session),
+                self.session.options.threads,
+                inherit_output=self.config.option.capture == "no",
+                tick=self.progress.tick,
+            )
+        return self.workers
 
     def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
         files = {

@@ -50,8 +50,7 @@ class MultiLaunchRunner(IsolatedRunner):
 
     def begin(self, session: pytest.Session) -> None:
         """Measure, before pytest goes from item to item."""
-        going_on = self.config.option.continue_on_collection_errors
-        if self.config.option.collectonly or (session.testsfailed and not going_on):
+        if not self.will_run(session):
             return
         while not self._enough_failed() and (cases := self._selected(cases_of(session))):
             start_s = time.monotonic()
@@ -72,6 +71,8 @@ class MultiLaunchRunner(IsolatedRunner):
         hook.pytest_fwbench_launch(launch=launch, launches=launches, cases=len(cases))
         self.follow(cases)
         fresh = launch == 0 and self.session.options.first_call == "fresh"
+        if not fresh:
+            self.load(cases)
         for item in cases:
             start_s = time.monotonic()
             reports = self._alone(item) if fresh else list(self.run(item))
