@@ -217,7 +217,7 @@ def test_enough_failures_stop_launches(told: Project, option: str) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes()["failed"] == 1
     assert len(_order(told)) == 6
-    assert "launch 2 of 3: 4 cases" in result.outlines
+    assert "fwbench: launch 2 of 3: 4 cases" in result.outlines
     assert "launch 3 of 3" not in str(result.stdout)
 
 
