@@ -1,16 +1,15 @@
 """Everything that is taken from inside pytest-benchmark, so that its next release affects no other.
 
 pytest-benchmark has no public way to its session, to the records of another process, or to the loop
-that makes a round. Nothing else of fwbench touches its objects.
+that makes a round, which is in :mod:`fwbench.plugin.rounds`. Nothing else of fwbench touches its
+objects.
 """
 
 from __future__ import annotations
 
 import functools
-import gc
 import pstats
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.measure.clock import Clock, Timer
 from fwbench.measure.stopping import Stopping
+from fwbench.plugin.rounds import Rounds, stop_when_precise
 from fwbench.records.replication import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
@@ -88,7 +88,7 @@ class FixtureBenchmark:
     def __init__(self, fixture: BenchmarkFixture, precision: float = 0.0) -> None:
         self.fixture = fixture
         self.time_rounds = fixture.pedantic
-        self._rounds = _Rounds(fixture)
+        self._rounds = Rounds(fixture)
         fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
         self._precision = precision
         self.stopping: Stopping | None = None
@@ -102,7 +102,7 @@ class FixtureBenchmark:
         Returns:
             The result of the last call that was timed, or of the only one where nothing is.
         """
-        self.stopping = _stop_when_precise(self.fixture, self._precision)
+        self.stopping = stop_when_precise(self.fixture, self._precision)
         only = self.fixture(run)
         return self._rounds.take_last() if self.timed else only
 
@@ -153,80 +153,6 @@ class FixtureBenchmark:
     def wrap_rounds(self, wrap: Wrap) -> None:
         """Change how rounds are made; see :func:`fwbench.measure.empty_stack.rounds`."""
         self.fixture._make_runner = wrap(self.fixture._make_runner)  # noqa: SLF001
-
-
-def _stop_when_precise(fixture: BenchmarkFixture, precision: float) -> Stopping | None:
-    """Let a rule end the rounds of a fixture, unless ``--benchmark-precision`` asks for another.
-
-    That one is of the mean, and of rounds that are normally distributed.
-    """
-    if not precision or fixture.disabled or fixture._precision is not None:  # noqa: SLF001
-        return None
-    stopping = Stopping(precision, fixture._max_time, fixture._min_rounds)  # noqa: SLF001
-
-    def make_rounds(runner: Callable[..., Any], calls: range, stats: Metadata, _: int) -> None:
-        stats.options |= {"precision": None, "confidence": None}  # those of the other rule
-        over = False
-        while not over:
-            duration_s = runner(calls)
-            stats.update(duration_s)
-            over = stopping.add(duration_s)
-
-    fixture._precision = precision  # noqa: SLF001 (has it ask for rounds until they are enough)
-    fixture._run_until_precise = make_rounds  # noqa: SLF001
-    return stopping
-
-
-class _Rounds:
-    """Makes rounds as the fixture does, and keeps what the last call of the latest returned.
-
-    Every result but the last is gone when the next call begins, as in the fixture's own loop, so
-    that a call finds the memory that its predecessor has left; the last of a round is gone when the
-    next round has begun. So every round has the cost of as many results.
-    """
-
-    def __init__(self, fixture: BenchmarkFixture) -> None:
-        self._fixture = fixture
-        self._last: list[Any] = []
-
-    def take_last(self) -> Any:
-        """What the last call that was timed has returned; it is kept no longer."""
-        return self._last.pop()
-
-    def make_runner(
-        self, function: Callable[..., Any], args: Any, kwargs: Any
-    ) -> Callable[..., Any]:
-        """In place of the fixture's own, with its arguments; those of the call are bound to it.
-
-        Returns:
-            ``runner(loops_range)``, which returns seconds; with None, of one call, and its result.
-        """
-        call = partial(function, *args, **kwargs) if args or kwargs else function
-        timer, last = self._fixture._timer, self._last  # noqa: SLF001
-
-        def runner(loops_range: range | None) -> Any:
-            calls = loops_range or _ONCE
-            result = last.pop() if last else None
-            collects = gc.isenabled()
-            if self._fixture._disable_gc:  # noqa: SLF001
-                gc.disable()
-            try:
-                start = timer()
-                for _ in calls:
-                    result = None  # before the call, which then finds its memory free
-                    result = call()
-                end = timer()
-            finally:
-                if collects:
-                    gc.enable()
-            last.append(result)
-            return end - start if loops_range else (end - start, result)
-
-        return runner
-
-
-#: A round of one call.
-_ONCE = range(1)
 
 
 def set_precision(clock: Clock) -> None:
