@@ -81,8 +81,8 @@ def test_far_losers_are_dropped_after_three_launches() -> None:
     assert 8 <= history.number("c") <= 14
     assert history.number("a") == history.number("c")
     assert {case: why.leader for case, why in one.dropped.items()} == dict.fromkeys("bcd", "a")
-    standings = [one.standing(case, history) for case in "abcd"]
-    assert standings == [Standing.FASTEST, *[Standing.SLOWER] * 3]
+    standings = one.standings(history)
+    assert standings == {"a": Standing.FASTEST, **dict.fromkeys("bcd", Standing.SLOWER)}
 
 
 def test_contestants_within_the_threshold_tie() -> None:
@@ -90,8 +90,18 @@ def test_contestants_within_the_threshold_tie() -> None:
     one, history = run({"a": 1.0, "b": 1.005, "c": 3.0}, _normal(0.005), 0)
     assert one.outcome(history) is Outcome.TIE
     assert {*one.racing(history)} == {"a", "b"}
-    assert one.standing("a", history) is one.standing("b", history) is Standing.TIED
+    standings = one.standings(history)
+    assert standings == {"a": Standing.TIED, "b": Standing.TIED, "c": Standing.SLOWER}
     assert one.more(history) is None
+
+
+def test_a_little_less_than_the_threshold_is_decided_too() -> None:
+    """A difference of 2.7 % is certain long before it is known to be less than 3 %, or not."""
+    one, history = run({"a": 1.0, "b": 1.027}, _normal(0.004), 0)
+    assert one.outcome(history) is Outcome.FASTEST
+    assert history.launches < 20
+    assert one.dropped == {}, "it is not a clear loser"
+    assert one.standings(history) == {"a": Standing.FASTEST, "b": Standing.SLOWER}
 
 
 def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
@@ -99,7 +109,7 @@ def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
     one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=8)
     assert one.outcome(history) is Outcome.UNDECIDED
     assert one.open(history) == ["b"]
-    assert one.standing("a", history) is Standing.OPEN
+    assert one.standings(history) == {"a": Standing.OPEN, "b": Standing.OPEN}
     more = one.more(history)
     assert more is not None
     assert 1 <= more <= 60
@@ -167,8 +177,8 @@ def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
     assert one.outcome(history) is Outcome.FASTEST
     launch(history, {"wrong": None})
     running.look(history)
-    assert one.standing("wrong", history) is Standing.LOST
-    assert one.standing("a", history) is Standing.FASTEST
+    standings = {"wrong": Standing.LOST, "a": Standing.FASTEST, "b": Standing.SLOWER}
+    assert one.standings(history) == standings
     assert one.dropped["b"].leader == "a"
 
 

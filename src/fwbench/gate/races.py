@@ -45,6 +45,11 @@ _SIGNS, _FAR = 0.75, 0.25
 _FAR_FACTOR = 2.0
 _FAR_SHARE = 0.05
 
+#: A contestant that is slower by a little less than the threshold can hardly be shown to tie, nor
+#: to be slower by the threshold. From this part of it on it has lost once it is slower for certain;
+#: it is launched on while others are open.
+_CLOSE = 2 / 3
+
 #: What a gambler keeps of the money when betting that a contestant falls far behind.
 _KEPT = 0.05
 
@@ -122,40 +127,46 @@ class Group:
             if is_slower(differences, self.threshold, self.needed):
                 self.dropped[other] = Dropped(leader, differences.size)
 
+    def rivals(self, history: History) -> dict[str, Standing]:
+        """What is known of those that still race, the leader apart: tied, slower or open."""
+        leader, *others = self.racing(history) or [""]
+        return {other: self._against(history.paired(leader, other)) for other in others}
+
+    def _against(self, differences: Floats) -> Standing:
+        """What pairs with the leader say of a contestant."""
+        if is_tie(differences, self.threshold, self.needed_to_tie):
+            return Standing.TIED
+        if is_slower(differences, _CLOSE * self.threshold, self.needed):
+            return Standing.SLOWER
+        return Standing.OPEN
+
     def open(self, history: History) -> list[str]:
         """The contestants that neither lost to the leader nor tie with it."""
-        leader, *others = self.racing(history) or [""]
-        return [
-            other
-            for other in others
-            if not is_tie(history.paired(leader, other), self.threshold, self.needed_to_tie)
-        ]
+        return [c for c, known in self.rivals(history).items() if known is Standing.OPEN]
 
     def outcome(self, history: History) -> Outcome:
         """What is known of the group by now."""
-        racing = self.racing(history)
-        if not racing or self.open(history):
+        racing, known = self.racing(history), {*self.rivals(history).values()}
+        if not racing or Standing.OPEN in known:
             return Outcome.UNDECIDED
-        if len(racing) > 1:
+        if Standing.TIED in known:
             return Outcome.TIE
-        return Outcome.FASTEST if self.dropped else Outcome.UNDECIDED
+        return Outcome.FASTEST if known or self.dropped else Outcome.UNDECIDED
 
-    def standing(self, contestant: str, history: History) -> Standing:
-        """What is known of a contestant by now.
-
-        Args:
-            contestant: its case.
-            history: of the launches so far.
-        """
-        if history.lost(contestant):
-            return Standing.LOST
-        if contestant in self.dropped:
-            return Standing.SLOWER
+    def standings(self, history: History) -> dict[str, Standing]:
+        """What is known of each contestant by now."""
+        outcome, rivals = self.outcome(history), self.rivals(history)
+        leading = _LEADING[outcome]
         return {
-            Outcome.FASTEST: Standing.FASTEST,
-            Outcome.TIE: Standing.TIED,
-            Outcome.UNDECIDED: Standing.OPEN,
-        }[self.outcome(history)]
+            contestant: (
+                Standing.LOST
+                if history.lost(contestant)
+                else Standing.SLOWER
+                if contestant in self.dropped
+                else rivals.get(contestant, leading)
+            )
+            for contestant in self.contestants
+        }
 
     def more(self, history: History) -> int | None:
         """How many more launches would decide the group, as a rule.
@@ -170,6 +181,14 @@ class Group:
         ]
         known = [number for number in each if number is not None]
         return max(known) if known and len(known) == len(each) else None
+
+
+#: What is known of the leader of a group.
+_LEADING = {
+    Outcome.FASTEST: Standing.FASTEST,
+    Outcome.TIE: Standing.TIED,
+    Outcome.UNDECIDED: Standing.OPEN,
+}
 
 
 def is_slower(differences: Floats, threshold: float, needed: float) -> bool:
@@ -252,7 +271,7 @@ def _more(differences: Floats, threshold: float, needed: float, to_tie: float) -
     limit, medians = math.log1p(threshold), np.median(future, axis=1)[:, None]
     lost = _lost(np.where(medians < 0, -1.0, 1.0) * future, needed)
     tied = (paired.evidence(limit - future) >= to_tie) & (paired.evidence(limit + future) >= to_tie)
-    decided = np.where(np.abs(medians) >= limit, lost, tied)
+    decided = np.where(np.abs(medians) >= _CLOSE * limit, lost | tied, tied)
     if np.mean(decided[:, -1]) < 1 / 2:
         return None
     first = np.where(decided[:, -1], np.argmax(decided, axis=1) + 1, future.shape[1])

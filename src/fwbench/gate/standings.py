@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fwbench.gate.allocation import Budget, Precise, uncertainty
 from fwbench.gate.history import History
-from fwbench.gate.races import LEVEL, Group, Outcome, Race
+from fwbench.gate.races import LEVEL, Group, Outcome, Race, Standing
 from fwbench.records.session_facts import (
     StoredBudget,
     StoredContestant,
@@ -65,12 +65,14 @@ def _unsettled(precise: Precise, history: History) -> list[StoredUnsettled]:
 def _group(group: Group, history: History) -> StoredGroup:
     outcome = group.outcome(history)
     more = group.more(history) if outcome is Outcome.UNDECIDED and group.open(history) else None
-    racing = group.racing(history)
+    racing, standings = group.racing(history), group.standings(history)
     return StoredGroup(
         title=group.title,
         verdict=outcome.value,
         threshold=group.threshold,
-        contestants=[_contestant(group, c, history) for c in _ordered(group, history)],
+        contestants=[
+            _contestant(group, c, standings[c], history) for c in _ordered(group, history)
+        ],
         more_launches=more,
         more_s=None if more is None else more * history.cost_s(racing),
     )
@@ -84,12 +86,12 @@ def _ordered(group: Group, history: History) -> Sequence[str]:
     return [*racing, *sorted(measured, key=history.time_s), *(c for c in out if c not in measured)]
 
 
-def _contestant(group: Group, case: str, history: History) -> StoredContestant:
+def _contestant(group: Group, case: str, standing: Standing, history: History) -> StoredContestant:
     dropped = group.dropped.get(case)
     return StoredContestant(
         case=case,
         name=group.contestants[case],
-        standing=group.standing(case, history).value,
+        standing=standing.value,
         launches=history.number(case),
         contended=history.contended(case),
         time_s=history.time_s(case) if history.number(case) else None,
