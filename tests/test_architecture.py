@@ -29,7 +29,7 @@ _ROOMS = (
     *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
     *("isolation", "cases", "records", "environments", "processes", "measure", "frameworks"),
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("progress", "names", "jsontext", "errors", "version"),
+    *("progress", "suite", "names", "jsontext", "errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,3 +19,26 @@ def suite(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     return Suite(project, temporary)
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the wheel and the source distribution of this checkout."""
+    folder = tmp_path_factory.mktemp("distributions")
+    build = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(build, cwd=Path(__file__).parents[2], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: Path) -> Path:
+    """The wheel of this checkout."""
+    (built,) = distributions.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions: Path) -> Path:
+    """The source distribution of this checkout."""
+    (built,) = distributions.glob("*.tar.gz")
+    return built

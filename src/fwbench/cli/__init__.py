@@ -9,13 +9,13 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from fwbench.cli import ab, doctor, env, gate, operations, recover, report
+from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
 from fwbench.cli.messages import warn
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.processes.interruption import as_keyboard_interrupt
 from fwbench.version import __version__
 
-_COMMANDS = (ab, doctor, env, gate, operations, recover, report)
+_COMMANDS = (run, ab, doctor, env, gate, operations, recover, report)
 
 _USAGE_ERROR = 2
 _FAILED = 3  # 1 says that something has regressed

@@ -6,10 +6,12 @@ with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.cases` brings i
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fwbench import suite
 from fwbench.plugin import options, specs
 from fwbench.plugin.grouping import Grouping
 
@@ -46,10 +48,23 @@ def pytest_configure(config: pytest.Config) -> None:
         "as a share, that --fw-gate and fwbench ab care for here.",
     )
     config.pluginmanager.register(Grouping(), "fwbench-Grouping")
+    if config.option.pyargs and not suite.is_packaged():
+        config.args = [suite.path(argument) or argument for argument in config.args]
     if options.has_gate(config):
         from fwbench.plugin.cases import begin
 
         begin(config)
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Give the suite's files their node ids, which do not depend on where they are installed."""
+    nodeid = suite.node_id(module_path)
+    if nodeid is None:
+        return None
+    module: pytest.Module = pytest.Module.from_parent(parent, path=module_path, nodeid=nodeid)
+    return module
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pytest
 
+from fwbench import suite
 from fwbench.errors import unknown
 from fwbench.grid import Cell
 from fwbench.options.options import REPRESENTATIVES
@@ -112,5 +113,6 @@ def _names_tests(config: pytest.Config) -> bool:
         return True
     folder = config.invocation_params.dir
     return any(
-        "::" in argument or (folder / argument).is_file() for argument in options.file_or_dir or ()
+        "::" in argument or (folder / (suite.path(argument) or argument)).is_file()
+        for argument in options.file_or_dir or ()
     )

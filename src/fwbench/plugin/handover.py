@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fwbench import suite
 from fwbench.manifest import Manifest
 
 #: Options that a worker does not take over: selecting, stopping and reporting are the parent's,
@@ -62,7 +63,8 @@ def worker_session(
 
     Args:
         config: the parent's.
-        files: the test files with its cases.
+        files: the test files with its cases; those of the suite by their names as modules, since
+            another interpreter has files of its own.
         manifest: of the framework, as the parent knows it.
         interpreter: the worker's.
 
@@ -73,6 +75,7 @@ def worker_session(
     options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
     options["file_or_dir"] = files
+    options["pyargs"] = suite.is_packaged()
     options["rootdir"] = str(config.rootpath)
     options["inifilename"] = str(config.inipath) if config.inipath else None
     # "-p no:NAME" as one word has a blank, which pytest takes away from a command line alone.

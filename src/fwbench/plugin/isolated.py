@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fwbench import suite
 from fwbench.errors import FwbenchError
 from fwbench.isolation.pool import WorkerPool
 from fwbench.plugin import handover, neighbours
@@ -149,7 +150,9 @@ class IsolatedRunner:
 
     def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
         files = {
-            str(item.path): None for item in cases_of(session) if self._worker_of(item) == worker
+            suite.module_name(item.path) or str(item.path): None
+            for item in cases_of(session)
+            if self._worker_of(item) == worker
         }
         manifest = self.session.manifests[worker.framework]
         return handover.worker_session(self.config, list(files), manifest, worker.interpreter)

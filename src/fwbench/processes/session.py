@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fwbench.errors import SuiteError
 from fwbench.processes import command, scratch
 from fwbench.processes.command import Finished
+
+#: What follows the interpreter. -P: a pytest.py in the current folder is not pytest.
+PYTEST = ("-P", "-m", "pytest")
 
 #: pytest's exit statuses when all tests ran, whether or not some have failed.
 RAN = (0, 1)
@@ -72,12 +75,22 @@ def run(
             file.write_text(json.dumps(list(selected)), encoding="utf-8")
             given[SELECTED_VARIABLE] = str(file)
         return command.run(
-            # -P: a pytest.py in the current folder is not pytest.
-            [*(sys.executable, "-P", "-m", "pytest"), *arguments, f"--benchmark-json={results}"],
+            [sys.executable, *PYTEST, *arguments, f"--benchmark-json={results}"],
             keep_lines=SHOWN_LINES,
             folder=folder,
             variables=given,
         )
+
+
+def become(arguments: Sequence[str]) -> NoReturn:
+    """Turn this process into a session of pytest: the terminal, signals and exit status are its.
+
+    Args:
+        arguments: of pytest.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *PYTEST, *arguments])  # noqa: S606 (no shell)
 
 
 def has_died(done: Finished) -> bool:
