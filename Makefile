@@ -1,8 +1,9 @@
 # Every target sets up .venv by itself; `make help` lists them.
 #
-#   PYTHON  the interpreter .venv is built on
-#   EXTRAS  the extras it holds: "make test EXTRAS=tensorflow,dev" leaves PyTorch and MXNet out
-#   ARGS    what is passed on to the tool: make test ARGS="-k numpy"
+#   PYTHON     the interpreter .venv is built on
+#   EXTRAS     the extras it holds: "make test EXTRAS=tensorflow,dev" leaves PyTorch and MXNet out
+#   INSTALLER  what installs them, uv or pip; scripts/install says more
+#   ARGS       what is passed on to the tool: make test ARGS="-k numpy"
 
 PYTHON ?= python3
 EXTRAS ?= tensorflow,mxnet,torch,dev
@@ -73,6 +74,13 @@ format: venv ## format the code and fix what can be fixed
 lock: venv ## resolve constraints.txt anew; ARGS=--upgrade takes newer versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
 		--custom-compile-command "make lock" $(ARGS) --output-file constraints.txt pyproject.toml
+
+.PHONY: dist
+dist: venv ## build wheel and source distribution into dist/, and check them
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
 
 .PHONY: clean
 clean: ## remove .venv, caches and build products

@@ -22,7 +22,7 @@ from support.launched_runs import entry, write
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "COMMAND"),
+        ([], "measure the suite"),  # the whole help
         (["docter"], "docter"),
         (["doctor", "--threads", "0"], "number of threads '0' is not a positive whole number"),
         (["doctor", "--threads", "many"], "number of threads 'many'"),
@@ -43,7 +43,13 @@ def test_what_is_not_understood_exits_with_2(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--version"], f"fwbench {__version__}"), (["--help"], "recover"), (["doctor", "-h"], "N")],
+    [
+        (["--version"], f"fwbench {__version__}"),
+        (["--help"], "recover"),
+        (["doctor", "-h"], "N"),
+        (["run", "--help"], "pytest --pyargs fwbench.suite"),
+        (["--print-completion", "zsh"], "#compdef fwbench"),
+    ],
 )
 def test_asking_for_help_exits_with_0(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
@@ -53,6 +59,18 @@ def test_asking_for_help_exits_with_0(
         cli.main(arguments)
     assert caught.value.code == 0
     assert said in capsys.readouterr().out
+
+
+def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the script that is printed."""
+    with pytest.raises(SystemExit):
+        cli.main(["--print-completion", "bash"])
+    script = capsys.readouterr().out
+    for words, completed in (("fwbench rec", "recover"), ("fwbench gate --fail", "--fail-on")):
+        asked = f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_fwbench"
+        command = ["bash", "-c", f"{script}\n{asked}; echo ${{COMPREPLY[@]}}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [completed]
 
 
 # Exit statuses

@@ -9,6 +9,8 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+import shtab
+
 from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
 from fwbench.cli.messages import warn
 from fwbench.errors import FwbenchError, UsageError
@@ -64,6 +66,8 @@ def _status(arguments: Sequence[str] | None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     parsed, more = parser.parse_known_args(arguments)
+    if not hasattr(parsed, "run"):
+        parser.exit(_USAGE_ERROR, parser.format_help())
     if more and not getattr(parsed, "takes_more", False):
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     parsed.more = more
@@ -83,10 +87,13 @@ def _escape_what_cannot_be_encoded() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fwbench",
-        description="In addition to pytest: what is here, what was measured, and what changed.",
+        description="Benchmarks of deep-learning frameworks. fwbench COMMAND --help says more.",
     )
     parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shtab.add_argument_to(
+        parser, help="print what completes commands and options in a shell: docs/installing.md"
+    )
+    commands = parser.add_subparsers(metavar="COMMAND")
     for command in _COMMANDS:
         command.add_to(commands)
     return parser
