@@ -65,7 +65,7 @@ def test_quiet_shows_doubts_and_the_answer() -> None:
     ]
     doubt, empty, answer = shown(*records, view=QUIET, skips=["why"], cpus=2)
     assert doubt.startswith("other processes used 1.5 of 2 CPUs during 1 of 4 cases (contended)")
-    assert (empty, answer) == ("", "Fastest here: torch for 1 of 1")
+    assert (empty, answer) == ("", "Fastest here: torch for 1 of 1; 1 not ranked")
 
 
 @pytest.mark.parametrize("width", [20, 80, 100])

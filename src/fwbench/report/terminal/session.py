@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count
 from fwbench.report.ranking.answer import Answer, answers
 from fwbench.report.ranking.condition import is_contended
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.contests import Contest, Timed, contests
 
 Cases = Sequence[CaseFacts]
 
@@ -51,13 +51,27 @@ def answer(cases: Sequence[Timed]) -> list[str]:
     Args:
         cases: all that were measured.
     """
-    found = answers(contests(cases))
+    held = contests(cases)
+    found = answers(held)
     if not found:
         return [_why_none([timed.facts for timed in cases])]
+    texts = [f"{one.text}{_left_out(one, held)}" for one in found]
     if len(found) == 1:
-        return [f"{_FASTEST} {found[0].text}"]
+        return [f"{_FASTEST} {texts[0]}"]
     devices = {one.device for one in found}
-    return [_FASTEST, *(f"  {_kind(one, devices)}: {one.text}" for one in found)]
+    kinds = [_kind(one, devices) for one in found]
+    return [_FASTEST, *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
+
+
+def _left_out(one: Answer, held: Iterable[Contest]) -> str:
+    """How many contests of the frameworks have no winner, since not two of them are ranked."""
+    entered = (
+        {timed.facts.framework for timed in contest.entrants}
+        for contest in held
+        if contest.kind == (one.kind, one.device)
+    )
+    number = sum(len(frameworks) > 1 for frameworks in entered) - one.contests
+    return f"; {number} not ranked" if number else ""
 
 
 def _kind(one: Answer, devices: set[str]) -> str:
