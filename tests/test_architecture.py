@@ -27,9 +27,10 @@ _SOURCE = _ROOT / "src"
 #: From top to bottom: a room imports from those below it, and from itself.
 _ROOMS = (
     *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
-    *("isolation", "cases", "records", "environments", "processes", "measure", "frameworks"),
+    *("isolation", "progress", "cases", "records", "environments", "processes", "measure"),
+    "frameworks",
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("progress", "suite", "names", "jsontext", "errors", "version"),
+    *("suite", "names", "jsontext", "errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

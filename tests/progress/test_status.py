@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwbench.progress.status import Status, duration
+from fwbench.progress.status import Status, whole
 
 
 @pytest.mark.parametrize(
@@ -13,15 +13,15 @@ from fwbench.progress.status import Status, duration
         (-1, "0 s"),
         (0.4, "0 s"),
         (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
+        (59.6, "1 min"),
         (190, "3 min 10 s"),
-        (3_599.6, "1 h 0 min"),
+        (3_599.6, "1 h"),
         (7_500, "2 h 5 min"),
     ],
 )
-def test_durations(seconds: float, text: str) -> None:
-    """Seconds, minutes with seconds, hours with minutes; never 60 of anything."""
-    assert duration(seconds) == text
+def test_times(seconds: float, text: str) -> None:
+    """Whole seconds, so that a line does not change between them; none before the start."""
+    assert whole(seconds) == text
 
 
 def test_what_is_not_known_leaves_no_mark() -> None:

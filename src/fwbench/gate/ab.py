@@ -23,8 +23,7 @@ from fwbench.gate.verdicts import (
     one_sided,
     unjudged,
 )
-from fwbench.progress.status import duration
-from fwbench.records.units import count
+from fwbench.records.units import count, duration
 
 _MINUTE_S = 60
 

@@ -68,7 +68,12 @@ class MultiLaunchRunner(IsolatedRunner):
         """Measure every case once, in workers that have measured nothing before."""
         hook = self.config.hook
         launches = self.allocation.launches
-        hook.pytest_fwbench_launch(launch=launch, launches=launches, cases=len(cases))
+        hook.pytest_fwbench_launch(
+            launch=launch,
+            launches=launches,
+            cases=len(cases),
+            nodeids=[item.nodeid for item in cases],
+        )
         self.follow(cases)
         fresh = launch == 0 and self.session.options.first_call == "fresh"
         if not fresh:

@@ -8,7 +8,7 @@ times a second.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config
 from fwbench.plugin.session import CELL
 from fwbench.progress.estimate import Estimate
-from fwbench.progress.status import Status, duration
+from fwbench.progress.status import Status, whole
 from fwbench.records.units import count
 
 #: In pytest's cache: seconds by node id, of the latest run of each case.
@@ -103,15 +103,17 @@ class Progress:
             self.tick("")
             return (yield)
 
-    def pytest_fwbench_launch(self, launch: int, launches: int | None, cases: int) -> None:
+    def pytest_fwbench_launch(
+        self, launch: int, launches: int | None, nodeids: Sequence[str]
+    ) -> None:
         """Begin to count anew; logs say which launch it is."""
         self._launch = f"launch {launch + 1}" + ("" if launches is None else f" of {launches}")
         self._launches = launches
-        self._number, self._total = 0, cases
+        self._number, self._total = 0, len(nodeids)
         # Who does not know how many there will be knows of this one.
         times = 1 if launches is None else launches - launch
-        self._estimate.plan(dict.fromkeys(self._cases, times))
-        self._display.announce(f"{self._launch}: {count(cases, 'case')}")
+        self._estimate.plan(dict.fromkeys(nodeids, times))
+        self._display.announce(f"{self._launch}: {count(len(nodeids), 'case')}")
 
     def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:
         """Show epoch, loss and rate."""
@@ -129,15 +131,15 @@ class Progress:
         now_s = time.monotonic()
         item = self._running
         if item is None:
-            return Status("", self._doing, duration(now_s - self._doing_start_s))
+            return Status("", self._doing, whole(now_s - self._doing_start_s))
         elapsed_s = now_s - self._start_s
         left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
         case = f"case {self._number} of {self._total}"
         launch = self._launch if self._launches != 1 else ""
         head = ", ".join(filter(None, (launch, case, left)))
         if self._doing:
-            return Status(head, self._doing, duration(now_s - self._doing_start_s))
-        tail = _of_epoch(self._epoch) if self._epoch else duration(elapsed_s)
+            return Status(head, self._doing, whole(now_s - self._doing_start_s))
+        tail = _of_epoch(self._epoch) if self._epoch else whole(elapsed_s)
         return Status(head, item.nodeid.partition("[")[2].rstrip("]") or item.nodeid, tail)
 
     def _begin_again(self) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 
 @pytest.hookspec
-def pytest_fwbench_launch(launch: int, launches: int | None, cases: int) -> None:
+def pytest_fwbench_launch(
+    launch: int, launches: int | None, cases: int, nodeids: Sequence[str]
+) -> None:
     """A launch begins; only with ``--fw-launches``, ``--fw-budget`` or ``--fw-race``.
 
     Args:
         launch: counted from 0.
         launches: how many there will be; None if that depends on what they bring.
         cases: how many cases it will measure.
+        nodeids: of these cases, in their order.
     """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fwbench.progress.status import duration
+from fwbench.progress.status import whole
 
 #: Of so many finished cases the times correct the estimate of the others.
 _ENOUGH = 3
@@ -66,8 +66,8 @@ class Estimate:
         running_s = elapsed_s / share if share else factor * (expected_s or 0.0)
         left_s = factor * max(0.0, others_s) + max(0.0, running_s - elapsed_s)
         if unknown or not running_s:
-            return f"more than {duration(left_s)} left" if left_s else ""
-        return f"{duration(left_s)} left"
+            return f"more than {whole(left_s)} left" if left_s else ""
+        return f"{whole(left_s)} left"
 
     def _factor(self) -> float:
         if self._finished < _ENOUGH:

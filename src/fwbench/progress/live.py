@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fwbench.progress.lines import Line, LogLines, TerminalLine, draws_in_place, read
-from fwbench.progress.status import Status, duration
+from fwbench.progress.status import Status, whole
 
 #: How often the thread looks; it does nothing else meanwhile.
 _TICK_S = 1.0
@@ -43,7 +43,7 @@ class Live:
     def doing(self, what: str) -> Iterator[None]:
         """Show what is being done, and for how long, until the block is left."""
         start_s = time.monotonic()
-        with self._showing(lambda: Status("", what, duration(time.monotonic() - start_s))):
+        with self._showing(lambda: Status("", what, whole(time.monotonic() - start_s))):
             yield
 
     @contextmanager

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MINUTE_S = 60
-_HOUR_S = 60 * _MINUTE_S
+from fwbench.records.units import duration
 
 #: A name is not shortened below this, however narrow the terminal is.
 _SHORTEST_NAME = 8
@@ -13,14 +12,9 @@ _SHORTEST_NAME = 8
 _ELLIPSIS = "..."
 
 
-def duration(seconds: float) -> str:
-    """A time for people to plan with: ``45 s``, ``3 min 10 s``, ``2 h 5 min``."""
-    whole = max(0, round(seconds))
-    if whole < _MINUTE_S:
-        return f"{whole} s"
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
-    return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+def whole(seconds: float) -> str:
+    """A time that is shown anew every second, without fractions: ``45 s``, ``3 min 10 s``."""
+    return duration(max(0, round(seconds)))
 
 
 @dataclass(frozen=True)
