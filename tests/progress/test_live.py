@@ -83,3 +83,19 @@ def test_a_log_has_what_was_said_and_nothing_of_what_takes_less_than_a_minute() 
     with said.doing("making torch@2.7"):
         said.say("line")
     assert log.getvalue() == "line\n"
+
+
+def test_a_closed_pipe_ends_the_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command itself writes tells of it; no thread ends with a traceback."""
+    failed: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    terminal: Any = Seen()
+
+    def closed() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise BrokenPipeError
+
+    monkeypatch.setattr(terminal, "flush", closed)
+    with Live(terminal).doing("making torch@2.7"):
+        assert terminal.changed.wait(_PATIENCE_S)
+    assert failed == []

@@ -134,6 +134,8 @@ class Progress:
             return Status("", self._doing, whole(now_s - self._doing_start_s))
         elapsed_s = now_s - self._start_s
         left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
+        if left and self._launch and self._launches is None:
+            left += " in it"  # the launch: nobody knows how many will follow
         case = f"case {self._number} of {self._total}"
         launch = self._launch if self._launches != 1 else ""
         head = ", ".join(filter(None, (launch, case, left)))

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -69,11 +69,12 @@ class Live:
             self._line.clear()
 
     def _keep_showing(self, status: Callable[[], Status | None], left: threading.Event) -> None:
-        while not left.wait(_TICK_S):
-            known = status()
-            if known is not None:
-                with self._lock:
-                    self._line.show(known)
+        with suppress(OSError):  # whoever reads has read enough; the command's own output says so
+            while not left.wait(_TICK_S):
+                known = status()
+                if known is not None:
+                    with self._lock:
+                        self._line.show(known)
 
     def _write(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
