@@ -83,10 +83,10 @@ def test_a_race_is_decided_with_three_launches(racing: Project) -> None:
     result.stdout.fnmatch_lines(
         [
             "*every case at least once*",
-            "launch 1: 4 cases",
+            "fwbench: launch 1: 4 cases",
             "a launch of 4 cases took * s; 9 min * are left",
-            "launch 2: 4 cases",
-            "launch 3: 2 cases",
+            "fwbench: launch 2: 4 cases",
+            "fwbench: launch 3: 2 cases",
             "*fwbench race*",
             "2 groups: 1 fastest, 1 undecided (each wrong *1% at most)",
             "fastest: numpy eager in 1",
@@ -130,8 +130,10 @@ def test_other_work_is_no_rival(racing: Project) -> None:
     racing.install_pool()
     result = racing.run("--fw-race", "--fw-threads=1", "-k", "tanh", fw="numpy,pool")
     result.assert_outcomes(passed=2, deselected=2)
-    result.stdout.fnmatch_lines(["launch 1: 2 cases", "*fwbench race*", "no contestant *a rival*"])
-    result.stdout.no_fnmatch_line("launch 2*")
+    result.stdout.fnmatch_lines(
+        ["fwbench: launch 1: 2 cases", "*fwbench race*", "no contestant *a rival*"]
+    )
+    result.stdout.no_fnmatch_line("fwbench: launch 2*")
 
 
 def test_a_race_needs_rivals(project: Project) -> None:
@@ -174,5 +176,7 @@ def test_a_budget_is_spent_on_fresh_launches(project: Project) -> None:
     result.assert_outcomes(passed=2)
     number = {len(entry["stats"]["data"]) for entry in records.values()}
     assert min(number) >= 3
-    result.stdout.fnmatch_lines(["launch 3: 2 cases", "*the time of each of 2 cases is known*"])
+    result.stdout.fnmatch_lines(
+        ["fwbench: launch 3: 2 cases", "*the time of each of 2 cases is known*"]
+    )
     assert _session(project)["budget"]["unsettled"] == []
