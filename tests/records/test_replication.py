@@ -181,7 +181,6 @@ def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
     ("preempted", "others_cpus", "contended"),
     [
         (0.26, 0.26, True),
-        (0.26, None, True),
         (0.26, 0.25, False),
         (0.25, 2.0, False),
         (0.25, None, False),
@@ -198,6 +197,17 @@ def test_contended_if_preempted_and_not_alone(
     assert replication.is_contended(facts) is contended
     merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
     assert merged["contended"] is contended
+
+
+@pytest.mark.parametrize(
+    ("rounds_s", "contended"), [([1.0, 1.0, 1.0], False), ([1.0, 1.3, 1.3], True)]
+)
+def test_rounds_tell_where_nothing_is_known_of_others(
+    rounds_s: list[float], contended: bool
+) -> None:
+    """Preemptions alone are seen without others, too."""
+    launch = _entry(1, rounds_s, preempted=0.26, others_cpus=None)
+    assert _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))["contended"] is contended
 
 
 # Gathering

@@ -111,18 +111,13 @@ class Case:
             readable = bool(work.arrays(result))
             del result
             memory.resume()
-            warmup = WarmUp(0, 0.0, None)
-            if benchmark.enabled:
-                warmup = warm_up(work.run, self._clock, self._warmup_s)
-                if readable:
-                    waiting.check(work, self.framework, self.cell, self._clock)
-        with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
-            last = benchmark.time(work.run)
-        memory.pause()
-        with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            # A clock of its own: that of the rounds keeps them for the record.
-            clock = Clock(self._clock.read, self._clock.wait)
-            verified |= repetition.verify_again(work, last, clock, benchmark.rounds_s)
+        # Rounds alone may be too short to tell what others did.
+        with self._other_processes:
+            warmup = self._warm_up(work, readable=readable)
+            with self.framework.scope(self.cell.device, self.cell.dtype):
+                last = benchmark.time(work.run)
+            memory.pause()
+            verified |= self._verify_again(work, last)
         warmed_up = CaseFacts(
             first_call_in_process_s=first_call_s,
             warmup_calls=warmup.calls,
@@ -133,6 +128,22 @@ class Case:
         )
         self._record(warmed_up | verified)
         return last
+
+    def _warm_up(self, work: Work, *, readable: bool) -> WarmUp:
+        """Warm up, and check that calls are over when their work is; nothing if none is timed."""
+        if not self._benchmark.enabled:
+            return WarmUp(0, 0.0, None)
+        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            warmup = warm_up(work.run, self._clock, self._warmup_s)
+            if readable:
+                waiting.check(work, self.framework, self.cell, self._clock)
+        return warmup
+
+    def _verify_again(self, work: Work, last: Any) -> CaseFacts:
+        """Verify what was timed, with a clock of its own: that of the rounds keeps them."""
+        clock = Clock(self._clock.read, self._clock.wait)
+        with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            return repetition.verify_again(work, last, clock, self._benchmark.rounds_s)
 
     @contextmanager
     def _unused_on_failure(self) -> Iterator[None]:

@@ -125,9 +125,11 @@ def is_contended(
         slowed: the median round over the fastest; None where it is not known.
     """
     preempts = (preempted or 0.0) > _PREEMPTED_AT_MOST
-    if others_cpus is None:
-        return preempts  # rounds of a tenth of a second scatter without others, too
     slows = (slowed or 1.0) >= _SLOWED_FROM
+    if others_cpus is None:
+        # Either alone is seen without others, too: threads of JAX preempt each other, and a tenth
+        # of a second of rounds scatters.
+        return preempts and (slows or slowed is None)
     return others_cpus > _OTHERS_AT_MOST_CPUS and (preempts or slows)
 
 
