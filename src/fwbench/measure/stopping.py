@@ -80,11 +80,15 @@ class Stopping:
     def _look(self, rounds: int) -> None:
         self._looks += 1
         self._next_look = math.ceil(_GROWTH * rounds)
-        error = (1 - CONFIDENCE) / (self._looks * (self._looks + 1))
-        self._interval = relative_interval(self._rounds_s, error)
+        self._interval = relative_interval(self._rounds_s, self.error)
         enough = rounds >= _ROUNDS_AT_LEAST and self._total_s >= _TIME_AT_LEAST_S
         narrow = self._interval is not None and self._interval < self._precision
         self._precise = enough and narrow
+
+    @property
+    def error(self) -> float:
+        """The share of :data:`CONFIDENCE`'s error that the latest look has; there must be one."""
+        return (1 - CONFIDENCE) / (self._looks * (self._looks + 1))
 
     def facts(self) -> StoppingFacts:
         """The rule, the interval that was reached, and why the rounds ended."""
