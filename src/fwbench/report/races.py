@@ -60,7 +60,7 @@ def headline(race: StoredRace) -> str:
     parts = ", ".join(f"{counts[name]} {name}" for name in reversed(_VERDICTS) if counts[name])
     return (
         f"{count(len(race.groups), 'group')}: {parts} "
-        f"(each wrong with a probability of {race.level:.0%} at most)"
+        f"(a verdict is wrong with a probability of {race.level:.0%} at most)"
     )
 
 
@@ -164,7 +164,7 @@ def _time(contestant: StoredContestant) -> str:
 
 def _behind(contestant: StoredContestant) -> str:
     """A contestant and how much longer it takes than the leader: ``numpy eager +12 %``."""
-    return f"{contestant.name} {behind(contestant)}".rstrip()
+    return f"{contestant.name} {behind(contestant) or _time(contestant)}".rstrip()
 
 
 #: From this difference on, a factor is easier to read than per cent.
