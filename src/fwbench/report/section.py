@@ -80,10 +80,13 @@ class Row:
     cells: Sequence[TableCell]
     keys: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def attributes(self) -> dict[str, str]:
-        """Of the row on the page."""
-        return attributes(self.keys)
+    def attributes(self, shared: Mapping[str, str]) -> dict[str, str]:
+        """Of the row on the page.
+
+        Args:
+            shared: the facts that its section says for all rows.
+        """
+        return attributes({name: v for name, v in self.keys.items() if name not in shared})
 
 
 def attributes(keys: Mapping[str, str]) -> dict[str, str]:
@@ -116,6 +119,21 @@ class Section:
     legend: Mapping[str, Look] = field(default_factory=dict)
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     id: str = ""
+
+    @property
+    def shared_keys(self) -> dict[str, str]:
+        """The facts that all rows have in common."""
+        first, *others = [row.keys for row in self.rows] or [{}]
+        return {
+            name: value
+            for name, value in first.items()
+            if all(keys.get(name) == value for keys in others)
+        }
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Of the section on the page."""
+        return attributes(self.shared_keys)
 
     def column_attributes(self, number: int) -> dict[str, str]:
         """Of a column's head on the page."""

@@ -247,7 +247,7 @@ def test_dispatch_is_part_of_a_bar(tmp_path: Path) -> None:
     early = case(framework="torch", values_s=(1.0,) * 5, dispatch_s=0.25, completion_s=1.0)
     run = stored(tmp_path, "run.json", case(values_s=(1.0,) * 5), early)
     (chart,) = part([run], "gemm").charts
-    assert "torch eager 1 s until done, 250 ms until the call returned" in chart.text
+    assert "torch eager 1 s done, 250 ms call returned" in chart.text
     tones = []
     for series in parsed(chart.svg).of_class("series"):
         for bar in series.of_class("bar"):

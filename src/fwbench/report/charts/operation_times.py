@@ -30,7 +30,7 @@ def _bars(group: Group) -> Chart:
     ordered = sorted(group.records, key=lambda named: named[1].median_s)
     bars = {name: Bar(_point(record), _returned_s(record)) for name, record in ordered}
     size = group.records[0][1].facts.size_text
-    parts = ("until done", "until the call returned")
+    parts = ("done", "call returned")
     return ranked.draw(f"{group.title}: time at size {size}", bars, time, group.looks, parts)
 
 

@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,8 @@ def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
             node.attrib["id"] = f"{uuid}-{_LEGEND}{number}"
             _tag(node, look)
             # Not at the rectangle: pygal's script takes a colour there for that of a hidden series.
-            node.attrib["style"] = look.paint
+            node.attrib["style"] = replace(look, opacity=1.0).paint
+            node.find("rect").attrib["style"] = f"opacity:{look.opacity:g}"
 
 
 def _tag(node: Any, look: Look | None) -> None:

@@ -28,6 +28,9 @@ for (const button of all("thead button")) {
 const fits = (facts, filter) => filter.value === "" || facts[filter.dataset.filter] === filter.value;
 const contestant = ({ framework, execution }) => `${framework} ${execution}`;
 
+/** What is known of a row; what all rows of a section have in common, the section says. */
+const factsOf = (row, section) => ({ ...section.dataset, ...row.dataset });
+
 /** Hide the columns of a heat map that do not fit; whether any contestant is left. */
 function showColumns(table) {
   const heads = [...table.tHead.rows[0].cells];
@@ -46,9 +49,10 @@ function showRows(section, text) {
   const ofColumns = (filter) => map !== null && ["framework", "execution"].includes(filter.name);
   const rows = all("tbody tr", section), title = section.querySelector("h2").textContent;
   for (const row of rows) {
+    const facts = factsOf(row, section);
     const named = text === ""
-      || [title, row.textContent, ...Object.values(row.dataset)].join(" ").toLowerCase().includes(text);
-    const chosen = filters.every((filter) => ofColumns(filter) || fits(row.dataset, filter));
+      || [title, row.textContent, ...Object.values(facts)].join(" ").toLowerCase().includes(text);
+    const chosen = filters.every((filter) => ofColumns(filter) || fits(facts, filter));
     row.hidden = !(left && named && chosen);
   }
   return rows;
@@ -56,7 +60,7 @@ function showRows(section, text) {
 
 /** Show what charts and legends have of the contestants whose rows are shown. */
 function showDrawn(section, rows) {
-  const shown = new Set(rows.filter((row) => !row.hidden).map(({ dataset }) => contestant(dataset)));
+  const shown = new Set(rows.filter((row) => !row.hidden).map((row) => contestant(factsOf(row, section))));
   const switchedOff = new Set(all(".legend button[aria-pressed=false]", section).map(({ dataset }) => dataset.line));
   for (const part of all(".chart [data-framework]", section)) {
     part.classList.toggle("off", !shown.has(contestant(part.dataset)) || switchedOff.has(part.dataset.line));
@@ -66,9 +70,18 @@ function showDrawn(section, rows) {
   }
 }
 
+let untouched = true;
+
 function show() {
   const text = search.value.toLowerCase();
   const chosen = text !== "" || filters.some(({ value }) => value !== "");
+  const status = document.querySelector("[data-status]");
+  if (untouched && !chosen) {
+    const every = all(".detail tbody tr").length;
+    status.textContent = `${every} of ${every} rows`;
+    return;
+  }
+  untouched = false;
   let shown = 0, every = 0;
   for (const section of details) {
     const rows = showRows(section, text), here = rows.filter((row) => !row.hidden).length;
@@ -78,7 +91,7 @@ function show() {
     shown += here;
     every += rows.length;
   }
-  document.querySelector("[data-status]").textContent = `${shown} of ${every} rows`;
+  status.textContent = `${shown} of ${every} rows`;
 }
 
 for (const button of all(".legend button")) {
