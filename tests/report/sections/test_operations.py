@@ -12,6 +12,7 @@ import pytest
 
 from fwbench.report import sections
 from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.sections import operations
 from fwbench.report.writers import csv as csv_writer
 from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
 from support.section_parts import legends, outside
@@ -159,3 +160,46 @@ def test_a_shape_is_part_of_what_is_ranked(tmp_path: Path) -> None:
     held = contests([Timed("x", 1.0, record.facts) for record in made.records])
     titles = [contest.title for contest in held]
     assert titles == ["conv cpu forward float32 9x5", "conv cpu forward float32 5x9"]
+
+
+def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
+    """The fastest of each size first; ratios are to it, and a contended case has none."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        *(case("gemm", "numpy", (4.0,) * 5, size=9), case("gemm", "numpy", (4.0,) * 5, size=8)),
+        *(case("gemm", "torch", (2.0,) * 5, size=9), case("gemm", "torch", (6.0,) * 5, size=8)),
+        case("gemm", "mxnet", (1.0,) * 5, size=9, condition="contended"),
+    )
+    found = part([made], "gemm")
+    at = [found.columns.index(name) for name in ("case", "size", "against fastest")]
+    assert [[row.cells[i].text for i in at] for row in found.rows] == [
+        ["numpy eager", "8", "1x"],
+        ["torch eager", "8", "1.5x"],
+        ["mxnet eager", "9", ""],
+        ["torch eager", "9", "1x"],
+        ["numpy eager", "9", "2x"],
+    ]
+
+
+def test_of_many_operations_those_that_differ_most_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have their tables, and say that they are not drawn."""
+    monkeypatch.setattr(operations, "_DRAWN", 2)
+    entries = [
+        case(workload, framework, (seconds,) * 5)
+        for workload, slow_s in (("a", 2.0), ("b", 9.0), ("c", 5.0))
+        for framework, seconds in (("numpy", slow_s), ("torch", 1.0))
+    ]
+    found = {one.title[0]: one for one in operations.sections(
+        [stored(tmp_path, "run.json", *entries)], ["run.json"]
+    )}  # fmt: skip
+    assert {title: bool(one.charts) for title, one in found.items()} == {
+        "a": False,
+        "b": True,
+        "c": True,
+    }
+    assert [len(one.rows) for one in found.values()] == [2, 2, 2]
+    assert "2 of 3 operations whose times differ most" in found["a"].notes[0]
+    assert found["b"].notes == []

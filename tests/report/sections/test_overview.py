@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fwbench.report.section import Section, TableCell
-from support.reports import case, part, shown, stored
+from support.reports import case, part, runs_of, shown, stored
 
 _TITLE = "overview cpu forward float32"
 
@@ -128,3 +128,26 @@ def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:
     ]
     target = str(link.attributes["href"]).removeprefix("#")
     assert len(page.all("section", id=target)) == 1
+
+
+def test_the_size_that_most_were_measured_at_is_shown(tmp_path: Path) -> None:
+    """A larger one that one contestant alone reached compares nothing."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(linalg("gemm", "numpy", 0.002, size=size) for size in (10, 900, 5000)),
+        *(linalg("gemm", "torch", 0.001, size=size) for size in (10, 900)),
+    )
+    gemm = cells(part([run], _TITLE))["gemm"]
+    assert (gemm["size"].text, gemm["numpy eager"].text) == ("900", "2x")
+
+
+def test_runs_are_compared_within_themselves(tmp_path: Path) -> None:
+    """A ratio to the fastest of another run would be one between machines."""
+    runs = runs_of(
+        tmp_path,
+        slow=[linalg("gemm", "numpy", 0.2), linalg("gemm", "torch", 0.1)],
+        fast=[linalg("gemm", "numpy", 0.003), linalg("gemm", "torch", 0.001)],
+    )
+    gemm = cells(part(runs, _TITLE))["gemm"]
+    assert [cell.text for cell in gemm.values()][2:] == ["2x", "1x", "3x", "1x"]

@@ -1,0 +1,106 @@
+"""Colours: one for each framework, apart for everyone, seen on white and on black."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fwbench.report.drawing import palette
+from fwbench.report.writers import html
+
+#: What people see who lack a kind of cone: matrices for linear RGB, of severity 1.0 (Machado,
+#: Oliveira and Fernandes, IEEE Transactions on Visualization and Computer Graphics 15, 2009).
+_SEEN = {
+    "everyone": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopes": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopes": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopes": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+
+#: sRGB to XYZ over the white of D65, row by row.
+_XYZ = (
+    (0.43395, 0.37622, 0.18983),
+    (0.21267, 0.71516, 0.07218),
+    (0.01776, 0.10946, 0.87278),
+)
+
+
+def _linear(colour: str) -> list[float]:
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+
+
+def _times(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[float]:
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def _lab(colour: str, seen: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """CIELAB of a colour as it is seen."""
+    visible = [min(max(share, 0.0), 1.0) for share in _times(seen, _linear(colour))]
+    x, y, z = (
+        t ** (1 / 3) if t > (6 / 29) ** 3 else t / (3 * (6 / 29) ** 2) + 4 / 29
+        for t in _times(_XYZ, visible)
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("seen", _SEEN.values(), ids=_SEEN)
+def test_frameworks_are_told_apart(seen: Sequence[Sequence[float]]) -> None:
+    """By at least 20 in CIELAB, of which 2 is just noticeable, whatever kind of cone is missing."""
+    for one, other in itertools.combinations(palette.COLOURS.values(), 2):
+        apart = sum((a - b) ** 2 for a, b in zip(_lab(one, seen), _lab(other, seen), strict=True))
+        assert apart**0.5 >= 20, (one, other)
+
+
+@pytest.mark.parametrize("colour", [*palette.COLOURS.values(), *palette.SPARE])
+def test_lines_are_seen(colour: str) -> None:
+    """Three to one against the page, light and dark (WCAG 2.2, 1.4.11)."""
+    css = (Path(html.__file__).parents[1] / "templates" / "report.css").read_text(encoding="utf-8")
+    papers = re.findall(r"--paper: (#\w{6})", css)
+    assert len(papers) == 2
+    for paper in papers:
+        low, high = sorted(_times(_XYZ[1:2], _linear(c))[0] for c in (colour, paper))
+        assert (high + 0.05) / (low + 0.05) >= 3.0
+
+
+def test_a_framework_has_its_colour_among_whichever_others() -> None:
+    """Others than those of the table have spare colours, in the order of their names."""
+    several = palette.colours(["numpy", "torch", "numpy@2.3", "mine"])
+    assert several["torch"] == palette.colours(["torch"])["torch"]
+    assert [several["mine"], several["numpy@2.3"]] == [*palette.SPARE[:2]]
+    assert len({*several.values()}) == 4
+
+
+def test_executions_have_dashes_and_runs_have_tones() -> None:
+    """No two lines look alike: by colour, by dash, or by tone."""
+    contestants = {
+        "torch eager": ("torch", "eager"),
+        "torch compile": ("torch", "compile"),
+        "tensorflow graph": ("tensorflow", "graph"),
+        "tensorflow xla": ("tensorflow", "xla"),
+        "torch eager (second)": ("torch", "eager"),
+        "mine odd": ("mine", "odd"),
+    }
+    looks = palette.looks(contestants, palette.colours(name for name, _ in contestants.values()))
+    assert len({(look.colour, look.dash, look.opacity) for look in looks.values()}) == 6
+    eager, second = looks["torch eager"], looks["torch eager (second)"]
+    assert (eager.dash, eager.filled, eager.opacity) == ("", True, 1.0)
+    assert (second.colour, second.opacity < 1.0) == (eager.colour, True)
+    assert eager.lighter.colour == eager.colour
+    assert eager.lighter.opacity < second.opacity

@@ -1,0 +1,90 @@
+"""What stands above everything else: on what, when, with which versions, and the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fwbench.report import head
+from fwbench.report.drawing import palette
+from fwbench.report.model import Run, frameworks
+from support.launched_runs import plain
+from support.reports import case, runs_of, shown, stored
+
+
+def _heads(runs: list[Run]) -> list[head.Head]:
+    return head.heads(runs, palette.colours(frameworks(runs)))
+
+
+def _run(folder: Path, **session: object) -> Run:
+    """Torch is the faster at two of three, and one is too close to call."""
+    return stored(
+        folder,
+        "run.json",
+        *(case("gemm", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 2.0))),
+        *(case("dot", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 3.0))),
+        *(case("sum", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 1.01))),
+        **session,
+    )
+
+
+def test_the_answer_is_on_top(tmp_path: Path) -> None:
+    """In words, and as a bar in the colours of the frameworks."""
+    ((verdict,),) = (one.verdicts for one in _heads([_run(tmp_path)]))
+    assert verdict.title == "Fastest (operations, forward)"
+    assert verdict.text == "torch for 2 of 3; 1 too close to call"
+    assert [(share.name, share.contests, share.colour) for share in verdict.shares] == [
+        ("torch", 2, palette.COLOURS["torch"]),
+        ("too close to call", 1, ""),
+    ]
+    (header,) = shown(_run(tmp_path)).all("header")
+    assert "torch for 2 of 3; 1 too close to call" in header.text
+
+
+def test_machine_and_versions_are_on_top(tmp_path: Path) -> None:
+    """What is not recorded is left out."""
+    known = _run(
+        tmp_path,
+        threads=2,
+        machine={"cpu": "Fake CPU", "usable_cpus": 3, "os": "Fake OS"},
+        frameworks={"torch": {"version": "2.9", "build": {}}},
+        launches={"launches": 5, "seed": 7},
+    )
+    (found,) = _heads([known])
+    facts = dict(found.facts)
+    facts.pop("measured", None)
+    assert facts == {
+        "machine": "Fake CPU, 3 CPUs used, Fake OS",
+        "threads": "2",
+        "versions": "torch 2.9",
+        "launches": "5, shuffled",
+        "cases": "6",
+    }
+    assert found.title == ""
+
+
+def test_an_interrupted_run_says_so_above_its_answer(tmp_path: Path) -> None:
+    """Where its number of cases stands."""
+    made = _run(tmp_path, outcome={"failed": 0, "interrupted": True}, planned=9)
+    (found,) = _heads([made])
+    assert found.facts["cases"] == "interrupted: 6 of 9 cases measured"
+
+
+def test_a_report_has_a_title(tmp_path: Path) -> None:
+    """Its frameworks, those with most cases first, and its machine, if there is one."""
+    runs = [_run(tmp_path, machine={"cpu": "Fake CPU"})]
+    assert head.title(runs) == "torch and numpy on Fake CPU"
+    other = stored(tmp_path, "other.json", case("gemm", "jax"), machine={"cpu": "Other CPU"})
+    assert head.title([*runs, other]) == "torch, numpy and jax"
+    assert head.title([]) == "fwbench report"
+    assert head.title([stored(tmp_path, "plain.json", plain())]) == "fwbench report"
+
+
+def test_several_runs_have_their_names(tmp_path: Path) -> None:
+    """An answer each: none is formed over runs."""
+    runs = runs_of(
+        tmp_path,
+        first=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
+        second=[case("gemm", "torch", (3.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
+    )
+    said = {one.title: [verdict.text for verdict in one.verdicts] for one in _heads(runs)}
+    assert said == {"first.json": ["torch for 1 of 1"], "second.json": ["numpy for 1 of 1"]}
