@@ -149,11 +149,11 @@ def _targets() -> list[str]:
 
 @pytest.mark.parametrize("command", _shown("make"))
 def test_make_has_the_target_and_its_variables(command: Command) -> None:
-    """`make help` lists targets; PYTHON, EXTRAS and ARGS are what they take."""
+    """`make help` lists targets; the head of the Makefile says what they take."""
     variables = dict(word.split("=", 1) for word in command.arguments[1:] if "=" in word)
     targets = [word for word in command.arguments[1:] if "=" not in word]
     assert {*targets} <= {*_targets()}
-    assert {*variables} <= {"ARGS", "EXTRAS", "PYTHON"}
+    assert {*variables} <= {"ARGS", "EXTRAS", "INSTALLER", "PYTHON"}
     assert _extras(variables.get("EXTRAS", "")) <= _known_extras()
 
 

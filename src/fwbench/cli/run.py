@@ -14,21 +14,23 @@ from fwbench.processes import session
 DEFAULTS = ("--benchmark-max-time=0.4", "-Wignore::DeprecationWarning:gast.astn")
 
 _DESCRIPTION = """\
-Measure the suite in a session of pytest, started where you are: fwbench run ARGUMENTS is
-pytest --pyargs fwbench.suite ARGUMENTS. Every argument goes to pytest.
+Measure the suite in a session of pytest, started where you are. Every argument goes to pytest:
+fwbench run ARGUMENTS is pytest --pyargs fwbench.suite ARGUMENTS. Settings are those of the project
+around the current directory (pytest.ini, pyproject.toml), whose .fwbench and .benchmarks keep the
+records; without a project, the current directory does. The exit status is pytest's.
+"""
 
-  fwbench run                                  representatives of every family, small sizes
-  fwbench run --fw numpy,torch                 of these frameworks
-  fwbench run -k "gemm and mxnet"              operations by name
-  fwbench run --fw-family linalg,fft           all operations of these families
-  fwbench run --benchmark-json=run.json        and keep the numbers, for fwbench report run.json
-  fwbench run benchmarks/test_linalg.py        one file; ids of cases are taken, too
+_EXAMPLES = """\
+examples:
+  fwbench run                              representatives of every family, small sizes
+  fwbench run --fw numpy,torch             of these frameworks
+  fwbench run -k "gemm and mxnet"          operations by name
+  fwbench run --fw-family linalg,fft       all operations of these families
+  fwbench run --benchmark-json=run.json    and keep the numbers: fwbench report run.json
+  fwbench run benchmarks/test_linalg.py    one file; ids of cases are taken, too
 
 pytest --help lists all options: those of fwbench under "fwbench", those of pytest-benchmark under
 "benchmark". fwbench list lists the operations, fwbench doctor the frameworks.
-
-Settings are those of the project around the current directory (pytest.ini, pyproject.toml), and its
-.fwbench and .benchmarks keep the records; without a project it is the current directory.
 """
 
 
@@ -41,7 +43,7 @@ def add_to(commands: Any) -> None:
         usage="fwbench run [pytest arguments]",
         help="measure the suite",
         description=_DESCRIPTION,
-        epilog="Exit status: pytest's; see docs/exit-statuses.md.",
+        epilog=_EXAMPLES,
     )
     parser.set_defaults(run=_run, takes_more=True)
 
