@@ -16,17 +16,24 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.workloads import TRAININGS, lenet, mlp, sentiment_lstm
-from fwbench.workloads.models import layers, reference
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.gradients import forward
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layer import Layer, Value
 from fwbench.workloads.models.layers import (
     LSTM,
+    Add,
     AveragePool,
+    BatchNorm,
+    Concat,
     Conv,
     Dense,
     Dropout,
     Embedding,
     Flatten,
-    Layer,
+    GlobalAveragePool,
     MaxPool,
+    Relu,
 )
 from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, RMSprop, Training
@@ -40,10 +47,18 @@ each_layer = pytest.mark.parametrize(
         (Conv(3, 3, same=True), (4, 5, 2)),
         (Conv(2, 2, same=True), (3, 4, 1)),
         (Conv(2, 1), (3, 3, 2)),
+        (Conv(2, 3, stride=2, padding=1), (6, 5, 2)),
+        (Conv(2, (1, 3), stride=2, padding=(0, 1), relu=False, bias=False), (4, 5, 1)),
         (AveragePool(), (5, 4, 2)),
         (AveragePool(3), (6, 7, 1)),
+        (AveragePool(3, 1, 1), (4, 3, 2)),
         (MaxPool(), (5, 4, 2)),
         (MaxPool(3), (6, 7, 1)),
+        (MaxPool(3, 2, 1), (6, 5, 2)),
+        (GlobalAveragePool(), (3, 2, 4)),
+        (BatchNorm(), (3, 2, 2)),
+        (Relu(), (3, 2)),
+        (Dense(4), (2, 3)),
         (Flatten(), (2, 3, 2)),
         (Dense(4), (3,)),
         (Dense(4, relu=False), (3,)),
@@ -58,7 +73,7 @@ each_layer = pytest.mark.parametrize(
 def _drawn(layer: Layer, shape: tuple[int, ...]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
     """Parameters, none of them zero, and an input."""
     rng = np.random.default_rng(1)
-    parameters = [rng.standard_normal(array.shape) for array in layer.initial(shape, rng)]
+    parameters = [rng.standard_normal(weight.shape) for weight in layer.weights(shape)]
     if isinstance(layer, Embedding):
         return parameters, rng.integers(0, layer.vocabulary, (_BATCH, *shape))
     return parameters, rng.standard_normal((_BATCH, *shape))
@@ -82,8 +97,8 @@ def _difference(function: Callable[[], float], array: NDArray[Any]) -> NDArray[A
 def test_the_result_has_the_shape_that_the_layer_says(layer: Layer, shape: tuple[int, ...]) -> None:
     """Also the gradients have the shapes of what they are gradients of."""
     parameters, x = _drawn(layer, shape)
-    result, backward = reference.forward(layer, parameters, x)
-    of_x, gradients = backward(np.ones_like(result))
+    result, backward = forward(layer, parameters, x)
+    (of_x,), gradients = backward(np.ones_like(result))
     assert result.shape == (_BATCH, *layer.output(shape))
     assert of_x.shape == x.shape
     assert [array.shape for array in gradients] == [array.shape for array in parameters]
@@ -93,17 +108,39 @@ def test_the_result_has_the_shape_that_the_layer_says(layer: Layer, shape: tuple
 def test_gradients_are_the_central_differences(layer: Layer, shape: tuple[int, ...]) -> None:
     """Of a weighted sum of the result, for the input and every parameter."""
     parameters, x = _drawn(layer, shape)
-    result, backward = reference.forward(layer, parameters, x)
+    result, backward = forward(layer, parameters, x)
     weights = np.random.default_rng(2).standard_normal(result.shape)
-    of_x, gradients = backward(weights)
+    (of_x,), gradients = backward(weights)
 
     def weighted() -> float:
-        return float((weights * reference.forward(layer, parameters, x)[0]).sum())
+        return float((weights * forward(layer, parameters, x)[0]).sum())
 
     variables = [*parameters] if isinstance(layer, Embedding) else [x, *parameters]
     gradients = gradients if isinstance(layer, Embedding) else [of_x, *gradients]
     for variable, gradient in zip(variables, gradients, strict=True):
         np.testing.assert_allclose(gradient, _difference(weighted, variable), rtol=1e-6, atol=1e-7)
+
+
+def _branches(x: Value) -> Value:
+    """A result that is used three times, twice by one layer."""
+    once = Conv(2, 3, same=True)(x)
+    double = Add()(once, once)
+    return Dense(3, relu=False)(Flatten()(Concat()(double, Relu()(BatchNorm()(once)), x)))
+
+
+def test_gradients_of_branches_are_the_central_differences() -> None:
+    """Where a result has several uses its gradient is the sum over them."""
+    training = replace(lenet, network=_branches, shape=(4, 3, 1), classes=3)
+    parameters = training.initial()
+    ((x, labels), *_) = training.check_batches(2)
+
+    def loss() -> float:
+        return reference.gradients(training.graph, parameters, x, labels)[0]
+
+    _, of_nodes = reference.gradients(training.graph, parameters, x, labels)
+    for arrays, gradients in zip(parameters, of_nodes, strict=True):
+        for array, gradient in zip(arrays, gradients, strict=True):
+            np.testing.assert_allclose(gradient, _difference(loss, array), rtol=1e-5, atol=1e-8)
 
 
 def test_the_loss_is_the_cross_entropy_and_its_gradient_the_difference() -> None:
@@ -125,7 +162,7 @@ def test_convolution_is_the_naive_loop(size: int, same: bool, before: int) -> No
     """Valid, and with zeros around: of an even kernel, the odd one comes last."""
     layer = Conv(3, size, same=same)
     (kernel, bias), x = _drawn(layer, (4, 5, 2))
-    result, _ = reference.forward(layer, [kernel, bias], x)
+    result, _ = forward(layer, [kernel, bias], x)
     expected = np.empty_like(result)
     for image, row, column, filter_ in np.ndindex(expected.shape):
         total = bias[filter_]
@@ -142,7 +179,7 @@ def test_convolution_is_the_naive_loop(size: int, same: bool, before: int) -> No
 def test_pools_are_the_naive_loop(layer: Layer, of: Callable[..., Any]) -> None:
     """The last row is left over, and dropped."""
     _, x = _drawn(layer, (5, 4, 2))
-    result, _ = reference.forward(layer, [], x)
+    result, _ = forward(layer, [], x)
     for image, row, column, channel in np.ndindex(result.shape):
         square = x[image, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
         assert result[image, row, column, channel] == pytest.approx(of(square), rel=1e-14)
@@ -151,14 +188,14 @@ def test_pools_are_the_naive_loop(layer: Layer, of: Callable[..., Any]) -> None:
 def test_flattening_keeps_channels_last() -> None:
     """As the rows of the dense layer that follows are in order."""
     x = np.arange(12.0).reshape(1, 2, 3, 2)
-    assert reference.forward(Flatten(), [], x)[0][0].tolist() == [*range(12)]
+    assert forward(Flatten(), [], x)[0][0].tolist() == [*range(12)]
 
 
 def test_the_lstm_is_the_naive_loop() -> None:
     """Number by number, with the gates in the order input, forget, cell, output."""
     units, length = 3, 4
     (kernel, recurrent, bias), x = _drawn(LSTM(units), (length, 2))
-    result, _ = reference.forward(LSTM(units), [kernel, recurrent, bias], x)
+    result, _ = forward(LSTM(units), [kernel, recurrent, bias], x)
 
     def sigmoid(z: float) -> float:
         return 1.0 / (1.0 + math.exp(-z))
@@ -236,8 +273,8 @@ def test_a_row_that_occurs_moves_without_a_gradient() -> None:
 
 def _texts(vocabulary: int) -> Training:
     """The sentiment experiment, small."""
-    small = (Embedding(vocabulary, 3), LSTM(2), Dense(2, relu=False))
-    return replace(sentiment_lstm, layers=small, shape=(4,))
+    small = sequential(Embedding(vocabulary, 3), LSTM(2), Dense(2, relu=False))
+    return replace(sentiment_lstm, network=small, shape=(4,))
 
 
 def test_lazy_updates_differ_from_the_third_loss_on() -> None:
@@ -279,7 +316,7 @@ def test_what_has_no_reference_is_named() -> None:
         pass
 
     with pytest.raises(DeclarationError, match=r"no reference for .*Swish.*; add its own .* LSTM"):
-        reference.forward(Swish(), [], np.zeros((1, 2)))
+        forward(Swish(), [], np.zeros((1, 2)))
     with pytest.raises(DeclarationError, match=r"no reference for 'sgd'; .* Adam, RMSprop"):
         Descent("sgd", np.zeros(1))  # type: ignore[arg-type]
 
@@ -321,8 +358,8 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
     torch = pytest.importorskip("torch")
     f = torch.nn.functional
     training = lenet
-    parameters = layers.channels_first(training.layers, training.shape, training.initial())
-    weights = [torch.tensor(array, requires_grad=True) for array in parameters]
+    parameters = training.graph.channels_first(training.initial())
+    weights = [torch.tensor(array, requires_grad=True) for arrays in parameters for array in arrays]
     descents = [Descent(training.optimizer, weight.detach().numpy()) for weight in weights]
     found = []
     for x, labels in training.check_batches(8)[:5]:

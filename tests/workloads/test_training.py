@@ -9,7 +9,8 @@ import pytest
 
 from fwbench.presets import PRESETS
 from fwbench.workloads import TRAININGS, cifar_cnn, lenet, mlp, sentiment_lstm
-from fwbench.workloads.models import layers
+from fwbench.workloads.models.graph import sequential, trace
+from fwbench.workloads.models.layer import Layer
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -18,7 +19,6 @@ from fwbench.workloads.models.layers import (
     Dropout,
     Embedding,
     Flatten,
-    Layer,
     MaxPool,
 )
 from fwbench.workloads.training import CHECKED_STEPS, TRAJECTORY_STEPS, Training, check_rows, order
@@ -64,14 +64,13 @@ def test_layers_know_the_shape_of_their_results(
 ) -> None:
     """From the shape of an input without its batch."""
     assert layer.output(before) == after
-    assert len(layer.initial(before, np.random.default_rng(0))) == layer.parameters
 
 
 @each_training
 def test_models_end_in_a_logit_for_each_class(training: Training) -> None:
     """Whatever goes through, the last layer has them, and without a ReLU."""
-    *_, (last, before) = layers.shapes(training.layers, training.shape)
-    assert last.output(before) == (training.classes,)
+    assert training.graph.output == (training.classes,)
+    last = training.graph.nodes[-1].layer
     assert isinstance(last, Dense)
     assert not last.relu
 
@@ -89,8 +88,8 @@ def test_every_schedule_has_epochs_that_count(training: Training) -> None:
 def test_initial_weights_are_the_same_each_time_and_in_float32(training: Training) -> None:
     """A framework that trains in float32 begins with exactly these numbers."""
     first, second = training.initial(), training.initial()
-    for layer, one, other in zip(training.layers, first, second, strict=True):
-        assert len(one) == len(other) == layer.parameters
+    for node, one, other in zip(training.graph.nodes, first, second, strict=True):
+        assert [array.shape for array in one] == [weight.shape for weight in node.weights]
         for a, b in zip(one, other, strict=True):
             assert a.dtype == np.float64
             assert a is not b
@@ -100,7 +99,7 @@ def test_initial_weights_are_the_same_each_time_and_in_float32(training: Trainin
 
 def test_kernels_are_within_the_limit_of_glorot_and_biases_zero() -> None:
     """Of a convolution's kernel, each place counts for both fans."""
-    kernel, bias = Conv(16, 3).initial((12, 12, 6), np.random.default_rng(0))
+    ((kernel, bias),) = trace(Conv(16, 3), (12, 12, 6)).initial(seed=0)
     limit = np.sqrt(6 / (9 * (6 + 16)))
     assert 0.9 * limit < np.abs(kernel).max() <= limit
     assert not bias.any()
@@ -108,16 +107,17 @@ def test_kernels_are_within_the_limit_of_glorot_and_biases_zero() -> None:
 
 def test_an_lstm_begins_by_remembering() -> None:
     """The bias of its forget gates, the second of four, is 1."""
-    *_, bias = LSTM(3).initial((4, 2), np.random.default_rng(0))
+    ((*_, bias),) = trace(LSTM(3), (4, 2)).initial(seed=0)
     assert bias.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 
 
 def test_channels_first_moves_the_rows_after_a_flatten_alone() -> None:
     """The dense layer gives the same for an image whose channels come first."""
     shape = (3, 2, 4)
-    model = (Dropout(0.5), Flatten(), Dropout(0.5), Dense(5), Dense(2))
-    parameters = layers.initial(model, shape, seed=1)
-    kernel, bias, *others = layers.channels_first(model, shape, parameters)
+    network = sequential(Dropout(0.5), Flatten(), Dropout(0.5), Dense(5), Dense(2))
+    graph = trace(network, shape)
+    parameters = graph.initial(seed=1)
+    (_, _, _, (kernel, bias), others) = graph.channels_first(parameters)
     x = np.random.default_rng(2).random((6, *shape))
     last, first = x.reshape(6, -1), x.transpose(0, 3, 1, 2).reshape(6, -1)
     np.testing.assert_allclose(first @ kernel.T, last @ parameters[3][0], rtol=1e-12)
@@ -128,12 +128,13 @@ def test_channels_first_moves_the_rows_after_a_flatten_alone() -> None:
 
 def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
     """Kernels of convolutions and LSTMs, as PyTorch and MXNet lay them out."""
-    parameters = layers.initial((Conv(3, 2),), (5, 5, 4), seed=1)
-    kernel, _ = layers.channels_first((Conv(3, 2),), (5, 5, 4), parameters)
+    graph = trace(Conv(3, 2), (5, 5, 4))
+    parameters = graph.initial(seed=1)
+    ((kernel, _),) = graph.channels_first(parameters)
     assert kernel.shape == (3, 4, 2, 2)
     assert kernel[2, 3, 0, 1] == parameters[0][0][0, 1, 3, 2]
-    parameters = layers.initial((LSTM(3),), (7, 2), seed=1)
-    inputs, recurrent, bias, second = layers.channels_first((LSTM(3),), (7, 2), parameters)
+    graph = trace(LSTM(3), (7, 2))
+    ((inputs, recurrent, bias, second),) = graph.channels_first(graph.initial(seed=1))
     assert (inputs.shape, recurrent.shape, bias.shape) == ((12, 2), (12, 3), (12,))
     assert second.tolist() == [0.0] * 12
 

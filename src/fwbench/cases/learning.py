@@ -19,7 +19,6 @@ from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.models import trajectories
-from fwbench.workloads.models.layers import Dropout
 from fwbench.workloads.training import Batch, Training
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -81,7 +80,8 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
     """Check that what was timed is still the training that was checked before.
 
     First as the timing left the learner: every step changes the weights, and returns the loss of
-    its whole batch, which the model's answers have too unless there is dropout. Then from the
+    its whole batch, which the model's answers have too unless dropout or batch normalization make
+    them differ. Then from the
     initial weights on: the first losses are the reference's.
 
     Args:
@@ -110,7 +110,7 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
 def _update(learner: Learner, step: int, batch: Batch, train: Train) -> None:
     """Train on one batch, and check what became of weights and loss."""
     examples, labels = batch
-    logits = None if _drops(learner.job.training) else learner.logits(examples)
+    logits = None if _differs_in_training(learner.job.training) else learner.logits(examples)
     before = learner.checksum()
     losses = as_many(learner.losses(train([batch])), 1)
     _changed(learner, before, step)
@@ -134,8 +134,9 @@ def _changed(learner: Learner, before: int, step: int) -> None:
         )
 
 
-def _drops(training: Training) -> bool:
-    return any(isinstance(layer, Dropout) for layer in training.layers)
+def _differs_in_training(training: Training) -> bool:
+    """Whether the model's answers are not those that a step computes its loss from."""
+    return any(node.layer.differs_in_training for node in training.graph.nodes)
 
 
 def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> float:

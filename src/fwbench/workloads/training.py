@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fwbench.manifest import Manifest
 from fwbench.presets import Schedule, Sizes
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.layers import Arrays, Layer, Shape
+from fwbench.workloads.models.graph import Graph, Network, trace
+from fwbench.workloads.models.layer import Arrays, Shape
 from fwbench.workloads.workload import Workload, first
 
 _WEIGHTS_SEED = 20
@@ -129,8 +130,7 @@ class Training(Trains):
 
     Args:
         name: letters, digits and underscores; the first part of every case id.
-        layers: of the model; the last one gives logits, and the loss is the mean softmax
-            cross-entropy of a batch.
+        network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
         dataset: the name of a data set.
         shape: of one example: (height, width, channels), or (length,) for tokens.
         classes: how many labels there are.
@@ -141,7 +141,7 @@ class Training(Trains):
     """
 
     name: str
-    layers: Sequence[Layer]
+    network: Network
     dataset: str
     shape: Shape
     classes: int
@@ -179,10 +179,15 @@ class Training(Trains):
         """That of the preset; a few steps where sizes were given instead."""
         return self.schedules.get(preset or "quick", next(iter(self.schedules.values())))
 
+    @cached_property
+    def graph(self) -> Graph:
+        """What the network consists of."""
+        return trace(self.network, self.shape)
+
     @property
     def vocabulary(self) -> int | None:
         """How many tokens there are; None for images."""
-        first = self.layers[0]
+        first = self.graph.nodes[0].layer
         return first.vocabulary if isinstance(first, layers.Embedding) else None
 
     @property
@@ -196,13 +201,13 @@ class Training(Trains):
         return 1 if self.vocabulary is None else self.shape[0]
 
     def initial(self) -> list[Arrays]:
-        """The initial parameters of each layer: the same numbers in every process."""
-        return layers.initial(self.layers, self.shape, _WEIGHTS_SEED)
+        """The initial parameters of each node of the graph: the same numbers in every process."""
+        return self.graph.initial(_WEIGHTS_SEED)
 
     @property
     def parameters(self) -> int:
         """How many numbers are trained."""
-        return sum(array.size for arrays in self.initial() for array in arrays)
+        return self.graph.parameters
 
     def check_batches(self, batch: int) -> list[Batch]:
         """Batches for the check, with the losses of :func:`check_rows` different examples.

@@ -158,13 +158,14 @@ def test_truncated_data(
 _DIVERGING = """
 import pytest
 from fwbench import Sizes, Training
+from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import Dense, Flatten
 from fwbench.workloads.training import Adam, Schedule
 
 def diverging(name, optimizer=Adam(1e-3, epsilon=0.0), **schedule):
     return Training(
         name=name,
-        layers=(Flatten(), Dense(10, relu=False)),
+        network=sequential(Flatten(), Dense(10, relu=False)),
         dataset="mnist",
         shape=(28, 28, 1),
         classes=10,

@@ -283,12 +283,13 @@ def test_generated_data_is_told(project: Project) -> None:
 _OWN = """
 import pytest
 from fwbench import Sizes, Training
+from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import Conv, Dense, Dropout, Flatten, MaxPool
 from fwbench.workloads.training import RMSprop, Schedule
 
 small = Training(
     name="small",
-    layers=(Conv(4, 3), MaxPool(4), Dropout(0.1), Flatten(), Dense(10, relu=False)),
+    network=sequential(Conv(4, 3), MaxPool(4), Dropout(0.1), Flatten(), Dense(10, relu=False)),
     dataset="mnist",
     shape=(28, 28, 1),
     classes=10,

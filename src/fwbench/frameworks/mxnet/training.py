@@ -8,55 +8,12 @@ from typing import Any, cast
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
-from mxnet.gluon import nn, rnn
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.layers import Shape
 from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
-
-
-class _LastOutput(gluon.HybridBlock):  # type: ignore[misc]
-    """An LSTM of which the last output is the result."""
-
-    def __init__(self, inputs: int, units: int) -> None:
-        super().__init__()
-        with self.name_scope():
-            self.lstm = rnn.LSTM(units, layout="NTC", input_size=inputs)
-        # MXNet has two biases, whose sum counts: training both would double the step.
-        self.lstm.l0_h2h_bias.grad_req = "null"
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """(batch, length, inputs) to (batch, units)."""
-        return F.squeeze(F.slice_axis(self.lstm(x), axis=1, begin=-1, end=None), axis=1)
-
-
-def _conv(layer: layers.Conv, before: Shape, _: Job) -> Any:
-    padding = layer.kernel // 2 if layer.same else 0
-    return nn.Conv2D(
-        layer.filters, layer.kernel, padding=padding, activation="relu", in_channels=before[-1]
-    )
-
-
-def _dense(layer: layers.Dense, before: Shape, _: Job) -> Any:
-    return nn.Dense(layer.units, activation="relu" if layer.relu else None, in_units=before[0])
-
-
-def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> Any:
-    return nn.Embedding(layer.vocabulary, layer.units, sparse_grad=job.sparse)
-
-
-_BLOCKS: dict[type[layers.Layer], Callable[[Any, Shape, Job], Any]] = {
-    layers.Conv: _conv,
-    layers.AveragePool: lambda layer, _, __: nn.AvgPool2D(layer.size),
-    layers.MaxPool: lambda layer, _, __: nn.MaxPool2D(layer.size),
-    layers.Flatten: lambda _, __, ___: nn.Flatten(),
-    layers.Dense: _dense,
-    layers.Dropout: lambda layer, _, __: nn.Dropout(layer.rate),
-    layers.Embedding: _embedding,
-    layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
-}
 
 
 def _adam(constants: Adam, job: Job) -> dict[str, Any]:
@@ -122,15 +79,14 @@ class MXNetLearner(Learner):
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
         self._context = context
-        self._net = nn.HybridSequential()
-        for layer, before in layers.shapes(job.training.layers, job.training.shape):
-            self._net.add(_BLOCKS[type(layer)](layer, before, job))
+        graph = job.training.graph
+        self._net = Network(graph, job)
         self._net.initialize(ctx=context)
         self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
         self._dropouts = [
-            (block, layer.rate)
-            for block, layer in zip(self._net, job.training.layers, strict=True)
-            if isinstance(layer, layers.Dropout)
+            (block, node.layer.rate)
+            for block, node in zip(self._net.blocks, graph.nodes, strict=True)
+            if isinstance(node.layer, layers.Dropout)
         ]
         self._compile()
 
@@ -155,9 +111,11 @@ class MXNetLearner(Learner):
             self._compile()
         training = self.job.training
         parameters = self._net.collect_params()
-        arrays = layers.channels_first(training.layers, training.shape, training.initial())
-        for parameter, array in zip(parameters.values(), arrays, strict=True):
-            parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
+        of_nodes = training.graph.channels_first(training.initial())
+        for block, arrays in zip(self._net.blocks, of_nodes, strict=True):
+            each = [*arrays, *_averages(block)]
+            for parameter, array in zip(block.collect_params().values(), each, strict=True):
+                parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
         mx.random.seed(DROPOUT_SEED)
         name, constants = _OPTIMIZERS[type(training.optimizer)]
         self._trainer = gluon.Trainer(parameters, name, constants(training.optimizer, self.job))
@@ -200,6 +158,14 @@ class MXNetLearner(Learner):
             "epsilon_placement": "added to the root of the second moment",
             "update": "lazy" if self.job.sparse else "dense",
         }
+
+
+def _averages(block: Any) -> list[NDArray[Any]]:
+    """What the moving averages of batch normalization begin with: means, then variances."""
+    if not isinstance(block, gluon.nn.BatchNorm):
+        return []
+    channels = block.gamma.shape
+    return [np.zeros(channels), np.ones(channels)]
 
 
 def _in_layout(batch: Batch) -> Batch:

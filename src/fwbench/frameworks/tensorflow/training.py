@@ -16,44 +16,14 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
-from fwbench.workloads.models import layers
-from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
+from fwbench.frameworks.tensorflow.layers import build
+from fwbench.workloads.training import Adam, Batch, RMSprop
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda step: step,
     "graph": tf.function,
     "xla": partial(tf.function, jit_compile=True),
-}
-
-
-def _conv(layer: layers.Conv, policy: Any) -> Any:
-    padding = "same" if layer.same else "valid"
-    return keras.layers.Conv2D(
-        layer.filters, layer.kernel, padding=padding, activation="relu", dtype=policy
-    )
-
-
-def _dense(layer: layers.Dense, policy: Any) -> Any:
-    activation = "relu" if layer.relu else None
-    return keras.layers.Dense(layer.units, activation=activation, dtype=policy)
-
-
-_LAYERS: dict[type[layers.Layer], Callable[[Any, Any], Any]] = {
-    layers.Conv: _conv,
-    layers.AveragePool: lambda layer, policy: keras.layers.AveragePooling2D(
-        layer.size, dtype=policy
-    ),
-    layers.MaxPool: lambda layer, policy: keras.layers.MaxPooling2D(layer.size, dtype=policy),
-    layers.Flatten: lambda _, policy: keras.layers.Flatten(dtype=policy),
-    layers.Dense: _dense,
-    layers.Dropout: lambda layer, policy: keras.layers.Dropout(
-        layer.rate, seed=DROPOUT_SEED, dtype=policy
-    ),
-    layers.Embedding: lambda layer, policy: keras.layers.Embedding(
-        layer.vocabulary, layer.units, dtype=policy
-    ),
-    layers.LSTM: lambda layer, policy: keras.layers.LSTM(layer.units, dtype=policy),
 }
 
 _POLICIES = {"bfloat16": "mixed_bfloat16"}
@@ -112,12 +82,16 @@ class TensorFlowLearner(Learner):
         super().__init__(job)
         policy = _POLICIES.get(job.dtype, job.dtype)
         tokens = job.training.vocabulary is not None
-        self.model = keras.Sequential(
-            [
-                keras.Input(job.training.shape, dtype="int32" if tokens else "float32"),
-                *(_LAYERS[type(layer)](layer, policy) for layer in job.training.layers),
-            ]
-        )
+        examples = keras.Input(job.training.shape, dtype="int32" if tokens else "float32")
+        logits, of_nodes = build(job.training.graph, examples, policy)
+        self.model = keras.Model(examples, logits)
+        # Keras orders variables by the depth of their layers.
+        self._parameters = [
+            variable
+            for of_node in of_nodes
+            for layer in of_node
+            for variable in layer.trainable_variables
+        ]
         constants = job.training.optimizer
         self.optimizer = _OPTIMIZERS[type(constants)](constants)
         self.optimizer.build(self.model.trainable_variables)
@@ -126,6 +100,12 @@ class TensorFlowLearner(Learner):
             (layer, layer.rate)
             for layer in self.model.layers
             if isinstance(layer, keras.layers.Dropout)
+        ]
+        self._averages = [
+            (variable, np.full(variable.shape, start))
+            for layer in self.model.layers
+            if isinstance(layer, keras.layers.BatchNormalization)
+            for variable, start in ((layer.moving_mean, 0.0), (layer.moving_variance, 1.0))
         ]
         self._answer = tf.function(partial(self.model, training=False), reduce_retracing=True)
         self.build()
@@ -151,8 +131,10 @@ class TensorFlowLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """Variables in place, so that compiled code stays where nothing is dropped out."""
-        arrays = [array for layer in self.job.training.initial() for array in layer]
-        for variable, array in zip(self.model.trainable_variables, arrays, strict=True):
+        arrays = [array for arrays in self.job.training.initial() for array in arrays]
+        for variable, array in zip(self._parameters, arrays, strict=True):
+            variable.assign(array)
+        for variable, array in self._averages:
             variable.assign(array)
         for variable in self.optimizer.variables:
             if variable is not self.optimizer.learning_rate:

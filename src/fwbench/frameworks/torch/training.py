@@ -15,49 +15,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
-from fwbench.workloads.models import layers
-from fwbench.workloads.models.layers import Shape
+from fwbench.frameworks.torch.layers import Network
 from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
-
-
-class _LastOutput(nn.Module):  # type: ignore[misc]
-    """An LSTM of which the last output is the result."""
-
-    def __init__(self, inputs: int, units: int) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(inputs, units, batch_first=True)
-        # PyTorch has two biases, whose sum counts: training both would double the step.
-        self.lstm.bias_hh_l0.requires_grad_(requires_grad=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, length, inputs) to (batch, units)."""
-        outputs, _ = self.lstm(x)
-        return cast("torch.Tensor", outputs[:, -1])
-
-
-def _conv(layer: layers.Conv, before: Shape, _: Job) -> list[nn.Module]:
-    padding = "same" if layer.same else "valid"
-    return [nn.Conv2d(before[-1], layer.filters, layer.kernel, padding=padding), nn.ReLU()]
-
-
-def _dense(layer: layers.Dense, before: Shape, _: Job) -> list[nn.Module]:
-    return [nn.Linear(before[0], layer.units), *([nn.ReLU()] if layer.relu else [])]
-
-
-def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> list[nn.Module]:
-    return [nn.Embedding(layer.vocabulary, layer.units, sparse=job.sparse)]
-
-
-_MODULES: dict[type[layers.Layer], Callable[[Any, Shape, Job], list[nn.Module]]] = {
-    layers.Conv: _conv,
-    layers.AveragePool: lambda layer, _, __: [nn.AvgPool2d(layer.size)],
-    layers.MaxPool: lambda layer, _, __: [nn.MaxPool2d(layer.size)],
-    layers.Flatten: lambda _, __, ___: [nn.Flatten()],
-    layers.Dense: _dense,
-    layers.Dropout: lambda layer, _, __: [nn.Dropout(layer.rate)],
-    layers.Embedding: _embedding,
-    layers.LSTM: lambda layer, before, _: [_LastOutput(before[-1], layer.units)],
-}
 
 
 def _compiled(model: nn.Module) -> Any:
@@ -65,6 +24,9 @@ def _compiled(model: nn.Module) -> Any:
     torch.compiler.reset()
     return torch.compile(model, dynamic=False)
 
+
+#: Modules that compute something else while they are trained.
+_DIFFERS = (nn.Dropout, nn.BatchNorm2d)
 
 #: The executions that can train, each with what it makes of the model.
 _EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
@@ -103,11 +65,9 @@ class TorchLearner(Learner):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._device = _device(job)
-        modules: list[nn.Module] = []
-        for layer, before in layers.shapes(job.training.layers, job.training.shape):
-            modules += _MODULES[type(layer)](layer, before, job)
         parameters = torch.float64 if job.dtype == "float64" else torch.float32
-        self._model = nn.Sequential(*modules).to(device=self._device, dtype=parameters)
+        model = Network(job.training.graph, job)
+        self._model = model.to(device=self._device, dtype=parameters)
         self._dtype = parameters
         self._loss = nn.CrossEntropyLoss()
         self._forward = _EXECUTIONS[job.execution](self._model)
@@ -132,13 +92,16 @@ class TorchLearner(Learner):
     def reset(self, *, exact: bool) -> None:
         """Weights in place, so that compiled code stays; new optimisers."""
         training = self.job.training
-        arrays = layers.channels_first(training.layers, training.shape, training.initial())
+        of_nodes = training.graph.channels_first(training.initial())
+        arrays = [array for arrays in of_nodes for array in arrays]
         with torch.no_grad():
             for parameter, array in zip(self._model.parameters(), arrays, strict=True):
                 parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
         for module in self._model.modules():
             if isinstance(module, nn.Dropout):
                 module.train(not exact)
+            elif isinstance(module, nn.BatchNorm2d):
+                module.reset_running_stats()
         torch.manual_seed(DROPOUT_SEED)
         self._optimizers = self._new_optimizers()
         if exact:
@@ -204,7 +167,7 @@ class TorchLearner(Learner):
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """Eagerly: compiled code would be compiled again for the last, shorter batch."""
         x, _ = self.place((examples, np.zeros(0, np.int32)))
-        modes = [(m, m.training) for m in self._model.modules() if isinstance(m, nn.Dropout)]
+        modes = [(m, m.training) for m in self._model.modules() if isinstance(m, _DIFFERS)]
         for module, _ in modes:
             module.eval()
         with torch.no_grad(), self._precision():

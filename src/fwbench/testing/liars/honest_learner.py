@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.workloads.models import reference
-from fwbench.workloads.models.layers import Arrays
-from fwbench.workloads.models.reference import Descent, PullBack
+from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.training import Batch
 
 
@@ -58,13 +58,11 @@ class HonestLearner(Learner):
 
     def step(self, examples: Any, labels: Any) -> Any:
         """Forward pass, backward pass and update."""
-        logits, pull_backs = self._forward(examples)
+        graph = self.job.training.graph
+        logits, pull_backs = reference.answer(graph, self._layers, examples)
         loss, gradient = reference.cross_entropy(logits, labels)
-        gradients: Arrays = []
-        for backward in reversed(pull_backs):
-            gradient, of_layer = backward(gradient)
-            gradients = [*of_layer, *gradients]
-        self.update(gradients)
+        of_nodes = reference.accumulate(graph, pull_backs, gradient)
+        self.update([array for arrays in of_nodes for array in arrays])
         return loss
 
     def update(self, gradients: Arrays) -> None:
@@ -103,11 +101,4 @@ class HonestLearner(Learner):
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """The answers of the model to a batch."""
-        return self._forward(examples)[0]
-
-    def _forward(self, x: NDArray[Any]) -> tuple[NDArray[Any], list[PullBack]]:
-        pull_backs = []
-        for layer, arrays in zip(self.job.training.layers, self._layers, strict=True):
-            x, backward = reference.forward(layer, arrays, x)
-            pull_backs.append(backward)
-        return x, pull_backs
+        return reference.answer(self.job.training.graph, self._layers, examples)[0]

@@ -14,7 +14,7 @@ from fwbench.errors import FwbenchError, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Learner, Placed
 from fwbench.testing.liars.honest_learner import HonestLearner, HonestLoader
 from fwbench.testing.liars.liar import Liar
-from fwbench.workloads.models.layers import Arrays
+from fwbench.workloads.models.layer import Arrays
 
 #: More than the check before timing takes.
 _HONEST_STEPS = 12

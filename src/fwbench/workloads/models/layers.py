@@ -1,7 +1,8 @@
-"""What a model is made of: layers, their shapes and their parameters. They name no framework.
+"""What a network is made of: layers, their shapes and their parameters. They name no framework.
 
-Images are (height, width, channels), tokens (length,), both without the batch. The parameters of a
-layer are NumPy arrays in these layouts; a framework's file converts them to its own:
+Images are (height, width, channels), texts (length,), sequences (length, units), all without the
+batch. The parameters of a layer are NumPy arrays in these layouts; a framework's file converts
+them to its own:
 
 ==============  =====================================================================
 ``Conv``        kernel (height, width, channels in, filters), bias (filters,)
@@ -9,95 +10,134 @@ layer are NumPy arrays in these layouts; a framework's file converts them to its
 ``Embedding``   table (vocabulary, units)
 ``LSTM``        input kernel (in, 4 units), recurrent kernel (units, 4 units), bias
                 (4 units,); gates in the order input, forget, cell, output
+``BatchNorm``   scale (channels,), offset (channels,)
 ==============  =====================================================================
+
+Padding is always a number of zeros on each side: "same" is another arithmetic in TensorFlow than
+elsewhere as soon as the stride is not 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Shape = tuple[int, ...]
-Arrays = list[NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A layer of a model: what it computes, and the parameters that it begins with.
-
-    Attributes:
-        parameters: how many arrays of parameters it has.
-    """
-
-    parameters: ClassVar[int] = 0
-
-    def output(self, shape: Shape) -> Shape:
-        """The shape of the result for an input of ``shape``."""
-        return shape
-
-    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
-        """Draw the initial parameters of the layer.
-
-        Args:
-            shape: of an input, without the batch.
-            rng: draws the weights; advanced by each draw.
-        """
-        return []
-
-    def outputs_first(self, parameters: Arrays) -> Arrays:
-        """The parameters in the layouts of :func:`channels_first`."""
-        return parameters
+from fwbench.errors import DeclarationError
+from fwbench.workloads.models.initializers import glorot, ones, remembering, uniform, zeros
+from fwbench.workloads.models.layer import Arrays, Layer, Shape, Weight
 
 
 @dataclass(frozen=True)
 class Conv(Layer):
-    """Convolution (cross-correlation) with stride 1, then ReLU."""
+    """Convolution (cross-correlation), then ReLU where asked for.
+
+    Attributes:
+        filters: how many.
+        kernel: height and width, or one number for both.
+        same: zeros around, so that the output is as large as the input; for a stride of 1.
+        relu: whether a ReLU follows.
+        stride: in both directions.
+        padding: zeros above and below, and left and right; or one number for both.
+        bias: whether there is one.
+    """
 
     filters: int
-    kernel: int
-    same: bool = False  # zeros around, so that the output is as large as the input
-    parameters: ClassVar[int] = 2
+    kernel: int | tuple[int, int]
+    same: bool = False
+    relu: bool = True
+    stride: int = 1
+    padding: int | tuple[int, int] = 0
+    bias: bool = True
+
+    @property
+    def kernel_size(self) -> tuple[int, int]:
+        """Height and width."""
+        return _pair(self.kernel)
+
+    @property
+    def zeros(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """How many zeros (above, below) and (left, right).
+
+        TensorFlow and PyTorch put the odd zero of an even kernel after the image.
+        """
+        if self.same:
+            height, width = ((size - 1) // 2 for size in self.kernel_size)
+            (rows, columns) = self.kernel_size
+            return (height, rows - 1 - height), (width, columns - 1 - width)
+        height, width = _pair(self.padding)
+        return (height, height), (width, width)
 
     def output(self, shape: Shape) -> Shape:
-        """(height, width, filters): two dimensions smaller by ``kernel - 1`` without ``same``."""
-        height, width, _ = shape
-        lost = 0 if self.same else self.kernel - 1
-        return height - lost, width - lost, self.filters
+        """(height, width, filters)."""
+        sizes = zip(shape[:2], self.kernel_size, self.zeros, strict=True)
+        height, width = (
+            (size + sum(zeros) - kernel) // self.stride + 1 for size, kernel, zeros in sizes
+        )
+        return height, width, self.filters
 
-    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Kernel (height, width, channels in, filters) and bias (filters,)."""
-        kernel = (self.kernel, self.kernel, shape[-1], self.filters)
-        return [_glorot(kernel, rng), np.zeros(self.filters)]
+        kernel = Weight((*self.kernel_size, shape[-1], self.filters), glorot)
+        return (kernel, Weight((self.filters,), zeros)) if self.bias else (kernel,)
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
         """Kernel (filters, channels in, height, width)."""
-        kernel, bias = parameters
-        return [kernel.transpose(3, 2, 0, 1), bias]
+        kernel, *bias = parameters
+        return [kernel.transpose(3, 2, 0, 1), *bias]
+
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Each element of the kernel once for each place of the result."""
+        height, width, _ = self.output(shapes[0])
+        return height * width * self.weights(shapes[0])[0].size
 
 
 @dataclass(frozen=True)
 class _Pool(Layer):
+    """Squares of an image.
+
+    Attributes:
+        size: height and width.
+        stride: from one square to the next; their size where it is None.
+        padding: how much is added on each side.
+    """
+
     size: int = 2
+    stride: int | None = None
+    padding: int = 0
+
+    @property
+    def step(self) -> int:
+        """From one square to the next."""
+        return self.size if self.stride is None else self.stride
 
     def output(self, shape: Shape) -> Shape:
-        """Height and width divided by the size; what is left over is dropped."""
+        """As many squares as there are in height and width; what is left over is dropped."""
         height, width, channels = shape
-        return height // self.size, width // self.size, channels
+        down, across = (
+            (size + 2 * self.padding - self.size) // self.step + 1 for size in (height, width)
+        )
+        return down, across, channels
 
 
 @dataclass(frozen=True)
 class AveragePool(_Pool):
-    """Means of squares that do not overlap."""
+    """Means of squares; what is added around counts as zeros."""
 
 
 @dataclass(frozen=True)
 class MaxPool(_Pool):
-    """Maxima of squares that do not overlap."""
+    """Maxima of squares; what is added around is never the largest."""
+
+
+@dataclass(frozen=True)
+class GlobalAveragePool(Layer):
+    """The mean of each channel."""
+
+    def output(self, shape: Shape) -> Shape:
+        """(channels,)."""
+        return shape[-1:]
 
 
 @dataclass(frozen=True)
@@ -111,24 +151,34 @@ class Flatten(Layer):
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """A fully connected layer, then ReLU where asked for."""
+    """A fully connected layer over the last dimension, then ReLU where asked for."""
 
     units: int
     relu: bool = True
-    parameters: ClassVar[int] = 2
 
     def output(self, shape: Shape) -> Shape:
-        """One dimension: as many elements as units."""
-        return (self.units,)
+        """As many elements as units in the last dimension."""
+        return (*shape[:-1], self.units)
 
-    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Kernel (elements in, units) and bias (units,)."""
-        return [_glorot((*shape, self.units), rng), np.zeros(self.units)]
+        return Weight((shape[-1], self.units), glorot), Weight((self.units,), zeros)
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
         """Kernel (units, elements in) and bias (units,)."""
         kernel, bias = parameters
         return [kernel.T, bias]
+
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Each element of the kernel once for each row."""
+        return math.prod(shapes[0]) * self.units
+
+
+@dataclass(frozen=True)
+class Relu(Layer):
+    """The larger of an element and zero."""
+
+    elementwise = True
 
 
 @dataclass(frozen=True)
@@ -136,6 +186,61 @@ class Dropout(Layer):
     """Sets this share of the elements to zero, and scales the others up, while training."""
 
     rate: float
+    elementwise = True
+    differs_in_training = True
+
+
+@dataclass(frozen=True)
+class BatchNorm(Layer):
+    """Each channel with the mean 0 and the variance 1 over a batch, scaled and moved.
+
+    Ioffe and Szegedy 2015; while it is not trained, moving averages take the place of mean and
+    variance.
+
+    Attributes:
+        epsilon: added to the variance.
+        momentum: share of a moving average that stays at a step.
+    """
+
+    epsilon: float = 1e-5
+    momentum: float = 0.9
+    differs_in_training = True
+
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
+        """Scale (channels,), which begins as 1, and offset (channels,)."""
+        return Weight(shape[-1:], ones), Weight(shape[-1:], zeros)
+
+
+@dataclass(frozen=True)
+class Add(Layer):
+    """The sum of results of the same shape."""
+
+    def output(self, *shapes: Shape) -> Shape:
+        """That of each of them.
+
+        Raises:
+            DeclarationError: they differ.
+        """
+        if len({*shapes}) != 1:
+            raise DeclarationError(f"Add needs results of one shape, and was given {shapes}")
+        return shapes[0]
+
+
+@dataclass(frozen=True)
+class Concat(Layer):
+    """The channels of several results, one after the other."""
+
+    def output(self, *shapes: Shape) -> Shape:
+        """As many channels as they have together.
+
+        Raises:
+            DeclarationError: other dimensions differ.
+        """
+        if len({shape[:-1] for shape in shapes}) != 1:
+            raise DeclarationError(
+                f"Concat needs results that differ in their channels alone, and was given {shapes}"
+            )
+        return (*shapes[0][:-1], sum(shape[-1] for shape in shapes))
 
 
 @dataclass(frozen=True)
@@ -144,15 +249,14 @@ class Embedding(Layer):
 
     vocabulary: int
     units: int
-    parameters: ClassVar[int] = 1
 
     def output(self, shape: Shape) -> Shape:
         """(length, units): a vector for each token."""
         return (*shape, self.units)
 
-    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """The table (vocabulary, units), uniform between -0.05 and 0.05."""
-        return [rng.uniform(-0.05, 0.05, (self.vocabulary, self.units))]
+        return (Weight((self.vocabulary, self.units), uniform),)
 
 
 @dataclass(frozen=True)
@@ -164,83 +268,26 @@ class LSTM(Layer):
     """
 
     units: int
-    parameters: ClassVar[int] = 3
 
     def output(self, shape: Shape) -> Shape:
         """One dimension: the last output, as many elements as units."""
         return (self.units,)
 
-    def initial(self, shape: Shape, rng: np.random.Generator) -> Arrays:
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Both kernels and the bias, 1 for the forget gate."""
-        kernels = [_glorot((n, 4 * self.units), rng) for n in (shape[-1], self.units)]
-        bias = np.zeros(4 * self.units)
-        bias[self.units : 2 * self.units] = 1.0
-        return [*kernels, bias]
+        kernels = [Weight((size, 4 * self.units), glorot) for size in (shape[-1], self.units)]
+        return (*kernels, Weight((4 * self.units,), remembering))
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
         """Kernels (4 units, in) and (4 units, units), and a second bias."""
         kernel, recurrent, bias = parameters
         return [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
 
-
-def shapes(layers: Sequence[Layer], shape: Shape) -> Iterator[tuple[Layer, Shape]]:
-    """Each layer with the shape of its input.
-
-    Args:
-        layers: of the model, in order.
-        shape: of the model's input.
-    """
-    for layer in layers:
-        yield layer, shape
-        shape = layer.output(shape)
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Each element of both kernels once for each token."""
+        length, inputs = shapes[0]
+        return length * (inputs + self.units) * 4 * self.units
 
 
-def initial(layers: Sequence[Layer], shape: Shape, seed: int) -> list[Arrays]:
-    """The initial parameters of each layer, the same in every process; float64.
-
-    Args:
-        layers: of the model, in order.
-        shape: of the model's input, without the batch.
-        seed: of the draws.
-    """
-    rng = np.random.default_rng(seed)
-    # In float32's precision, so that every framework begins with exactly the same numbers.
-    return [
-        [array.astype(np.float32).astype(np.float64) for array in layer.initial(before, rng)]
-        for layer, before in shapes(layers, shape)
-    ]
-
-
-def channels_first(
-    layers: Sequence[Layer], shape: Shape, parameters: Sequence[Arrays]
-) -> Iterator[NDArray[np.float64]]:
-    """Parameters for a framework whose images have the channels first, also when flattened.
-
-    Args:
-        layers: of the model, in order.
-        shape: of the model's input.
-        parameters: of each layer, as :func:`initial` gives them.
-
-    Returns:
-        All arrays in order: kernels of convolutions (filters, channels in, height, width), of dense
-        layers (units, in), of LSTMs (4 units, in) and (4 units, units), each with its bias, after
-        that of an LSTM a second one, which is zero.
-    """
-    flattened: Shape | None = None
-    for (layer, before), arrays in zip(shapes(layers, shape), parameters, strict=True):
-        if isinstance(layer, Flatten):
-            flattened = before
-        if flattened and arrays:
-            kernel, *rest = arrays
-            rows = kernel.reshape(*flattened, -1).transpose(2, 0, 1, 3)
-            yield from layer.outputs_first([rows.reshape(kernel.shape), *rest])
-            flattened = None
-        else:
-            yield from layer.outputs_first(arrays)
-
-
-def _glorot(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
-    """Uniform within sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010)."""
-    field = math.prod(shape[:-2])
-    limit = math.sqrt(6.0 / (field * (shape[-2] + shape[-1])))
-    return rng.uniform(-limit, limit, shape)
+def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
+    return (number, number) if isinstance(number, int) else number

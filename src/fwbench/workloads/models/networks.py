@@ -8,6 +8,7 @@ and LSTM are not known: 100 each are taken here.
 from __future__ import annotations
 
 from fwbench.presets import Schedule, Sizes
+from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -24,7 +25,7 @@ from fwbench.workloads.training import Adam, RMSprop, Training
 TRAININGS = (
     Training(
         name="mlp",
-        layers=(Flatten(), Dense(128), Dense(64), Dense(10, relu=False)),
+        network=sequential(Flatten(), Dense(128), Dense(64), Dense(10, relu=False)),
         dataset="mnist",
         shape=(28, 28, 1),
         classes=10,
@@ -38,7 +39,7 @@ TRAININGS = (
     ),
     Training(
         name="lenet",
-        layers=(
+        network=sequential(
             Conv(6, 5),
             AveragePool(),
             Conv(16, 3),
@@ -61,7 +62,7 @@ TRAININGS = (
     ),
     Training(
         name="cifar_cnn",
-        layers=(
+        network=sequential(
             Conv(32, 3, same=True),
             Conv(32, 3),
             MaxPool(),
@@ -89,7 +90,7 @@ TRAININGS = (
     ),
     Training(
         name="sentiment_lstm",
-        layers=(Embedding(5_000, 100), LSTM(100), Dense(2, relu=False)),
+        network=sequential(Embedding(5_000, 100), LSTM(100), Dense(2, relu=False)),
         dataset="imdb",
         shape=(500,),
         classes=2,

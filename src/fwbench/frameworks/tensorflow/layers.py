@@ -1,0 +1,129 @@
+"""The layers of a network as Keras layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.layer import Layer
+from fwbench.workloads.training import DROPOUT_SEED
+
+#: Smaller than any number that a network computes, and still a number in every dtype: the largest
+#: of a window is never what was added around.
+_LOWEST = -1e30
+
+
+@keras.saving.register_keras_serializable(package="fwbench")
+class MaxPooling(keras.layers.MaxPooling2D):  # type: ignore[misc]
+    """Maxima of windows that may reach beyond the image; Keras' own knows "valid" and "same"."""
+
+    def __init__(self, padding: int, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._around = padding
+
+    def call(self, inputs: Any) -> Any:
+        """(batch, height, width, channels), with what is never the largest around."""
+        around = (self._around, self._around)
+        widths = ((0, 0), around, around, (0, 0))
+        return super().call(keras.ops.pad(inputs, widths, constant_values=_LOWEST))
+
+
+def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
+    """The logits as Keras' functional interface has them, and the layers of each node.
+
+    Args:
+        graph: of the network.
+        x: the input.
+        policy: dtype of the computation, or policy of Keras'.
+    """
+    of_nodes = [_LAYERS[type(node.layer)](node.layer, policy) for node in graph.nodes]
+    return graph.evaluate([_chained(each) for each in of_nodes], x), of_nodes
+
+
+def _chained(of_node: list[Any]) -> Callable[..., Any]:
+    """Keras layers one after the other; the first may take several tensors, as a list."""
+
+    def call(*inputs: Any) -> Any:
+        x = [*inputs] if len(inputs) > 1 else inputs[0]
+        for layer in of_node:
+            x = layer(x)
+        return x
+
+    return call
+
+
+def _conv(layer: layers.Conv, policy: Any) -> list[Any]:
+    convolution = keras.layers.Conv2D(
+        layer.filters,
+        layer.kernel_size,
+        layer.stride,
+        padding="same" if layer.same else "valid",
+        activation="relu" if layer.relu else None,
+        use_bias=layer.bias,
+        dtype=policy,
+    )
+    if layer.same or not any(map(sum, layer.zeros)):
+        return [convolution]
+    if layer.stride == 1 and all(2 * zeros[0] + 1 == size for zeros, size in _sides(layer)):
+        convolution.padding = "same"  # the same zeros, and no copy of the image
+        return [convolution]
+    return [keras.layers.ZeroPadding2D(layer.zeros, dtype=policy), convolution]
+
+
+def _sides(layer: layers.Conv) -> Any:
+    return zip(layer.zeros, layer.kernel_size, strict=True)
+
+
+def _average_pool(layer: layers.AveragePool, policy: Any) -> list[Any]:
+    pool = keras.layers.AveragePooling2D(layer.size, layer.step, dtype=policy)
+    if not layer.padding:
+        return [pool]
+    return [keras.layers.ZeroPadding2D(layer.padding, dtype=policy), pool]
+
+
+def _max_pool(layer: layers.MaxPool, policy: Any) -> list[Any]:
+    if not layer.padding:
+        return [keras.layers.MaxPooling2D(layer.size, layer.step, dtype=policy)]
+    return [MaxPooling(layer.padding, layer.size, layer.step, dtype=policy)]
+
+
+def _dense(layer: layers.Dense, policy: Any) -> list[Any]:
+    activation = "relu" if layer.relu else None
+    return [keras.layers.Dense(layer.units, activation=activation, dtype=policy)]
+
+
+def _batch_norm(layer: layers.BatchNorm, policy: Any) -> list[Any]:
+    return [
+        keras.layers.BatchNormalization(
+            momentum=layer.momentum, epsilon=layer.epsilon, dtype=policy
+        )
+    ]
+
+
+def _dropout(layer: layers.Dropout, policy: Any) -> list[Any]:
+    return [keras.layers.Dropout(layer.rate, seed=DROPOUT_SEED, dtype=policy)]
+
+
+def _embedding(layer: layers.Embedding, policy: Any) -> list[Any]:
+    return [keras.layers.Embedding(layer.vocabulary, layer.units, dtype=policy)]
+
+
+_LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
+    layers.Conv: _conv,
+    layers.AveragePool: _average_pool,
+    layers.MaxPool: _max_pool,
+    layers.GlobalAveragePool: lambda _, policy: [keras.layers.GlobalAveragePooling2D(dtype=policy)],
+    layers.Flatten: lambda _, policy: [keras.layers.Flatten(dtype=policy)],
+    layers.Dense: _dense,
+    layers.Relu: lambda _, policy: [keras.layers.ReLU(dtype=policy)],
+    layers.Dropout: _dropout,
+    layers.BatchNorm: _batch_norm,
+    layers.Add: lambda _, policy: [keras.layers.Add(dtype=policy)],
+    layers.Concat: lambda _, policy: [keras.layers.Concatenate(dtype=policy)],
+    layers.Embedding: _embedding,
+    layers.LSTM: lambda layer, policy: [keras.layers.LSTM(layer.units, dtype=policy)],
+}

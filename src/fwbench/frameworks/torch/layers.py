@@ -1,0 +1,141 @@
+"""The layers of a network as modules of PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from fwbench.frameworks.learner import Job
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.layer import Layer, Shape
+
+
+class Network(nn.Module):  # type: ignore[misc]
+    """A network of modules.
+
+    Args:
+        graph: of the network.
+        job: what to train, and how.
+    """
+
+    def __init__(self, graph: Graph, job: Job) -> None:
+        super().__init__()
+        self._graph = graph
+        self.layers = nn.ModuleList(
+            _MODULES[type(node.layer)](node.layer, node.shapes[0], job) for node in graph.nodes
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logits of a batch."""
+        return cast("torch.Tensor", self._graph.evaluate(self.layers, x))
+
+
+class _Conv(nn.Conv2d):  # type: ignore[misc]
+    """A convolution, then ReLU where asked for."""
+
+    def __init__(self, layer: layers.Conv, channels: int) -> None:
+        height, width = layer.padding if isinstance(layer.padding, tuple) else (layer.padding,) * 2
+        super().__init__(
+            channels,
+            layer.filters,
+            layer.kernel_size,
+            layer.stride,
+            "same" if layer.same else (height, width),
+            bias=layer.bias,
+        )
+        self._relu = layer.relu
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, channels, height, width) to (batch, filters, height, width)."""
+        result = super().forward(x)
+        return result.relu() if self._relu else result
+
+
+class _Dense(nn.Linear):  # type: ignore[misc]
+    """A fully connected layer, then ReLU where asked for."""
+
+    def __init__(self, layer: layers.Dense, inputs: int) -> None:
+        super().__init__(inputs, layer.units)
+        self._relu = layer.relu
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, ..., inputs) to (batch, ..., units)."""
+        result = super().forward(x)
+        return result.relu() if self._relu else result
+
+
+class _GlobalAveragePool(nn.Module):  # type: ignore[misc]
+    """The mean of each channel."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, channels, height, width) to (batch, channels)."""
+        return x.mean((2, 3))
+
+
+class _Add(nn.Module):  # type: ignore[misc]
+    """The sum of two tensors or more."""
+
+    def forward(self, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        """Tensors of one shape to one of that shape."""
+        return sum(others, x)
+
+
+class _Concat(nn.Module):  # type: ignore[misc]
+    """Images whose channels lie one after the other."""
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """(batch, channels, ...) each to (batch, all channels, ...)."""
+        return torch.cat(inputs, 1)
+
+
+class _LastOutput(nn.Module):  # type: ignore[misc]
+    """An LSTM of which the last output is the result."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, units, batch_first=True)
+        # PyTorch has two biases, whose sum counts: training both would double the step.
+        self.lstm.bias_hh_l0.requires_grad_(requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, length, inputs) to (batch, units)."""
+        outputs, _ = self.lstm(x)
+        return cast("torch.Tensor", outputs[:, -1])
+
+
+def _average_pool(layer: layers.AveragePool, _: Shape, __: Job) -> nn.Module:
+    return nn.AvgPool2d(layer.size, layer.step, layer.padding)
+
+
+def _max_pool(layer: layers.MaxPool, _: Shape, __: Job) -> nn.Module:
+    return nn.MaxPool2d(layer.size, layer.step, layer.padding)
+
+
+def _batch_norm(layer: layers.BatchNorm, before: Shape, _: Job) -> nn.Module:
+    # PyTorch's momentum is the share of the new value.
+    return nn.BatchNorm2d(before[-1], layer.epsilon, 1.0 - layer.momentum)
+
+
+def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> nn.Module:
+    return nn.Embedding(layer.vocabulary, layer.units, sparse=job.sparse)
+
+
+_MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
+    layers.Conv: lambda layer, before, _: _Conv(layer, before[-1]),
+    layers.AveragePool: _average_pool,
+    layers.MaxPool: _max_pool,
+    layers.GlobalAveragePool: lambda _, __, ___: _GlobalAveragePool(),
+    layers.Flatten: lambda _, __, ___: nn.Flatten(),
+    layers.Dense: lambda layer, before, _: _Dense(layer, before[-1]),
+    layers.Relu: lambda _, __, ___: nn.ReLU(),
+    layers.Dropout: lambda layer, _, __: nn.Dropout(layer.rate),
+    layers.BatchNorm: _batch_norm,
+    layers.Add: lambda _, __, ___: _Add(),
+    layers.Concat: lambda _, __, ___: _Concat(),
+    layers.Embedding: _embedding,
+    layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
+}

@@ -1,0 +1,237 @@
+"""Each layer in NumPy, in float64, with the way back.
+
+A layer is a function that returns its result and a function from the gradient of the loss with
+respect to the result to those with respect to the inputs and the parameters. Dropout is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.layer import Arrays, Layer
+from fwbench.workloads.models.recurrent import lstm
+
+Array = NDArray[np.float64]
+
+#: From the gradient of a result to those of the inputs and those of the parameters.
+PullBack = Callable[[Array], tuple[Arrays, Arrays]]
+Result = tuple[Array, PullBack]
+
+
+def forward(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> Result:
+    """The result of one layer, and the way back.
+
+    Args:
+        layer: which.
+        parameters: of it, float64, in the layouts of :mod:`fwbench.workloads.models.layers`.
+        inputs: images, sequences or vectors, float64, or tokens; (batch, ...).
+
+    Returns:
+        The result, (batch, ...), and a function from the gradient with respect to the result, of
+        its shape, to the gradients with respect to each input and to each parameter, in their
+        shapes.
+
+    Raises:
+        DeclarationError: a layer without a reference.
+    """
+    if type(layer) not in _FORWARD:
+        known = ", ".join(kind.__name__ for kind in _FORWARD)
+        raise DeclarationError(f"no reference for {layer!r}; add its own to those for {known}")
+    return _FORWARD[type(layer)](layer, parameters, *inputs)
+
+
+def _conv(layer: layers.Conv, parameters: Arrays, x: Array) -> Result:
+    """A product for each place of the kernel: windows would take the memory of all of them."""
+    kernel, *bias = parameters
+    padded = np.pad(x, ((0, 0), *layer.zeros, (0, 0)))
+    height, width, _ = layer.output(x.shape[1:])
+    result = np.zeros((len(x), height, width, layer.filters))
+    for place, seen in _places(padded, layer.kernel_size, layer.stride, (height, width)):
+        result += seen @ kernel[place]
+    if bias:
+        result += bias[0]
+    result, relu_back = _relu(result) if layer.relu else (result, _unchanged)
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        gradient = relu_back(gradient)
+        of_padded, of_kernel = np.zeros_like(padded), np.empty_like(kernel)
+        seen_by = _places(padded, layer.kernel_size, layer.stride, (height, width))
+        reached = _places(of_padded, layer.kernel_size, layer.stride, (height, width))
+        for (place, seen), (_, of_seen) in zip(seen_by, reached, strict=True):
+            of_kernel[place] = np.tensordot(seen, gradient, ([0, 1, 2], [0, 1, 2]))
+            of_seen[...] += gradient @ kernel[place].T
+        of_bias = [gradient.sum((0, 1, 2))] if bias else []
+        return [_cropped(of_padded, layer.zeros)], [of_kernel, *of_bias]
+
+    return result, backward
+
+
+def _places(
+    padded: Array, size: tuple[int, int], stride: int, output: tuple[int, int]
+) -> Iterator[tuple[tuple[int, int], Array]]:
+    """For each place in a window a view of the elements that windows have there.
+
+    Args:
+        padded: (batch, height, width, channels), with what is added around.
+        size: of a window.
+        stride: from one window to the next.
+        output: how many windows there are, down and across.
+    """
+    down, across = ((count - 1) * stride + 1 for count in output)
+    for row, column in np.ndindex(size):
+        yield (
+            (row, column),
+            padded[:, row : row + down : stride, column : column + across : stride],
+        )
+
+
+def _cropped(padded: Array, added: tuple[tuple[int, int], tuple[int, int]]) -> Array:
+    """Without what was added around."""
+    (above, below), (left, right) = added
+    _, height, width, _ = padded.shape
+    return padded[:, above : height - below, left : width - right]
+
+
+def _relu(x: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """The frameworks take 0 for the gradient at 0."""
+    return np.maximum(x, 0.0), lambda gradient: gradient * (x > 0.0)
+
+
+def _unchanged(gradient: Array) -> Array:
+    return gradient
+
+
+def _relu_layer(_: layers.Relu, __: Arrays, x: Array) -> Result:
+    result, relu_back = _relu(x)
+    return result, lambda gradient: ([relu_back(gradient)], [])
+
+
+def _around(layer: layers.AveragePool | layers.MaxPool) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (layer.padding, layer.padding), (layer.padding, layer.padding)
+
+
+def _average_pool(layer: layers.AveragePool, _: Arrays, x: Array) -> Result:
+    padded = np.pad(x, ((0, 0), *_around(layer), (0, 0)))
+    height, width, _channels = layer.output(x.shape[1:])
+    windows = (layer.size, layer.size), layer.step, (height, width)
+    result = np.sum([seen for _, seen in _places(padded, *windows)], axis=0) / layer.size**2
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_padded = np.zeros_like(padded)
+        for _, of_seen in _places(of_padded, *windows):
+            of_seen[...] += gradient / layer.size**2
+        return [_cropped(of_padded, _around(layer))], []
+
+    return result, backward
+
+
+def _max_pool(layer: layers.MaxPool, _: Arrays, x: Array) -> Result:
+    """The first of equal elements has the gradient; after a ReLU they are zeros, with none."""
+    padded = np.pad(x, ((0, 0), *_around(layer), (0, 0)), constant_values=-np.inf)
+    height, width, _channels = layer.output(x.shape[1:])
+    windows = (layer.size, layer.size), layer.step, (height, width)
+    squares = np.stack([seen for _, seen in _places(padded, *windows)])
+    largest = squares.argmax(0)
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_padded = np.zeros_like(padded)
+        for place, (_, of_seen) in enumerate(_places(of_padded, *windows)):
+            of_seen[...] += gradient * (largest == place)
+        return [_cropped(of_padded, _around(layer))], []
+
+    return squares.max(0), backward
+
+
+def _global_average_pool(_: layers.GlobalAveragePool, __: Arrays, x: Array) -> Result:
+    _batch, height, width, _channels = x.shape
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        each = gradient[:, None, None] / (height * width)
+        return [np.broadcast_to(each, x.shape)], []
+
+    return x.mean((1, 2)), backward
+
+
+def _flatten(_: layers.Flatten, __: Arrays, x: NDArray[Any]) -> Result:
+    return x.reshape(len(x), -1), lambda gradient: ([gradient.reshape(x.shape)], [])
+
+
+def _dense(layer: layers.Dense, parameters: Arrays, x: NDArray[Any]) -> Result:
+    kernel, bias = parameters
+    result = x @ kernel + bias
+    result, relu_back = _relu(result) if layer.relu else (result, _unchanged)
+    rows = tuple(range(x.ndim - 1))
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        gradient = relu_back(gradient)
+        of_kernel = np.tensordot(x, gradient, (rows, rows))
+        return [gradient @ kernel.T], [of_kernel, gradient.sum(rows)]
+
+    return result, backward
+
+
+def _dropout(_: layers.Dropout, __: Arrays, x: Array) -> Result:
+    return x, lambda gradient: ([gradient], [])
+
+
+def _batch_norm(layer: layers.BatchNorm, parameters: Arrays, x: Array) -> Result:
+    """Ioffe and Szegedy 2015, section 3; mean and variance are functions of the batch."""
+    scale, offset = parameters
+    rows = tuple(range(x.ndim - 1))
+    deviation = np.sqrt(x.var(rows) + layer.epsilon)
+    normal = (x - x.mean(rows)) / deviation
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_scale, of_offset = (gradient * normal).sum(rows), gradient.sum(rows)
+        count = x.size / x.shape[-1]
+        of_x = (gradient - of_offset / count - normal * of_scale / count) * scale / deviation
+        return [of_x], [of_scale, of_offset]
+
+    return normal * scale + offset, backward
+
+
+def _add(_: layers.Add, __: Arrays, *inputs: Array) -> Result:
+    return sum(inputs[1:], inputs[0]), lambda gradient: ([gradient] * len(inputs), [])
+
+
+def _concat(_: layers.Concat, __: Arrays, *inputs: Array) -> Result:
+    ends = np.cumsum([x.shape[-1] for x in inputs])[:-1]
+    return np.concatenate(inputs, -1), lambda gradient: (np.split(gradient, ends, -1), [])
+
+
+def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Result:
+    (table,) = parameters
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_table = np.zeros_like(table)
+        np.add.at(of_table, x, gradient)  # a token that occurs twice counts twice
+        return [np.zeros(x.shape)], [of_table]
+
+    return table[x], backward
+
+
+def _lstm(_: layers.LSTM, parameters: Arrays, x: Array) -> Result:
+    return lstm(parameters, x)
+
+
+_FORWARD: dict[type[Layer], Callable[..., Result]] = {
+    layers.Conv: _conv,
+    layers.AveragePool: _average_pool,
+    layers.MaxPool: _max_pool,
+    layers.GlobalAveragePool: _global_average_pool,
+    layers.Flatten: _flatten,
+    layers.Dense: _dense,
+    layers.Relu: _relu_layer,
+    layers.Dropout: _dropout,
+    layers.BatchNorm: _batch_norm,
+    layers.Add: _add,
+    layers.Concat: _concat,
+    layers.Embedding: _embedding,
+    layers.LSTM: _lstm,
+}

@@ -1,0 +1,165 @@
+"""A network as data: its layers in order, and which results each takes.
+
+A network is a function from the value of its input to that of its answers; layers are called with
+values, so that branches are said as in any program::
+
+    def residual(x):
+        return Relu()(Add()(x, Conv(64, 3, same=True, relu=False)(x)))
+
+:func:`trace` calls it once and keeps what it did. From that a framework builds its own model,
+and parameters, costs and reference follow without another description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+from fwbench.workloads.models.layer import Arrays, Layer, Node, Shape, Value
+from fwbench.workloads.models.layers import Flatten
+
+#: From the value of the input to that of the logits.
+Network = Callable[[Value], Value]
+
+
+def sequential(*layers: Layer) -> Network:
+    """A network whose layers follow one another."""
+
+    def network(x: Value) -> Value:
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    return network
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """What a network consists of.
+
+    Attributes:
+        shape: of the input, without the batch.
+        nodes: in an order in which they can be computed; the last is the answer.
+    """
+
+    shape: Shape
+    nodes: tuple[Node, ...]
+
+    @property
+    def output(self) -> Shape:
+        """The shape of the answer, without the batch."""
+        return self.nodes[-1].output
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(weight.size for node in self.nodes for weight in node.weights)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiplications with an addition in one forward pass of one example, as published."""
+        return sum(node.layer.multiply_adds(*node.shapes) for node in self.nodes)
+
+    def initial(self, seed: int) -> list[Arrays]:
+        """The initial parameters of each node, the same in every process; float64.
+
+        Args:
+            seed: of the draws.
+        """
+        rng = np.random.default_rng(seed)
+        # In float32's precision, so that every framework begins with exactly the same numbers.
+        return [
+            [weight.draw(rng).astype(np.float32).astype(np.float64) for weight in node.weights]
+            for node in self.nodes
+        ]
+
+    def channels_first(self, parameters: Sequence[Arrays]) -> list[Arrays]:
+        """Parameters for a framework whose images have the channels first, also when flattened.
+
+        Args:
+            parameters: of each node, as :meth:`initial` gives them.
+
+        Returns:
+            Of each node: kernels of convolutions (filters, channels in, height, width), of dense
+            layers (units, in), of LSTMs (4 units, in) and (4 units, units), each with its bias,
+            after that of an LSTM a second one, which is zero.
+        """
+        converted = []
+        for image, node, arrays in zip(self._flattened, self.nodes, parameters, strict=True):
+            rows = _channels_first_rows(arrays, image) if image else arrays
+            converted.append(node.layer.outputs_first(rows))
+        return converted
+
+    @cached_property
+    def _flattened(self) -> list[Shape | None]:
+        """For each node the image that its input was before it was flattened."""
+        images: list[Shape | None] = [None]
+        of_inputs = []
+        for node in self.nodes:
+            image = images[node.inputs[0]]
+            of_inputs.append(image)
+            if isinstance(node.layer, Flatten):
+                images.append(node.shapes[0])
+            else:
+                images.append(image if node.layer.elementwise else None)
+        return of_inputs
+
+    def evaluate(self, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+        """The network's answer, each result kept no longer than it is needed.
+
+        Args:
+            functions: of each node, from the results that it takes to its own.
+            x: the input.
+        """
+        results = {0: x}
+        for place, (inputs, last_uses) in enumerate(self._wiring, 1):
+            results[place] = functions[place - 1](*[results[one] for one in inputs])
+            for one in last_uses:
+                del results[one]
+        return results[len(functions)]
+
+    @cached_property
+    def _wiring(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """For each node the results that it takes, and those that nobody takes after it."""
+        last = {one: place for place, node in enumerate(self.nodes) for one in node.inputs}
+        return tuple(
+            (node.inputs, tuple(one for one, user in last.items() if user == place))
+            for place, node in enumerate(self.nodes)
+        )
+
+
+def trace(network: Network, shape: Shape) -> Graph:
+    """What a network does with an input.
+
+    Args:
+        network: the function.
+        shape: of the input, without the batch.
+
+    Raises:
+        DeclarationError: a result is left unused.
+    """
+    nodes: list[Node] = []
+    answer = network(Value(nodes, 0, shape))
+    used = {answer.place, *(one for node in nodes for one in node.inputs)}
+    unused = [node.layer for place, node in enumerate(nodes, 1) if place not in used]
+    if unused or answer.place != len(nodes):
+        raise DeclarationError(
+            f"the network computes {unused or nodes[answer.place].layer} and does not use the "
+            "result; return the last value, and call no layer whose result nobody takes"
+        )
+    return Graph(shape, tuple(nodes))
+
+
+def _channels_first_rows(arrays: Arrays, image: Shape) -> Arrays:
+    """A dense layer's parameters for an image that was flattened with its channels first."""
+    if not arrays:
+        return arrays
+    kernel, *rest = arrays
+    rows: NDArray[np.float64] = kernel.reshape(*image, -1).transpose(2, 0, 1, 3)
+    return [rows.reshape(kernel.shape), *rest]

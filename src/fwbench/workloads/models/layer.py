@@ -1,0 +1,123 @@
+"""What a layer is, and what a network is traced into: weights, values, nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+
+Shape = tuple[int, ...]
+Arrays = list[NDArray[np.float64]]
+Draw = Callable[[Shape, np.random.Generator], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """An array of parameters: its shape, and what it is initialised with."""
+
+    shape: Shape
+    initializer: Draw
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+    def draw(self, rng: np.random.Generator) -> NDArray[Any]:
+        """The initial numbers; advances the generator where they are random."""
+        return self.initializer(self.shape, rng)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A layer of a network with what it takes.
+
+    Attributes:
+        layer: what is computed.
+        inputs: the places of the results that it takes; 0 is the network's input, and the node
+            at index ``i`` of the graph has the place ``i + 1``.
+        shapes: of these, without the batch.
+    """
+
+    layer: Layer
+    inputs: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+
+    @property
+    def output(self) -> Shape:
+        """The shape of the result, without the batch."""
+        return self.layer.output(*self.shapes)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The arrays of parameters."""
+        return self.layer.weights(self.shapes[0])
+
+
+class Value:
+    """A result in a network that is being traced: what layers are called with.
+
+    Args:
+        nodes: of the network so far; a layer that is called adds itself.
+        place: of this result; 0 is the network's input.
+        shape: without the batch.
+    """
+
+    def __init__(self, nodes: list[Node], place: int, shape: Shape) -> None:
+        self.nodes = nodes
+        self.place = place
+        self.shape = shape
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of a network: what it computes, and the parameters that it begins with.
+
+    Attributes:
+        elementwise: whether each element of the result depends on the same element of the input.
+        differs_in_training: whether it computes something else while it is trained.
+    """
+
+    elementwise: ClassVar[bool] = False
+    differs_in_training: ClassVar[bool] = False
+
+    def __call__(self, *inputs: Value) -> Value:
+        """The layer's result in a network.
+
+        Raises:
+            DeclarationError: the inputs do not fit, or belong to two networks.
+        """
+        nodes = inputs[0].nodes
+        if any(value.nodes is not nodes for value in inputs):
+            raise DeclarationError(f"{self} was called with values of two networks")
+        node = Node(self, tuple(v.place for v in inputs), tuple(v.shape for v in inputs))
+        shape = node.output
+        if min(shape, default=1) < 1:
+            raise DeclarationError(
+                f"{self} leaves nothing of an input of the shape {node.shapes[0]}: the result "
+                f"would have the shape {shape}. Give a larger input"
+            )
+        nodes.append(node)
+        return Value(nodes, len(nodes), shape)
+
+    def output(self, shape: Shape) -> Shape:
+        """The shape of the result for an input of ``shape``."""
+        return shape
+
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
+        """The arrays of parameters for an input of ``shape``, without the batch."""
+        return ()
+
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """The parameters in the layouts of :meth:`Graph.channels_first`."""
+        return parameters
+
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Multiplications with an addition in a forward pass; those of kernels alone."""
+        return 0

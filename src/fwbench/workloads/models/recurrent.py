@@ -1,0 +1,96 @@
+"""The LSTM in NumPy, in float64, with the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.workloads.models.layer import Arrays
+
+Array = NDArray[np.float64]
+
+
+def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[Arrays, Arrays]]]:
+    """The last output of an LSTM, and the way back: through time (Werbos 1990).
+
+    Args:
+        parameters: both kernels and the bias, float64.
+        x: (batch, length, inputs).
+    """
+    kernel, recurrent, bias = parameters
+    gates, cells, outputs = _states(x @ kernel + bias, recurrent)
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        slopes = _slopes(gates, cells, recurrent, gradient)
+        of_kernels = [
+            np.tensordot(inputs, slopes, ([0, 1], [0, 1])) for inputs in (x, outputs[:, :-1])
+        ]
+        return [slopes @ kernel.T], [*of_kernels, slopes.sum((0, 1))]
+
+    return outputs[:, -1], backward
+
+
+def _states(inputs: Array, recurrent: Array) -> tuple[Array, Array, Array]:
+    """What an LSTM goes through.
+
+    Args:
+        inputs: the inputs' part of what the gates are functions of, (batch, length, 4 units).
+        recurrent: the recurrent kernel, (units, 4 units).
+
+    Returns:
+        The gates (length, 4, batch, units), then cells and outputs (batch, length + 1, units), of
+        which the first ones are the initial zeros.
+    """
+    batch, length, _ = inputs.shape
+    units = len(recurrent)
+    gates = np.empty((length, 4, batch, units))
+    cells, outputs = np.zeros((2, batch, length + 1, units))
+    for t in range(length):
+        now = inputs[:, t] + outputs[:, t] @ recurrent
+        before = now.reshape(batch, 4, units).swapaxes(0, 1)
+        gates[t] = _sigmoid(before)
+        gates[t, 2] = np.tanh(before[2])
+        enter, keep, new, leave = gates[t]
+        cells[:, t + 1] = keep * cells[:, t] + enter * new
+        outputs[:, t + 1] = leave * np.tanh(cells[:, t + 1])
+    return gates, cells, outputs
+
+
+def _slopes(gates: Array, cells: Array, recurrent: Array, gradient: Array) -> Array:
+    """The gradient with respect to what the gates are functions of.
+
+    Args:
+        gates: as :func:`_states` returns them.
+        cells: the same.
+        recurrent: the recurrent kernel, (units, 4 units).
+        gradient: with respect to the last output, (batch, units).
+
+    Returns:
+        (batch, length, 4 units).
+    """
+    batch, units = gradient.shape
+    slopes = np.empty((batch, len(gates), 4 * units))
+    of_cell = np.zeros_like(gradient)
+    for t in reversed(range(len(gates))):
+        enter, keep, new, leave = gates[t]
+        seen = np.tanh(cells[:, t + 1])
+        of_cell += gradient * leave * (1.0 - seen**2)
+        slopes[:, t] = np.concatenate(
+            [
+                of_cell * new * enter * (1.0 - enter),
+                of_cell * cells[:, t] * keep * (1.0 - keep),
+                of_cell * enter * (1.0 - new**2),
+                gradient * seen * leave * (1.0 - leave),
+            ],
+            axis=1,
+        )
+        gradient = slopes[:, t] @ recurrent.T
+        of_cell *= keep
+    return slopes
+
+
+def _sigmoid(x: Array) -> Array:
+    """By way of tanh, which cannot overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
