@@ -85,9 +85,8 @@ class Cell:
 
     @property
     def batch(self) -> int:
-        """The size of a training loop, or of a part of one: so many examples a step."""
-        assert isinstance(self.size, int)  # noqa: S101 (shapes are operations')
-        return self.size
+        """How many examples a step of training has."""
+        return self.size if isinstance(self.size, int) else self.size["batch"]
 
     @property
     def _synthetic(self) -> list[str]:

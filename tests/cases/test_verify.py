@@ -429,18 +429,28 @@ LOSSES = [2.5, 2.25, 2.0, 1.75]
 @pytest.mark.parametrize("dtype", verify.LOSS_TOLERANCES)
 def test_the_same_losses_pass(dtype: str) -> None:
     """In whatever precision the framework gives them; the largest deviation is returned."""
-    assert verify.losses(array(*LOSSES), LOSSES, dtype) == 0.0
-    assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, dtype) == 0.0
     allowed = verify.LOSS_TOLERANCES[dtype]
+    assert verify.losses(array(*LOSSES), LOSSES, dtype) == (0.0, allowed)
+    assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, dtype) == (0.0, allowed)
     found = array(*LOSSES) + array(0.25, -0.5, 0.125, 0.0) * allowed
-    assert verify.losses(found, LOSSES, dtype) == pytest.approx(allowed / 2, rel=1e-5)
+    assert verify.losses(found, LOSSES, dtype) == pytest.approx((allowed / 2, allowed), rel=1e-5)
+
+
+def test_each_loss_may_have_a_tolerance_of_its_own() -> None:
+    """What comes closest to its own is returned; what is off by more is named with it."""
+    allowed = verify.LOSS_TOLERANCES["float64"]
+    found = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
+    nearest = verify.losses(found, LOSSES, "float64", (1.0, 1.0, 4.0, 8.0))
+    assert nearest == pytest.approx((3 * allowed, 4 * allowed), rel=1e-5)
+    with pytest.raises(WrongTraining, match="at step 3 the loss is .*; 2e-08 is allowed"):
+        verify.losses(found, LOSSES, "float64", (1.0, 1.0, 2.0, 8.0))
 
 
 def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
     """Either way; in nats, however large the loss."""
     allowed = verify.LOSS_TOLERANCES["bfloat16"]
     for sign in (1, -1):
-        assert verify.losses(array(sign * allowed), [0.0], "bfloat16") == allowed
+        assert verify.losses(array(sign * allowed), [0.0], "bfloat16") == (allowed, allowed)
         with pytest.raises(WrongTraining):
             verify.losses(array(sign * allowed * 1.0001), [0.0], "bfloat16")
     with pytest.raises(WrongTraining):

@@ -19,7 +19,7 @@ from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.models import trajectories
-from fwbench.workloads.training import Batch, Training
+from fwbench.workloads.objective import Batch, Objective
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -64,12 +64,13 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
         _changed(learner, before, len(losses) + 1)
         seconds.append(step_s)
         losses.append(loss)
+    deviation, allowed = _first_losses(learner, losses, steps)
     facts = CaseFacts(
         parameters=training.parameters,
         checked_steps=steps,
         checked_updates=steps,
-        max_loss_deviation=_first_losses(learner, losses, steps),
-        loss_tolerance=verify.LOSS_TOLERANCES[learner.job.dtype],
+        max_loss_deviation=deviation,
+        loss_tolerance=allowed,
         optimizer={**_constants(training), **learner.notes()},
     )
     learner.reset(exact=False)
@@ -134,20 +135,21 @@ def _changed(learner: Learner, before: int, step: int) -> None:
         )
 
 
-def _differs_in_training(training: Training) -> bool:
+def _differs_in_training(training: Objective) -> bool:
     """Whether the model's answers are not those that a step computes its loss from."""
     return any(node.layer.differs_in_training for node in training.graph.nodes)
 
 
-def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> float:
-    """How far the first losses are off the reference's, at most."""
+def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> tuple[float, float]:
+    """How far the worst of the first losses is off the reference's, and how far it may be."""
     job = learner.job
     lazy = learner.notes().get("update") == "lazy"
     expected = trajectories.expected_losses(job.training, job.batch, lazy=lazy)
     actual = as_many(learner.losses(losses), steps)
-    return verify.losses(actual, expected[:steps], job.dtype)
+    scales = job.training.loss_scales(expected[:steps])
+    return verify.losses(actual, expected[:steps], job.dtype, scales)
 
 
-def _constants(training: Training) -> dict[str, Any]:
+def _constants(training: Objective) -> dict[str, Any]:
     optimizer = training.optimizer
     return {"name": type(optimizer).__name__, **vars(optimizer)}

@@ -22,7 +22,8 @@ from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
 from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Data, Epoch
 from fwbench.workloads.data import DataSet, Split, load
-from fwbench.workloads.training import CHECKED_STEPS, Batch, Training, Trains, order
+from fwbench.workloads.objective import Batch, Objective
+from fwbench.workloads.training import Trains, order
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -161,9 +162,9 @@ class TrainingCase(Case):
             ) from None
 
     @property
-    def training(self) -> Training:
-        """The loop that is measured, or a part of it."""
-        return cast("Trains", self.cell.workload).loop
+    def training(self) -> Objective:
+        """What is trained."""
+        return cast("Trains", self.cell.workload).at(self.cell.size)
 
     @property
     def schedule(self) -> Schedule:
@@ -174,7 +175,8 @@ class TrainingCase(Case):
     @property
     def checked_steps(self) -> int:
         """How many losses are compared with the reference's."""
-        return CHECKED_STEPS if self._benchmark.enabled else learning.CHECKED_UNTIMED
+        timed = self._benchmark.enabled
+        return self.training.checked_steps if timed else learning.CHECKED_UNTIMED
 
     def learner(self) -> Learner:
         """The framework's learner, with its model built and its weights the initial ones."""

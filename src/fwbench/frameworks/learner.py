@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
-from fwbench.workloads.training import Batch, Training
+from fwbench.workloads.objective import Batch, Objective
 
 #: One batch as a framework has it: examples and labels on the device.
 Placed = tuple[Any, Any]
@@ -32,7 +32,7 @@ class Job:
         sparse: whether the gradient of an embedding holds only the rows that occurred.
     """
 
-    training: Training
+    training: Objective
     device: str
     execution: str
     dtype: str

@@ -27,6 +27,7 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
+from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
 
@@ -37,6 +38,7 @@ _CLOCK = pytest.StashKey[Clock]()
 _CASES: dict[type[Workload], type[Case]] = {
     Training: LoopCase,
     Step: StepCase,
+    ModelStep: StepCase,
     Loading: LoaderCase,
 }
 

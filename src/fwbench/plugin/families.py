@@ -15,7 +15,7 @@ from fwbench.grid import Cell
 from fwbench.options.options import REPRESENTATIVES
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.presets import PUBLISHED
-from fwbench.workloads import FAMILIES
+from fwbench.workloads import FAMILIES, MODELS
 from fwbench.workloads.workload import Workload
 
 #: What stands for every family, and for work that is in none.
@@ -65,7 +65,8 @@ def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
     """Refuse families that are not there; operations of the user's own may have some, too."""
     if not asked:
         return
-    own = [cell.workload.family for cell in cells.values()]
+    own = [workload.family for workload in MODELS]
+    own += [cell.workload.family for cell in cells.values()]
     known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL, REPRESENTATIVES) if name)
     for name in sorted(asked - known.keys()):
         raise unknown("family", name, known)
@@ -100,7 +101,9 @@ def _representing(sizes: object) -> Callable[[Workload], bool]:
     if sizes not in PUBLISHED:
         return lambda workload: workload.representative
     preset = str(sizes)
-    return lambda workload: not workload.family or workload.by_preset.declares(preset)
+    return lambda workload: (
+        not workload.family or (not workload.on_request and workload.by_preset.declares(preset))
+    )
 
 
 def _names_tests(config: pytest.Config) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.steps import MODELS
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
 from fwbench.workloads.operations.attention import ATTENTION
@@ -60,7 +61,9 @@ OPERATIONS: tuple[Operation, ...] = tuple(
     operation for family in FAMILIES.values() for operation in family
 )
 
-_BY_NAME: dict[str, Workload] = {workload.name: workload for workload in (*OPERATIONS, *TRAININGS)}
+_BY_NAME: dict[str, Workload] = {
+    workload.name: workload for workload in (*OPERATIONS, *TRAININGS, *MODELS)
+}
 
 __all__ = [
     "ACTIVATIONS",
@@ -74,6 +77,7 @@ __all__ = [
     "INDEXING",
     "LINALG",
     "LOSSES",
+    "MODELS",
     "NORMALISATION",
     "OPERATIONS",
     "OPTIMISERS",

@@ -38,12 +38,14 @@ class Workload(ABC):
         name: the first part of every case id.
         family: what it is listed and selected with; empty for work that is nobody's family.
         representative: whether a session has it that asks for nothing in particular.
+        on_request: whether only a session has it that asks for its family or names tests.
         directions: the directions that make sense; None for those that are asked for.
     """
 
     name: str
     family: str = ""
     representative: bool = True
+    on_request: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...] | None] = None
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
-from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
+from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
 
 
 def _adam(constants: Adam, job: Job) -> dict[str, Any]:
@@ -34,9 +34,14 @@ def _rmsprop(constants: RMSprop, _: Job) -> dict[str, Any]:
     }
 
 
+def _sgd(constants: SGD, _: Job) -> dict[str, Any]:
+    return {"learning_rate": constants.learning_rate, "momentum": constants.momentum}
+
+
 _OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] = {
     Adam: ("adam", _adam),
     RMSprop: ("rmsprop", _rmsprop),
+    SGD: ("sgd", _sgd),
 }
 
 
@@ -154,6 +159,8 @@ class MXNetLearner(Learner):
         """Where its optimiser adds epsilon."""
         if isinstance(self.job.training.optimizer, RMSprop):
             return {"epsilon_placement": "added to the mean square"}
+        if isinstance(self.job.training.optimizer, SGD):
+            return {}
         return {
             "epsilon_placement": "added to the root of the second moment",
             "update": "lazy" if self.job.sparse else "dense",

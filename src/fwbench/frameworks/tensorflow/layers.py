@@ -17,19 +17,17 @@ from fwbench.workloads.training import DROPOUT_SEED
 _LOWEST = -1e30
 
 
-@keras.saving.register_keras_serializable(package="fwbench")
-class MaxPooling(keras.layers.MaxPooling2D):  # type: ignore[misc]
-    """Maxima of windows that may reach beyond the image; Keras' own knows "valid" and "same"."""
+class _Around(keras.layers.Layer):  # type: ignore[misc]
+    """An image with what is never the largest around; Keras' pools know "valid" and "same"."""
 
-    def __init__(self, padding: int, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._around = padding
+    def __init__(self, padding: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._padding = padding
 
-    def call(self, inputs: Any) -> Any:
-        """(batch, height, width, channels), with what is never the largest around."""
-        around = (self._around, self._around)
-        widths = ((0, 0), around, around, (0, 0))
-        return super().call(keras.ops.pad(inputs, widths, constant_values=_LOWEST))
+    def call(self, x: Any) -> Any:
+        """(batch, height, width, channels), higher and wider by twice the padding."""
+        around = (self._padding, self._padding)
+        return keras.ops.pad(x, ((0, 0), around, around, (0, 0)), constant_values=_LOWEST)
 
 
 def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
@@ -86,9 +84,8 @@ def _average_pool(layer: layers.AveragePool, policy: Any) -> list[Any]:
 
 
 def _max_pool(layer: layers.MaxPool, policy: Any) -> list[Any]:
-    if not layer.padding:
-        return [keras.layers.MaxPooling2D(layer.size, layer.step, dtype=policy)]
-    return [MaxPooling(layer.padding, layer.size, layer.step, dtype=policy)]
+    pool = keras.layers.MaxPooling2D(layer.size, layer.step, dtype=policy)
+    return [_Around(layer.padding, dtype=policy), pool] if layer.padding else [pool]
 
 
 def _dense(layer: layers.Dense, policy: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build
-from fwbench.workloads.training import Adam, Batch, RMSprop
+from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -41,7 +41,15 @@ def _rmsprop(constants: RMSprop) -> Any:
     )
 
 
-_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {Adam: _adam, RMSprop: _rmsprop}
+def _sgd(constants: SGD) -> Any:
+    return keras.optimizers.SGD(constants.learning_rate, momentum=constants.momentum)
+
+
+_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
+    Adam: _adam,
+    RMSprop: _rmsprop,
+    SGD: _sgd,
+}
 
 
 class _Batches(Loader):
@@ -176,6 +184,8 @@ class TensorFlowLearner(Learner):
         """Where its optimiser adds epsilon."""
         if isinstance(self.job.training.optimizer, RMSprop):
             return {"epsilon_placement": "added to the mean square"}
+        if isinstance(self.job.training.optimizer, SGD):
+            return {}
         # Keras' Adam touches every row, whatever form the gradient comes in.
         return {"epsilon_placement": "added to the root of the second moment", "update": "dense"}
 

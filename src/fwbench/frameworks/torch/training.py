@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.layers import Network
-from fwbench.workloads.training import DROPOUT_SEED, Adam, Batch, RMSprop
+from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
 
 
 def _compiled(model: nn.Module) -> Any:
@@ -122,6 +122,10 @@ class TorchLearner(Learner):
                     eps=math.sqrt(constants.epsilon),
                 )
             ]
+        if isinstance(constants, SGD):
+            return [
+                torch.optim.SGD(parameters, constants.learning_rate, momentum=constants.momentum)
+            ]
         adam = {
             "lr": constants.learning_rate,
             "betas": (constants.beta_1, constants.beta_2),
@@ -180,6 +184,8 @@ class TorchLearner(Learner):
         """Where its optimiser adds epsilon."""
         if isinstance(self.job.training.optimizer, RMSprop):
             return {"epsilon_placement": "sqrt(epsilon) added to the root of the mean square"}
+        if isinstance(self.job.training.optimizer, SGD):
+            return {}
         placed = "added to the root of the corrected second moment"
         return {"epsilon_placement": placed, "update": "lazy" if self.job.sparse else "dense"}
 

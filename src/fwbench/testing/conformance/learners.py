@@ -62,5 +62,5 @@ def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
 
 
 def _job(cell: Cell) -> Job:
-    training = cast("Trains", cell.workload).loop
+    training = cast("Trains", cell.workload).at(cell.size)
     return Job(training, cell.device, cell.execution, cell.dtype, cell.batch)

@@ -19,6 +19,12 @@ def glorot(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
     return rng.uniform(-limit, limit, shape)
 
 
+def he(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
+    """Uniform within sqrt(6 / fan in), so that ReLU keeps the variance (He et al. 2015)."""
+    limit = math.sqrt(6.0 / math.prod(shape[:-1]))
+    return rng.uniform(-limit, limit, shape)
+
+
 def uniform(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
     """Uniform between -0.05 and 0.05."""
     return rng.uniform(-0.05, 0.05, shape)

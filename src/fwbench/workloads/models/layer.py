@@ -101,7 +101,7 @@ class Layer:
         if min(shape, default=1) < 1:
             raise DeclarationError(
                 f"{self} leaves nothing of an input of the shape {node.shapes[0]}: the result "
-                f"would have the shape {shape}. Give a larger input"
+                f"would have the shape {shape}. Give a larger input or more filters"
             )
         nodes.append(node)
         return Value(nodes, len(nodes), shape)

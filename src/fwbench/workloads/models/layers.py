@@ -20,13 +20,13 @@ elsewhere as soon as the stride is not 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.initializers import glorot, ones, remembering, uniform, zeros
-from fwbench.workloads.models.layer import Arrays, Layer, Shape, Weight
+from fwbench.workloads.models.layer import Arrays, Draw, Layer, Shape, Weight
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Conv(Layer):
         stride: in both directions.
         padding: zeros above and below, and left and right; or one number for both.
         bias: whether there is one.
+        initializer: of the kernel.
     """
 
     filters: int
@@ -50,6 +51,7 @@ class Conv(Layer):
     stride: int = 1
     padding: int | tuple[int, int] = 0
     bias: bool = True
+    initializer: Draw = field(default=glorot, repr=False)
 
     @property
     def kernel_size(self) -> tuple[int, int]:
@@ -79,7 +81,7 @@ class Conv(Layer):
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Kernel (height, width, channels in, filters) and bias (filters,)."""
-        kernel = Weight((*self.kernel_size, shape[-1], self.filters), glorot)
+        kernel = Weight((*self.kernel_size, shape[-1], self.filters), self.initializer)
         return (kernel, Weight((self.filters,), zeros)) if self.bias else (kernel,)
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
@@ -155,6 +157,7 @@ class Dense(Layer):
 
     units: int
     relu: bool = True
+    initializer: Draw = field(default=glorot, repr=False)
 
     def output(self, shape: Shape) -> Shape:
         """As many elements as units in the last dimension."""
@@ -162,7 +165,8 @@ class Dense(Layer):
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Kernel (elements in, units) and bias (units,)."""
-        return Weight((shape[-1], self.units), glorot), Weight((self.units,), zeros)
+        kernel = Weight((shape[-1], self.units), self.initializer)
+        return kernel, Weight((self.units,), zeros)
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
         """Kernel (units, elements in) and bias (units,)."""

@@ -21,7 +21,14 @@ from fwbench.workloads.models import layers
 from fwbench.workloads.models.gradients import Array, PullBack, forward
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, Optimizer, RMSprop, Training
+from fwbench.workloads.objective import (
+    SGD,
+    TRAJECTORY_STEPS,
+    Adam,
+    Objective,
+    Optimizer,
+    RMSprop,
+)
 
 #: Which rows of an array a step changes.
 Rows = slice | NDArray[Any]
@@ -32,7 +39,7 @@ EVERY_ROW = slice(None)
 _Decrease = Callable[[Any, int, Array, Array], tuple[Array, Array]]
 
 
-def losses(training: Training, batch: int, steps: int, lazy: bool = False) -> list[float]:
+def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> list[float]:
     """The losses of the first steps over the batches of the check, from the initial weights on.
 
     Args:
@@ -188,6 +195,12 @@ def _rmsprop(rmsprop: RMSprop, _: int, gradient: Array, moments: Array) -> tuple
     return decrease, np.stack([moments[0], second])
 
 
+def _sgd(sgd: SGD, _: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+    """The first moment is the velocity."""
+    velocity = sgd.momentum * moments[0] + gradient
+    return sgd.learning_rate * velocity, np.stack([velocity, moments[1]])
+
+
 def _decrease_of(optimizer: object) -> _Decrease:
     if type(optimizer) not in _DECREASES:
         known = ", ".join(kind.__name__ for kind in _DECREASES)
@@ -198,4 +211,5 @@ def _decrease_of(optimizer: object) -> _Decrease:
 _DECREASES: dict[type[Any], _Decrease] = {
     Adam: _adam,
     RMSprop: _rmsprop,
+    SGD: _sgd,
 }

@@ -12,10 +12,10 @@ from importlib import resources
 from typing import Any
 
 from fwbench.workloads.models import networks, reference
-from fwbench.workloads.training import CHECKED_STEPS, Training, check_rows
+from fwbench.workloads.objective import Objective, check_rows
 
 
-def expected_losses(training: Training, batch: int, *, lazy: bool) -> list[float]:
+def expected_losses(training: Objective, batch: int, *, lazy: bool) -> list[float]:
     """The losses of the first steps over the batches of the check.
 
     Args:
@@ -24,13 +24,18 @@ def expected_losses(training: Training, batch: int, *, lazy: bool) -> list[float
         lazy: with updates of those rows of an embedding alone that occur.
 
     Returns:
-        At least :data:`~fwbench.workloads.training.CHECKED_STEPS` losses.
+        At least as many losses as are checked.
     """
     rows = check_rows(batch)
     if training in networks.TRAININGS:
         losses: list[float] = _stored()[training.name]["lazy" if lazy else "dense"][str(rows)]
         return losses
-    return reference.losses(training, rows, CHECKED_STEPS, lazy=lazy)
+    return _computed(training, rows, lazy)
+
+
+@functools.lru_cache(maxsize=64)
+def _computed(training: Objective, rows: int, lazy: bool) -> list[float]:
+    return reference.losses(training, rows, training.checked_steps, lazy=lazy)
 
 
 @functools.cache

@@ -1,0 +1,181 @@
+"""What a learner minimises: a network, examples and labels, an optimiser. It names no framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.graph import Graph, Network, trace
+from fwbench.workloads.models.layer import Arrays, Shape
+
+_WEIGHTS_SEED = 20
+_CHECK_SEED = 22
+#: Draws differ between frameworks all the same; it makes the runs of each repeatable.
+DROPOUT_SEED = 23
+
+#: Steps of the stored trajectories; the first :data:`CHECKED_STEPS` are compared before timing.
+TRAJECTORY_STEPS = 20
+CHECKED_STEPS = 10
+
+#: The most different examples in a batch of the check; larger batches repeat them.
+CHECK_ROWS = 8
+
+Batch = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma and Ba 2015), with epsilon added to sqrt(v) ("epsilon hat" in the paper).
+
+    Attributes:
+        learning_rate: alpha.
+        beta_1: decay of the first moment.
+        beta_2: decay of the second moment.
+        epsilon: added to the square root of the second moment before its bias is corrected.
+    """
+
+    learning_rate: float = 1e-3
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-7
+
+
+@dataclass(frozen=True)
+class RMSprop:
+    """RMSprop (Tieleman and Hinton 2012), with epsilon inside the square root.
+
+    Attributes:
+        learning_rate: of a step.
+        rho: decay of the mean square.
+        epsilon: added to the mean square before its root is taken.
+    """
+
+    learning_rate: float = 1e-4
+    rho: float = 0.9
+    epsilon: float = 1e-7
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Gradient descent with momentum: ``v = momentum * v + gradient``, ``w -= learning_rate * v``.
+
+    Attributes:
+        learning_rate: of a step.
+        momentum: share of the velocity that stays.
+    """
+
+    learning_rate: float = 1e-2
+    momentum: float = 0.9
+
+
+Optimizer = Adam | RMSprop | SGD
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A network with what it is trained by.
+
+    Args:
+        name: letters, digits and underscores; the first part of every case id.
+        network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
+        shape: of one example: (height, width, channels), or (length,) for tokens.
+        classes: how many labels there are.
+        optimizer: with its constants.
+        loss_growth: what the loss at each of the checked steps may be off by, relative to the loss,
+            in parts of what is allowed of a dtype; None where every step may be off by that, and
+            :data:`CHECKED_STEPS` are checked.
+    """
+
+    name: str
+    network: Network
+    shape: Shape
+    classes: int
+    optimizer: Optimizer
+    loss_growth: tuple[float, ...] | None = None
+
+    def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
+        """What each of the first losses may be off by, in parts of what is allowed of a dtype.
+
+        Args:
+            expected: the losses of the reference.
+        """
+        losses = np.asarray(expected, dtype=np.float64)
+        if self.loss_growth is None:
+            return np.ones_like(losses)
+        return losses * self.loss_growth[: losses.size]
+
+    @property
+    def checked_steps(self) -> int:
+        """How many losses are compared before anything is timed."""
+        return CHECKED_STEPS if self.loss_growth is None else len(self.loss_growth)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """What the network consists of."""
+        return trace(self.network, self.shape)
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens there are; None for images."""
+        first = self.graph.nodes[0].layer
+        return first.vocabulary if isinstance(first, layers.Embedding) else None
+
+    @property
+    def unit(self) -> str:
+        """What an example consists of, for rates: images, or tokens."""
+        return "images" if self.vocabulary is None else "tokens"
+
+    @property
+    def units_per_example(self) -> int:
+        """An image, or the tokens of a text."""
+        return 1 if self.vocabulary is None else self.shape[0]
+
+    def initial(self) -> list[Arrays]:
+        """The initial parameters of each node of the graph: the same numbers in every process."""
+        return self.graph.initial(_WEIGHTS_SEED)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are trained."""
+        return self.graph.parameters
+
+    def check_batches(self, batch: int) -> list[Batch]:
+        """Batches for the check, with the losses of :func:`check_rows` different examples.
+
+        A batch repeats its examples, so mean loss and gradient do not depend on its size: one
+        stored trajectory serves every batch size that has as many different examples, and the
+        code that is checked is the code that is timed, shapes included. They are repeated in a
+        random order: no part of a batch has each as often, so a part has another loss.
+
+        Args:
+            batch: the batch size.
+
+        Returns:
+            (examples, labels) of each step: float32 images from 0 to 1 or int32 tokens, and int32
+            labels.
+        """
+        rows = check_rows(batch)
+        rng = np.random.default_rng([_CHECK_SEED, rows])
+        batches = []
+        for _ in range(TRAJECTORY_STEPS):
+            x: NDArray[Any]
+            if self.vocabulary is None:
+                x = rng.random((rows, *self.shape), dtype=np.float32)
+            else:
+                x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
+            y = rng.integers(0, self.classes, rows, dtype=np.int32)
+            batches.append((x, y))
+        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
+        return [(x[repeated], y[repeated]) for x, y in batches]
+
+
+def check_rows(batch: int) -> int:
+    """How many different examples a batch of the check has: 8, 4, 2 or 1."""
+    return math.gcd(batch, CHECK_ROWS)

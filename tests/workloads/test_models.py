@@ -1,0 +1,101 @@
+"""The networks that people know: parameters and multiply-adds as published, from the layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwbench.errors import DeclarationError
+from fwbench.presets import Shape
+from fwbench.workloads import MODELS
+from fwbench.workloads.models.graph import trace
+from fwbench.workloads.models.layers import BatchNorm
+from fwbench.workloads.models.steps import FORM, ModelStep
+
+each_model = pytest.mark.parametrize("step", MODELS, ids=lambda step: str(step.model))
+
+#: Picture, parameters, and multiply-adds in thousand millions: AlexNet and VGG as in Gluon's and
+#: torchvision's model zoos, GoogLeNet and ResNet-50 as in torchvision's documentation, Inception-v3
+#: as in Gluon's; OverFeat is in no zoo, and was added up by hand.
+_PUBLISHED = {
+    "alexnet": (224, 61_100_840, 0.714),
+    "overfeat": (231, 145_920_872, 2.801),
+    "vgg_a": (224, 132_863_336, 7.609),
+    "vgg16": (224, 138_357_544, 15.470),
+    "googlenet": (224, 6_998_552, 1.583),
+    "googlenet_bn": (224, 6_624_904, 1.498),
+    "inception_v3": (299, 23_834_568, 5.713),
+    "resnet50": (224, 25_557_032, 4.089),
+}
+
+
+def _by_name(name: str) -> ModelStep:
+    (step,) = (step for step in MODELS if step.model == name)
+    return step
+
+
+def _size(text: str) -> Shape:
+    return FORM.read(text)
+
+
+@pytest.mark.parametrize(("name", "published"), _PUBLISHED.items(), ids=_PUBLISHED)
+def test_networks_have_the_published_parameters_and_multiply_adds(
+    name: str, published: tuple[int, int, float]
+) -> None:
+    """Counted from the layers alone: nothing is drawn, and nothing computed."""
+    image, parameters, giga_multiply_adds = published
+    graph = _by_name(name).at(_size(f"b1i{image}d1")).graph
+    assert graph.parameters == parameters
+    assert graph.multiply_adds / 1e9 == pytest.approx(giga_multiply_adds, abs=5e-4)
+
+
+def test_every_network_is_counted() -> None:
+    """A network without published numbers cannot be told from a variant."""
+    assert {step.model for step in MODELS} == {*_PUBLISHED}
+
+
+@each_model
+def test_the_published_setting_is_the_preset_paper(step: ModelStep) -> None:
+    """With the whole network, and the pictures that its parameters were published for."""
+    (size,) = step.by_preset.paper
+    assert isinstance(size, Shape)
+    image, *_ = _PUBLISHED[step.model]
+    assert (size["image"], size["divisor"]) == (image, 1)
+
+
+@each_model
+def test_a_step_costs_three_forward_passes_but_for_the_gradient_by_the_pictures(
+    step: ModelStep,
+) -> None:
+    """And proportionally to the batch."""
+    one, four = (step.cost_of("train", _size(f"b{batch}i128d8")) for batch in (1, 4))
+    graph = step.at(_size("b1i128d8")).graph
+    first = trace(graph.nodes[0].layer, (128, 128, 3)).multiply_adds
+    assert one is not None
+    assert four is not None
+    assert one.flops == 2 * (3 * graph.multiply_adds - first)
+    assert four.flops == 4 * one.flops
+    assert four.elements == one.elements == 2 * graph.parameters
+
+
+@each_model
+def test_models_are_left_out_where_nobody_asks_for_them(step: ModelStep) -> None:
+    """A session that names nothing, or a preset alone, stays what it is."""
+    assert step.family == "models"
+    assert not step.representative
+    assert step.on_request
+
+
+@each_model
+def test_statistics_of_a_batch_are_of_several_numbers(step: ModelStep) -> None:
+    """At the smallest size; two numbers would be normalized to 1 and -1 whatever they are."""
+    batch = step.smallest["batch"]  # type: ignore[index]
+    for node in step.at(step.smallest).graph.nodes:
+        if isinstance(node.layer, BatchNorm):
+            height, width, _ = node.output
+            assert batch * height * width >= 8
+
+
+def test_pictures_that_are_too_small_are_refused() -> None:
+    """With the layer that leaves nothing of them."""
+    with pytest.raises(DeclarationError, match=r"Conv\(filters=32, .* leaves nothing of an input"):
+        _by_name("overfeat").at(_size("b1i32d8"))
