@@ -442,7 +442,7 @@ def test_each_loss_may_have_a_tolerance_of_its_own() -> None:
     found = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
     nearest = verify.losses(found, LOSSES, "float64", (1.0, 1.0, 4.0, 8.0))
     assert nearest == pytest.approx((3 * allowed, 4 * allowed), rel=1e-5)
-    with pytest.raises(WrongTraining, match="at step 3 the loss is .*; 2e-08 is allowed"):
+    with pytest.raises(WrongTraining, match=r"at step 3 the loss is .*; 2e-08 is allowed"):
         verify.losses(found, LOSSES, "float64", (1.0, 1.0, 2.0, 8.0))
 
 

@@ -132,7 +132,7 @@ def test_an_unknown_family_is_refused_with_those_there_are(families: Project) ->
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in result.errlines if line.startswith("ERROR"))
     assert "unknown family 'min'; known: creation, " in line
-    assert line.endswith("overhead, mine, all, representatives. Did you mean 'mine'?")
+    assert line.endswith("overhead, models, mine, all, representatives. Did you mean 'mine'?")
 
 
 def test_others_are_deselected_and_workers_run_what_is_left(families: Project) -> None:
