@@ -2,7 +2,10 @@
 
 import functools
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +32,28 @@ def one_of(*names: str) -> str:
 def if_installed(framework: str, *values: Any) -> Any:
     mark = pytest.mark.skipif(not is_there(framework), reason=f"{framework} is not installed")
     return pytest.param(framework, *values, marks=mark, id=framework)
+
+
+def verify_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
+    """Verify a file of the suite as users do; returns the exit status and the output.
+
+    Args:
+        file: in ``benchmarks``.
+        cache: what frameworks have, so that none is asked twice.
+        arguments: of pytest.
+    """
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", f"benchmarks/{file}", "-rfEs"),
+            *("--benchmark-disable", "-o", f"cache_dir={cache}", *arguments),
+        ],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:

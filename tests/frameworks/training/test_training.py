@@ -21,11 +21,17 @@ from fwbench.machine import thread_variables
 from fwbench.workloads import data
 from fwbench.workloads.data import Found
 from support.projects import Project
-from support.real_training import MLP, SCHEDULE, all_of, facts_of, if_installed, one_of
+from support.real_training import (
+    MLP,
+    SCHEDULE,
+    all_of,
+    facts_of,
+    if_installed,
+    one_of,
+    verify_suite,
+)
 
 pytestmark = pytest.mark.usefixtures("started")
-
-_ROOT = Path(__file__).parents[3]
 
 #: Each framework with one of its executions.
 _EXECUTIONS = {"tensorflow": "graph", "mxnet": "hybridize", "torch": "eager"}
@@ -139,22 +145,6 @@ def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) ->
         assert found["still"] == pytest.approx(found["losses"][:1] * 2, abs=1e-5)
 
 
-def _suite(cache: Path, *arguments: str) -> tuple[int, str]:
-    """Verify the suite's training as users do; returns the exit status and the output."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "benchmarks/test_training.py", "-rfEs"),
-            *("--benchmark-disable", "-o", f"cache_dir={cache}", *arguments),
-        ],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 #: Steps, loaders and loops; of the LSTM, which takes longer, the executions that differ.
 _CHOSEN = "mlp or lenet or (sentiment_lstm and (torch or mxnet or graph or fit))"
 
@@ -171,8 +161,14 @@ def test_every_training_is_verified(
     framework: str, passed: int, skipped: int, suite_cache: Path
 ) -> None:
     """Steps, loaders and loops are right in every execution, also with sparse gradients."""
-    status, output = _suite(
-        suite_cache, f"--fw={framework}", "--fw-device=cpu", "--fw-toggle=sparse=on", "-k", _CHOSEN
+    status, output = verify_suite(
+        "test_training.py",
+        suite_cache,
+        f"--fw={framework}",
+        "--fw-device=cpu",
+        "--fw-toggle=sparse=on",
+        "-k",
+        _CHOSEN,
     )
     assert status == pytest.ExitCode.OK, output
     assert f"{passed} passed" in output, output
