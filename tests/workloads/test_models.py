@@ -9,9 +9,14 @@ from fwbench.presets import Shape
 from fwbench.workloads import MODELS
 from fwbench.workloads.models.graph import trace
 from fwbench.workloads.models.layers import BatchNorm
-from fwbench.workloads.models.steps import FORM, ModelStep
+from fwbench.workloads.models.steps import PICTURES, TEXTS, ModelStep
 
 each_model = pytest.mark.parametrize("step", MODELS, ids=lambda step: str(step.model))
+each_of_pictures = pytest.mark.parametrize(
+    "step",
+    [step for step in MODELS if step.form is PICTURES],
+    ids=lambda step: str(step.model),
+)
 
 #: Picture, parameters, and multiply-adds in thousand millions: AlexNet and VGG as in Gluon's and
 #: torchvision's model zoos, GoogLeNet and ResNet-50 as in torchvision's documentation, Inception-v3
@@ -34,7 +39,7 @@ def _by_name(name: str) -> ModelStep:
 
 
 def _size(text: str) -> Shape:
-    return FORM.read(text)
+    return PICTURES.read(text)
 
 
 @pytest.mark.parametrize(("name", "published"), _PUBLISHED.items(), ids=_PUBLISHED)
@@ -48,12 +53,28 @@ def test_networks_have_the_published_parameters_and_multiply_adds(
     assert graph.multiply_adds / 1e9 == pytest.approx(giga_multiply_adds, abs=5e-4)
 
 
+def test_gpt_2_has_the_published_parameters_and_a_last_layer_of_its_own() -> None:
+    """Whose kernel and bias GPT-2 does not have: it uses the table of the first layer."""
+    graph = _by_name("gpt_small").at(TEXTS.read("b1t1024l12u768v50257")).graph
+    assert graph.parameters - (768 + 1) * 50_257 == 124_439_808
+
+
+def test_each_encoder_has_the_parameters_of_berts() -> None:
+    """Four kernels of attention, two of the inner layer, two normalizations."""
+    encoder = _by_name("transformer_encoder")
+    eleven, twelve = (
+        encoder.at(TEXTS.read(f"b1t128l{layers}u768v30522")).graph.parameters for layers in (11, 12)
+    )
+    assert twelve - eleven == 7_087_872
+
+
 def test_every_network_is_counted() -> None:
     """A network without published numbers cannot be told from a variant."""
-    assert {step.model for step in MODELS} == {*_PUBLISHED}
+    counted = {*_PUBLISHED, "gpt_small", "transformer_encoder"}
+    assert {step.model for step in MODELS} == counted
 
 
-@each_model
+@each_of_pictures
 def test_the_published_setting_is_the_preset_paper(step: ModelStep) -> None:
     """With the whole network, and the pictures that its parameters were published for."""
     (size,) = step.by_preset.paper
@@ -62,7 +83,7 @@ def test_the_published_setting_is_the_preset_paper(step: ModelStep) -> None:
     assert (size["image"], size["divisor"]) == (image, 1)
 
 
-@each_model
+@each_of_pictures
 def test_a_step_costs_three_forward_passes_but_for_the_gradient_by_the_pictures(
     step: ModelStep,
 ) -> None:
@@ -88,11 +109,27 @@ def test_models_are_left_out_where_nobody_asks_for_them(step: ModelStep) -> None
 @each_model
 def test_statistics_of_a_batch_are_of_several_numbers(step: ModelStep) -> None:
     """At the smallest size; two numbers would be normalized to 1 and -1 whatever they are."""
-    batch = step.smallest["batch"]  # type: ignore[index]
+    batch = step.smallest["batch"]
     for node in step.at(step.smallest).graph.nodes:
         if isinstance(node.layer, BatchNorm):
             height, width, _ = node.output
             assert batch * height * width >= 8
+
+
+def test_a_text_has_a_label_for_each_token() -> None:
+    """In the order of the logits: batch first, then place."""
+    objective = _by_name("gpt_small").at(TEXTS.read("b4t6l1u64v50"))
+    assert objective.labels_per_example == 6
+    (x, labels), *_ = objective.check_batches(4)
+    assert (x.shape, labels.shape) == ((4, 6), (24,))
+    (_, by_example), *_ = objective.check_batches(8)
+    assert by_example.shape == (48,)
+
+
+def test_heads_that_do_not_share_the_units_are_refused() -> None:
+    """With what there is and what would do."""
+    with pytest.raises(DeclarationError, match=r"heads=2, .* was given 489; change the heads"):
+        _by_name("gpt_small").at(TEXTS.read("b1t4l1u163v50"))
 
 
 def test_pictures_that_are_too_small_are_refused() -> None:

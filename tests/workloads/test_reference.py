@@ -23,6 +23,7 @@ from fwbench.workloads.models.layer import Layer, Value
 from fwbench.workloads.models.layers import (
     LSTM,
     Add,
+    Attention,
     AveragePool,
     BatchNorm,
     Concat,
@@ -31,8 +32,11 @@ from fwbench.workloads.models.layers import (
     Dropout,
     Embedding,
     Flatten,
+    Gelu,
     GlobalAveragePool,
+    LayerNorm,
     MaxPool,
+    Positions,
     Relu,
 )
 from fwbench.workloads.models.reference import Descent
@@ -65,6 +69,11 @@ each_layer = pytest.mark.parametrize(
         (Dropout(0.5), (3,)),
         (Embedding(5, 3), (4,)),
         (LSTM(3), (4, 2)),
+        (Positions(), (3, 2)),
+        (LayerNorm(), (3, 4)),
+        (Gelu(), (3, 2)),
+        (Attention(2), (3, 12)),
+        (Attention(2, causal=True), (3, 12)),
     ],
     ids=str,
 )

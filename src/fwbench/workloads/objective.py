@@ -137,6 +137,12 @@ class Objective:
         """An image, or the tokens of a text."""
         return 1 if self.vocabulary is None else self.shape[0]
 
+    @property
+    def labels_per_example(self) -> int:
+        """One, or one for each token where the network answers for each."""
+        each = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
+        return self.shape[0] if each else 1
+
     def initial(self) -> list[Arrays]:
         """The initial parameters of each node of the graph: the same numbers in every process."""
         return self.graph.initial(_WEIGHTS_SEED)
@@ -159,7 +165,7 @@ class Objective:
 
         Returns:
             (examples, labels) of each step: float32 images from 0 to 1 or int32 tokens, and int32
-            labels.
+            labels, those of an example one after the other.
         """
         rows = check_rows(batch)
         rng = np.random.default_rng([_CHECK_SEED, rows])
@@ -170,10 +176,10 @@ class Objective:
                 x = rng.random((rows, *self.shape), dtype=np.float32)
             else:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
-            y = rng.integers(0, self.classes, rows, dtype=np.int32)
+            y = rng.integers(0, self.classes, (rows, self.labels_per_example), dtype=np.int32)
             batches.append((x, y))
         repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
-        return [(x[repeated], y[repeated]) for x, y in batches]
+        return [(x[repeated], y[repeated].ravel()) for x, y in batches]
 
 
 def check_rows(batch: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
@@ -69,6 +71,63 @@ class _LastOutput(gluon.HybridBlock):  # type: ignore[misc]
         return F.squeeze(F.slice_axis(self.lstm(x), axis=1, begin=-1, end=None), axis=1)
 
 
+class _Positions(gluon.HybridBlock):  # type: ignore[misc]
+    """A learned vector for each place of a sequence."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        with self.name_scope():
+            self.table = self.params.get("table", shape=shape, init="zeros")
+
+    def hybrid_forward(self, F: Any, x: Any, table: Any) -> Any:
+        """(batch, length, units), and of the same shape."""
+        return F.broadcast_add(x, F.expand_dims(table, axis=0))
+
+
+class _Attention(gluon.HybridBlock):  # type: ignore[misc]
+    """Scaled dot products of several heads."""
+
+    def __init__(self, layer: layers.Attention, before: Shape) -> None:
+        super().__init__()
+        length, width = before
+        self._heads = layer.heads
+        self._size = width // 3 // layer.heads
+        # Added to what a place does not see; exp of it is zero.
+        unseen = np.where(np.tri(length), 0.0, -1e30 if layer.causal else 0.0)
+        with self.name_scope():
+            self.unseen = self.params.get_constant("unseen", unseen[None])
+
+    def hybrid_forward(self, F: Any, x: Any, unseen: Any) -> Any:
+        """(batch, length, 3 units) to (batch, length, units)."""
+        # (batch, length, 3, heads, size) to (3, batch * heads, length, size)
+        split = F.reshape(x, shape=(0, 0, 3, self._heads, self._size))
+        split = F.reshape(F.transpose(split, axes=(2, 0, 3, 1, 4)), shape=(0, -3, 0, 0))
+        queries, keys, values = (
+            F.squeeze(F.slice_axis(split, axis=0, begin=place, end=place + 1), axis=0)
+            for place in range(3)
+        )
+        scores = F.batch_dot(queries, keys, transpose_b=True) / self._size**0.5
+        weights = F.softmax(F.broadcast_add(scores, unseen), axis=-1)
+        result = F.reshape(F.batch_dot(weights, values), shape=(-4, -1, self._heads, 0, 0))
+        return F.reshape(F.transpose(result, axes=(0, 2, 1, 3)), shape=(0, 0, -3))
+
+
+class _Gelu(gluon.HybridBlock):  # type: ignore[misc]
+    """By tanh; MXNet's own is by the error function."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Any shape, element by element."""
+        return 0.5 * x * (1.0 + F.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+class _Tokens(gluon.HybridBlock):  # type: ignore[misc]
+    """Batch and length as one."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """(batch, length, units) to (batch * length, units)."""
+        return F.reshape(x, shape=(-3, 0))
+
+
 class _GlobalAveragePool(nn.HybridSequential):  # type: ignore[misc]
     """The mean of each channel."""
 
@@ -128,4 +187,11 @@ _BLOCKS: dict[type[Layer], Callable[[Any, Shape, Job], Any]] = {
     layers.Concat: lambda _, __, ___: _Concat(),
     layers.Embedding: _embedding,
     layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
+    layers.Positions: lambda _, before, __: _Positions(before),
+    layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(
+        epsilon=layer.epsilon, in_channels=before[-1]
+    ),
+    layers.Gelu: lambda _, __, ___: _Gelu(),
+    layers.Attention: lambda layer, before, _: _Attention(layer, before),
+    layers.Tokens: lambda _, __, ___: _Tokens(),
 }

@@ -86,6 +86,7 @@ class MXNetLearner(Learner):
         self._context = context
         graph = job.training.graph
         self._net = Network(graph, job)
+        self._labels = job.batch * job.training.labels_per_example
         self._net.initialize(ctx=context)
         self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
         self._dropouts = [
@@ -103,7 +104,7 @@ class MXNetLearner(Learner):
         with autograd.record():
             loss = self._loss(self._net(examples), labels)
         loss.backward()
-        self._trainer.step(self.job.batch)
+        self._trainer.step(self._labels)
         return loss
 
     def reset(self, *, exact: bool) -> None:
@@ -119,7 +120,10 @@ class MXNetLearner(Learner):
         of_nodes = training.graph.channels_first(training.initial())
         for block, arrays in zip(self._net.blocks, of_nodes, strict=True):
             each = [*arrays, *_averages(block)]
-            for parameter, array in zip(block.collect_params().values(), each, strict=True):
+            given = [
+                p for p in block.collect_params().values() if not isinstance(p, gluon.Constant)
+            ]
+            for parameter, array in zip(given, each, strict=True):
                 parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
         mx.random.seed(DROPOUT_SEED)
         name, constants = _OPTIMIZERS[type(training.optimizer)]

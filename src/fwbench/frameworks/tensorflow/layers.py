@@ -30,6 +30,51 @@ class _Around(keras.layers.Layer):  # type: ignore[misc]
         return keras.ops.pad(x, ((0, 0), around, around, (0, 0)), constant_values=_LOWEST)
 
 
+class _Positions(keras.layers.Layer):  # type: ignore[misc]
+    """A learned vector for each place of a sequence."""
+
+    def build(self, shape: Any) -> None:
+        """The table for sequences of a shape."""
+        self.table = self.add_weight(shape=shape[1:], initializer="zeros", name="table")
+
+    def call(self, x: Any) -> Any:
+        """(batch, length, units), and of the same shape."""
+        return x + keras.ops.cast(self.table, x.dtype)
+
+
+class _Attention(keras.layers.Layer):  # type: ignore[misc]
+    """Scaled dot products of several heads."""
+
+    def __init__(self, heads: int, *, causal: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self._heads = heads
+        self._causal = causal
+
+    def call(self, x: Any) -> Any:
+        """(batch, length, 3 units) to (batch, length, units)."""
+        _, length, width = x.shape
+        split = keras.ops.reshape(x, (-1, length, 3, self._heads, width // 3 // self._heads))
+        queries, keys, values = (split[:, :, place] for place in range(3))
+        result = keras.ops.dot_product_attention(queries, keys, values, is_causal=self._causal)
+        return keras.ops.reshape(result, (-1, length, width // 3))
+
+
+class _Gelu(keras.layers.Layer):  # type: ignore[misc]
+    """By tanh."""
+
+    def call(self, x: Any) -> Any:
+        """Any shape, element by element."""
+        return keras.ops.gelu(x, approximate=True)
+
+
+class _Tokens(keras.layers.Layer):  # type: ignore[misc]
+    """Batch and length as one."""
+
+    def call(self, x: Any) -> Any:
+        """(batch, length, units) to (batch * length, units)."""
+        return keras.ops.reshape(x, (-1, x.shape[-1]))
+
+
 def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
     """The logits as Keras' functional interface has them, and the layers of each node.
 
@@ -123,4 +168,13 @@ _LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
     layers.Concat: lambda _, policy: [keras.layers.Concatenate(dtype=policy)],
     layers.Embedding: _embedding,
     layers.LSTM: lambda layer, policy: [keras.layers.LSTM(layer.units, dtype=policy)],
+    layers.Positions: lambda _, policy: [_Positions(dtype=policy)],
+    layers.LayerNorm: lambda layer, policy: [
+        keras.layers.LayerNormalization(epsilon=layer.epsilon, dtype=policy)
+    ],
+    layers.Gelu: lambda _, policy: [_Gelu(dtype=policy)],
+    layers.Attention: lambda layer, policy: [
+        _Attention(layer.heads, causal=layer.causal, dtype=policy)
+    ],
+    layers.Tokens: lambda _, policy: [_Tokens(dtype=policy)],
 }

@@ -107,6 +107,33 @@ class _LastOutput(nn.Module):  # type: ignore[misc]
         return cast("torch.Tensor", outputs[:, -1])
 
 
+class _Positions(nn.Module):  # type: ignore[misc]
+    """A learned vector for each place of a sequence."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(shape))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, length, units), and of the same shape."""
+        return x + self.table
+
+
+class _Attention(nn.Module):  # type: ignore[misc]
+    """Scaled dot products of several heads."""
+
+    def __init__(self, heads: int, *, causal: bool) -> None:
+        super().__init__()
+        self._heads = heads
+        self._causal = causal
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, length, 3 units) to (batch, length, units)."""
+        operands = x.unflatten(-1, (3, self._heads, -1)).permute(2, 0, 3, 1, 4)
+        result = nn.functional.scaled_dot_product_attention(*operands, is_causal=self._causal)
+        return result.transpose(1, 2).flatten(2)
+
+
 def _average_pool(layer: layers.AveragePool, _: Shape, __: Job) -> nn.Module:
     return nn.AvgPool2d(layer.size, layer.step, layer.padding)
 
@@ -138,4 +165,9 @@ _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.Concat: lambda _, __, ___: _Concat(),
     layers.Embedding: _embedding,
     layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
+    layers.Positions: lambda _, before, __: _Positions(before),
+    layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(before[-1], layer.epsilon),
+    layers.Gelu: lambda _, __, ___: nn.GELU(approximate="tanh"),
+    layers.Attention: lambda layer, _, __: _Attention(layer.heads, causal=layer.causal),
+    layers.Tokens: lambda _, __, ___: nn.Flatten(0, 1),
 }

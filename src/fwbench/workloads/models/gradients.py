@@ -205,6 +205,70 @@ def _concat(_: layers.Concat, __: Arrays, *inputs: Array) -> Result:
     return np.concatenate(inputs, -1), lambda gradient: (np.split(gradient, ends, -1), [])
 
 
+def _positions(_: layers.Positions, parameters: Arrays, x: Array) -> Result:
+    return x + parameters[0], lambda gradient: ([gradient], [gradient.sum(0)])
+
+
+def _layer_norm(layer: layers.LayerNorm, parameters: Arrays, x: Array) -> Result:
+    scale, offset = parameters
+    deviation = np.sqrt(x.var(-1, keepdims=True) + layer.epsilon)
+    normal = (x - x.mean(-1, keepdims=True)) / deviation
+    rows = tuple(range(x.ndim - 1))
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        scaled = gradient * scale
+        mean = scaled.mean(-1, keepdims=True)
+        along = normal * (scaled * normal).mean(-1, keepdims=True)
+        of_x = (scaled - mean - along) / deviation
+        return [of_x], [(gradient * normal).sum(rows), gradient.sum(rows)]
+
+    return normal * scale + offset, backward
+
+
+def _gelu(_: layers.Gelu, __: Arrays, x: Array) -> Result:
+    slope, cubic = np.sqrt(2.0 / np.pi), 0.044715
+    tanh = np.tanh(slope * (x + cubic * x**3))
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        inner = slope * (1.0 + 3.0 * cubic * x**2)
+        return [gradient * 0.5 * (1.0 + tanh + x * (1.0 - tanh**2) * inner)], []
+
+    return 0.5 * x * (1.0 + tanh), backward
+
+
+def _attention(layer: layers.Attention, _: Arrays, x: Array) -> Result:
+    batch, length, width = x.shape
+    size = width // 3 // layer.heads
+    split = x.reshape(batch, length, 3, layer.heads, size).transpose(2, 0, 3, 1, 4)
+    queries, keys, values = split
+    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(size)
+    if layer.causal:
+        scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_result = gradient.reshape(batch, length, layer.heads, size).transpose(0, 2, 1, 3)
+        of_weights = of_result @ values.swapaxes(-1, -2)
+        of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdims=True))
+        of_scores /= np.sqrt(size)
+        of_split = np.stack(
+            [
+                of_scores @ keys,
+                of_scores.swapaxes(-1, -2) @ queries,
+                weights.swapaxes(-1, -2) @ of_result,
+            ]
+        )
+        return [of_split.transpose(1, 3, 0, 2, 4).reshape(x.shape)], []
+
+    result = (weights @ values).transpose(0, 2, 1, 3)
+    return result.reshape(batch, length, width // 3), backward
+
+
+def _tokens(_: layers.Tokens, __: Arrays, x: Array) -> Result:
+    return x.reshape(-1, x.shape[-1]), lambda gradient: ([gradient.reshape(x.shape)], [])
+
+
 def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Result:
     (table,) = parameters
 
@@ -234,4 +298,9 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Concat: _concat,
     layers.Embedding: _embedding,
     layers.LSTM: _lstm,
+    layers.Positions: _positions,
+    layers.LayerNorm: _layer_norm,
+    layers.Gelu: _gelu,
+    layers.Attention: _attention,
+    layers.Tokens: _tokens,
 }

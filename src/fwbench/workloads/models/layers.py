@@ -264,6 +264,80 @@ class Embedding(Layer):
 
 
 @dataclass(frozen=True)
+class Positions(Layer):
+    """A learned vector for each place of a sequence, added to what is there."""
+
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
+        """The table (length, units), uniform between -0.05 and 0.05."""
+        return (Weight(shape, uniform),)
+
+
+@dataclass(frozen=True)
+class LayerNorm(Layer):
+    """Each vector with the mean 0 and the variance 1, scaled and moved (Ba et al. 2016).
+
+    Attributes:
+        epsilon: added to the variance.
+    """
+
+    epsilon: float = 1e-5
+
+    def weights(self, shape: Shape) -> tuple[Weight, ...]:
+        """Scale (units,), which begins as 1, and offset (units,)."""
+        return Weight(shape[-1:], ones), Weight(shape[-1:], zeros)
+
+
+@dataclass(frozen=True)
+class Gelu(Layer):
+    """Gaussian error linear units by tanh, as GPT-2 has them (Hendrycks and Gimpel 2016)."""
+
+    elementwise = True
+
+
+@dataclass(frozen=True)
+class Attention(Layer):
+    """Scaled dot products of several heads (Vaswani et al. 2017), without any kernel.
+
+    Takes queries, keys and values side by side, (length, 3 units), each head's units together.
+
+    Attributes:
+        heads: how many.
+        causal: whether a place sees those before it alone.
+    """
+
+    heads: int
+    causal: bool = False
+
+    def output(self, shape: Shape) -> Shape:
+        """(length, units).
+
+        Raises:
+            DeclarationError: the heads do not share the units evenly.
+        """
+        length, width = shape
+        if width % (3 * self.heads):
+            raise DeclarationError(
+                f"{self} needs three times as many units as a multiple of its heads, and was "
+                f"given {width}; change the heads or the units"
+            )
+        return length, width // 3
+
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Queries with keys, and weights with values; also of places that are not seen."""
+        length, width = shapes[0]
+        return 2 * length * length * (width // 3)
+
+
+@dataclass(frozen=True)
+class Tokens(Layer):
+    """Every place of a sequence as an example of its own: batch and length become one."""
+
+    def output(self, shape: Shape) -> Shape:
+        """(units,): as many times as there are places."""
+        return shape[-1:]
+
+
+@dataclass(frozen=True)
 class LSTM(Layer):
     """Long short-term memory: sigmoid gates, tanh cells, one bias; the last output is the result.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +10,7 @@ from typing import ClassVar
 
 from fwbench.manifest import Manifest
 from fwbench.presets import Form, Shape, Size, Sizes
-from fwbench.workloads.models import convolutional, inception, residual
+from fwbench.workloads.models import convolutional, inception, residual, transformers
 from fwbench.workloads.models.graph import Network
 from fwbench.workloads.objective import SGD, Objective
 from fwbench.workloads.training import Trains, step_gap
@@ -17,7 +18,10 @@ from fwbench.workloads.workload import Cost
 
 #: ``b128i224d1``: images in a batch, their height and width, and what divides the filters and units
 #: of every layer but the last.
-FORM = Form("b{batch}i{image}d{divisor}")
+PICTURES = Form("b{batch}i{image}d{divisor}")
+
+#: ``b8t1024l12u768v50257``: texts in a batch, their length in tokens, layers, units, vocabulary.
+TEXTS = Form("b{batch}t{length}l{layers}u{units}v{vocabulary}")
 
 #: Learning rates are so small that the losses of the first steps differ between frameworks by
 #: rounding alone, and so large that an update which is left out shows. Batch normalization makes
@@ -35,19 +39,17 @@ LOSS_GROWTH = (0.4, 1.0, 1.0, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class ModelStep(Trains):
-    """A training step of a network on pictures: forward pass, backward pass, update.
+    """A training step of a network: forward pass, backward pass, update.
 
     Args:
         model: the name of the network.
-        network: for what divides its filters.
-        sizes: of batch and pictures, by preset.
-        optimizer: with its constants.
+        objective: what is trained at a size.
+        sizes: by preset; all of one form.
     """
 
     model: str
-    network: Callable[[int], Network]
+    objective: Callable[[Shape], Objective]
     sizes: Sizes
-    optimizer: SGD
     family: str = "models"
     representative: bool = False
     on_request: ClassVar[bool] = True
@@ -59,27 +61,27 @@ class ModelStep(Trains):
 
     @property
     def by_preset(self) -> Sizes:
-        """The sizes of batch and pictures by preset."""
+        """The sizes by preset."""
         return self.sizes
 
     @property
-    def smallest(self) -> Size:
+    def smallest(self) -> Shape:
         """The first of the quick ones."""
-        return self.sizes.quick[0]
+        return _shape(self.sizes.quick[0])
 
     @property
     def form(self) -> Form:
         """How sizes are written."""
-        return FORM
+        return self.smallest.form
 
     def at(self, size: Size) -> Objective:
-        """The network for pictures of a size.
+        """The network of a size, with what it is trained by.
 
         Args:
             size: of the case.
 
         Raises:
-            DeclarationError: nothing is left of such small pictures.
+            DeclarationError: a layer has no result at this size.
         """
         return _objective(self, _shape(size))
 
@@ -94,7 +96,7 @@ class ModelStep(Trains):
         """The arithmetic of kernels alone, and parameters read and written once.
 
         The gradients by results and by parameters are as much work each as the forward pass; that
-        by the pictures is not needed.
+        by the examples is not needed.
         """
         graph = self.at(size).graph
         first = graph.nodes[0]
@@ -103,22 +105,14 @@ class ModelStep(Trains):
         return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
 
     def number_of(self, size: Size) -> int:
-        """Pixels in a batch, which orders the sizes of a network."""
-        shape = _shape(size)
-        return shape["batch"] * shape["image"] ** 2
+        """Numbers or tokens in a batch, which order the sizes of a network."""
+        return _shape(size)["batch"] * math.prod(self.at(size).shape)
 
 
 @lru_cache(maxsize=64)
 def _objective(step: ModelStep, size: Shape) -> Objective:
-    objective = Objective(
-        name=step.model,
-        network=step.network(size["divisor"]),
-        shape=(size["image"], size["image"], 3),
-        classes=convolutional.CLASSES,
-        optimizer=step.optimizer,
-        loss_growth=LOSS_GROWTH,
-    )
-    objective.graph  # noqa: B018 (refuses pictures that are too small)
+    objective = step.objective(size)
+    objective.graph  # noqa: B018 (refuses what cannot be)
     return objective
 
 
@@ -127,19 +121,56 @@ def _shape(size: Size) -> Shape:
     return size
 
 
-def _step(network: Callable[[int], Network], optimizer: SGD, *quick: str, paper: str) -> ModelStep:
-    sizes = FORM.sizes(quick, paper=(paper,))
-    return ModelStep(network.__name__, network, sizes, optimizer)
+def _of_pictures(
+    network: Callable[[int], Network], optimizer: SGD, *quick: str, paper: str
+) -> ModelStep:
+    def objective(size: Shape) -> Objective:
+        return Objective(
+            name=network.__name__,
+            network=network(size["divisor"]),
+            shape=(size["image"], size["image"], 3),
+            classes=convolutional.CLASSES,
+            optimizer=optimizer,
+            loss_growth=LOSS_GROWTH,
+        )
+
+    return ModelStep(network.__name__, objective, PICTURES.sizes(quick, paper=(paper,)))
 
 
-#: A training step of each network, and the published batch and pictures as ``paper``.
+def _of_texts(network: Callable[[Shape], Network], *quick: str, paper: str) -> ModelStep:
+    def objective(size: Shape) -> Objective:
+        return Objective(
+            name=network.__name__,
+            network=network(size),
+            shape=(size["length"],),
+            classes=size["vocabulary"],
+            optimizer=_PLAIN,
+            loss_growth=LOSS_GROWTH,
+        )
+
+    return ModelStep(network.__name__, objective, TEXTS.sizes(quick, paper=(paper,)))
+
+
+#: A training step of each network, and the published setting as ``paper``.
 MODELS = (
-    _step(convolutional.alexnet, _PLAIN, "b4i64d8", "b4i64d2", paper="b128i224d1"),
-    _step(convolutional.overfeat, _PLAIN, "b4i96d8", "b4i96d2", paper="b128i231d1"),
-    _step(convolutional.vgg_a, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _step(convolutional.vgg16, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _step(inception.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
-    _step(inception.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
-    _step(inception.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
-    _step(residual.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
+    _of_pictures(convolutional.alexnet, _PLAIN, "b4i64d8", "b4i64d2", paper="b128i224d1"),
+    _of_pictures(convolutional.overfeat, _PLAIN, "b4i96d8", "b4i96d2", paper="b128i231d1"),
+    _of_pictures(convolutional.vgg_a, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
+    _of_pictures(convolutional.vgg16, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
+    _of_pictures(inception.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
+    _of_pictures(inception.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
+    _of_pictures(inception.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
+    _of_pictures(residual.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
+    _of_texts(
+        transformers.transformer_encoder,
+        "b2t16l2u128v500",
+        "b2t128l4u256v1000",
+        paper="b256t128l12u768v30522",
+    ),
+    _of_texts(
+        transformers.gpt_small,
+        "b2t16l2u128v500",
+        "b1t64l4u256v1000",
+        paper="b8t1024l12u768v50257",
+    ),
 )
