@@ -169,6 +169,43 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
     assert len(project.lines("attempts")) == 2
 
 
+def test_frameworks_are_imported_before_anything_is_measured(project: Project) -> None:
+    """Also those whose first case comes later: importing them would disturb the others."""
+    project.install_pool()
+    project.install(
+        "later",
+        "later_framework:Later",
+        """
+        from pathlib import Path
+        from pool_framework import Pool
+
+        if Path("collected").exists():
+            Path("order").open("a").write("imported\\n")
+
+        class Later(Pool):
+            name = "later"
+        """,
+    )
+    project.write(
+        "conftest.py", "def pytest_collection_finish():\n    open('collected', 'w').close()\n"
+    )
+    project.write(
+        "test_it.py",
+        """
+        from pathlib import Path
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4,))
+        def test_it(case):
+            Path("order").open("a").write(f"{case.cell.framework}\\n")
+            case.measure()
+        """,
+    )
+    project.run(fw="pool,later").assert_outcomes(passed=2)
+    assert project.lines("order") == ["imported", "pool", "later"]
+
+
 # How sessions end
 
 
