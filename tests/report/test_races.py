@@ -14,7 +14,10 @@ WIDE = 400
 def test_a_race_begins_with_what_is_open() -> None:
     """After how many groups have which verdict, and how often who is the fastest."""
     assert races.lines(RACE, WIDE) == [
-        "3 groups: 1 fastest, 1 tie, 1 undecided (a verdict is wrong with a probability of 1% at most)",
+        (
+            "3 groups: 1 fastest, 1 tie, 1 undecided "
+            "(a verdict is wrong with a probability of 1% at most)"
+        ),
         "fastest: torch eager in 1",
         (
             "sum cpu forward float32 100: undecided: numpy eager 2 us; torch eager +5.0 %: about "

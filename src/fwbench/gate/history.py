@@ -17,7 +17,7 @@ class Result:
     """What one launch brought of one case.
 
     Attributes:
-        took_s: for all of it: start of its worker, preparation, verification and rounds.
+        took_s: for all of it: preparation, verification and rounds.
         time_s: what stands for the launch; None if the case failed or was skipped.
         contended: whether it had to share its processors with other processes.
         facts: what was recorded; None if nothing was.
@@ -37,14 +37,15 @@ class History:
     Attributes:
         launches: how many have ended.
         took_s: how long these took together.
+        overhead_s: what the latest of them took beyond its cases, such as imports.
     """
 
     def __init__(self) -> None:
         self.launches = 0
         self.took_s = 0.0
+        self.overhead_s = 0.0
         self._results: dict[str, dict[int, Result]] = {}
         self._latest: set[str] = set()
-        self._overhead_s = 0.0
 
     def add(self, case: str, result: Result) -> None:
         """Add what the launch that goes on has brought of a case.
@@ -58,7 +59,7 @@ class History:
 
     def end_launch(self, took_s: float) -> None:
         """Say that a launch is over, and how long it took."""
-        self._overhead_s = max(0.0, took_s - sum(map(self.cost_of_s, self._latest)))
+        self.overhead_s = max(0.0, took_s - sum(map(self.cost_of_s, self._latest)))
         self._latest.clear()
         self.launches += 1
         self.took_s += took_s
@@ -123,9 +124,9 @@ class History:
         return differences(*zip(*complete, strict=True))
 
     def cost_of_s(self, case: str) -> float:
-        """What a case takes in a launch; the start of a worker counts for the first case in it."""
+        """What a case takes in a launch."""
         return min(result.took_s for result in self._results[case].values())
 
     def cost_s(self, cases: Collection[str]) -> float:
         """How long a launch of these cases will take, as earlier ones tell."""
-        return self._overhead_s + sum(map(self.cost_of_s, cases))
+        return self.overhead_s + sum(map(self.cost_of_s, cases))

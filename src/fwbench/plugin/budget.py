@@ -20,6 +20,9 @@ from fwbench.report import races
 #: Where pytest's cache keeps how long each case took in a launch.
 _CACHED = "fwbench/launches"
 
+#: What it keeps of a launch beyond its cases, among the times of these.
+_OVERHEAD = "overhead"
+
 #: The options that decide how long a case takes.
 _DECIDING = ("threads", "warmup", "precision", "epochs", "repetitions", "steps", "data")
 
@@ -75,16 +78,15 @@ class BudgetHooks(ABC):
             f"{_rounded_up(launch_s)}, or select fewer cases (-k)"
         )
 
-    def pytest_fwbench_launch(self, launch: int, cases: int) -> None:
+    def pytest_fwbench_launch(self, launch: int) -> None:
         """Say, once that is known, how long a launch takes."""
         history = self.runner.history
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if launch == 1 and reporter is not None:
+            cases, took = count(len(history.cases), "case"), duration(history.took_s)
+            left = duration(max(0.0, self.budget.total_s - self.budget.used_s))
             reporter.ensure_newline()
-            reporter.write_line(
-                f"a launch of {count(len(history.cases), 'case')} took {duration(history.took_s)}; "
-                f"{duration(max(0.0, self.budget.total_s - self.budget.used_s))} are left"
-            )
+            reporter.write_line(f"fwbench: a launch of {cases} took {took}; {left} are left")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None]:
@@ -111,7 +113,7 @@ class BudgetHooks(ABC):
         took_s = self._cached()
         if not cases or any(case not in took_s for case in cases):
             return None
-        return sum(took_s[case] for case in cases)
+        return took_s.get(_OVERHEAD, 0.0) + sum(took_s[case] for case in cases)
 
     def _keep_times(self) -> None:
         """Let later sessions know what a launch takes."""
@@ -119,7 +121,8 @@ class BudgetHooks(ABC):
         if cache is not None:
             history = self.runner.history
             took_s = {case: history.cost_of_s(case) for case in history.cases}
-            cache.set(_CACHED, {self._settings: {**self._cached(), **took_s}})
+            kept = {**self._cached(), **took_s, _OVERHEAD: history.overhead_s}
+            cache.set(_CACHED, {self._settings: kept})
 
     def _cached(self) -> dict[str, float]:
         cache = getattr(self.config, "cache", None)
