@@ -8,7 +8,7 @@ from typing import Any
 
 import pygal
 
-from fwbench.report.drawing.chart import Chart, blank, rendered
+from fwbench.report.drawing.chart import Chart, blank, marks, rendered
 from fwbench.report.drawing.palette import Look
 
 #: About so many marks are below the bars of counts.
@@ -31,12 +31,16 @@ def draw(
     """
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
     bars = len(categories) * len(series)
-    chart = blank(pygal.HorizontalBar, len(series), bars=bars, value_formatter=show)
+    chart = blank(
+        pygal.HorizontalBar, len(series), bars=bars, labels=categories, value_formatter=show
+    )
     chart.x_labels = categories
     values = [value for by_category in series.values() for value in by_category.values()]
     if all(isinstance(value, int) for value in values):
         most = max(values, default=0)
         chart.y_labels = range(0, int(most) + 1, max(1, math.ceil(most / _MARKS)))
+    elif values:
+        chart.y_labels = marks(min(0.0, *values), max(0.0, *values), categories)
     for name, by_category in series.items():
         chart.add(name, [_bar(category, by_category, looks or {}) for category in categories])
     text = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pygal
 
-from fwbench.report.drawing.chart import Chart, Point, blank, dot, rendered
+from fwbench.report.drawing.chart import Chart, Point, blank, dot, marks, rendered
 
 
 def draw(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
@@ -24,6 +24,8 @@ def draw(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
         pygal.HorizontalStackedBar,
         len(series),
         bars=len(names),
+        labels=names,
+        y_labels=marks(low, high, names),
         value_formatter=_percent,
         range=(low - room, high + room),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,18 @@ _STYLE: dict[str, Any] = {
 
 _WIDTH, _HEIGHT = 440, 250
 
+#: Labels with more characters than this need a chart of this width.
+_LONG, _WIDE = 26, 2 * _WIDTH
+
 _MARGIN = 12
 
 _LEGEND_COLUMNS = 2
 
 #: As high as pygal's rows of a legend are, and what is around them.
 _LEGEND_ROW, _AROUND_LEGEND = 18, 4
+
+#: About so many marks are below bars, and with labels that are not short so many.
+_MARKS, _FEW_MARKS, _SHORT = 4, 2, 17
 
 #: How pygal names the entries of a legend, each by the number of its series.
 _LEGEND = "activate-serie-"
@@ -95,6 +101,11 @@ class Chart:
         return {"legends": [*self.legends], "width": width, "height": height, **fancy}
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it needs the whole width of the page."""
+        return self.size[0] > _WIDTH
+
+    @property
     def panel(self) -> str:
         """The picture without its legend, for where charts share one."""
         width, height = self.size
@@ -123,13 +134,16 @@ def style_sheet() -> str:
     return re.sub(r"[^{}]*\.color-\d+[^{}]*\{[^{}]*\}", "", shared)
 
 
-def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
+def blank(
+    kind: Any, series: int, *, bars: int = 0, labels: Iterable[str] = (), **settings: Any
+) -> Any:
     """An empty chart of pygal's, as high as its legend and its bars need.
 
     Args:
         kind: pygal's class.
         series: how many series the legend will list.
         bars: how many bars will lie above each other.
+        labels: of the bars; with long ones the chart is wide.
         settings: pygal's.
     """
     height = max(_HEIGHT, 90 + 18 * bars) + _legend_height(series)
@@ -148,10 +162,30 @@ def blank(kind: Any, series: int, *, bars: int = 0, **settings: Any) -> Any:
         margin_bottom=_MARGIN + _LEGEND_ROW * (series % _LEGEND_COLUMNS),
         x_label_rotation=0,
         no_data_text="nothing to show",
-        width=_WIDTH,
+        width=_WIDE if _longest(labels) > _LONG else _WIDTH,
         height=height,
         **settings,
     )
+
+
+def _longest(labels: Iterable[str]) -> int:
+    return max(map(len, labels), default=0)
+
+
+def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
+    """Round values below bars: so few that their texts have room, zero among them.
+
+    Args:
+        low: where the axis begins; 0 or less.
+        high: where it ends; 0 or more.
+        labels: of the bars, which take room from the axis.
+    """
+    longest = _longest(labels)
+    number = _MARKS if longest <= _SHORT or longest > _LONG else _FEW_MARKS
+    least = (high - low) / number or 1.0
+    decade = 10.0 ** math.floor(math.log10(least))
+    step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= least)
+    return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _legend_height(series: int) -> int:

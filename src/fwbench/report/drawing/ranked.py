@@ -9,11 +9,8 @@ from typing import Any
 import pygal
 from pygal.util import alter
 
-from fwbench.report.drawing.chart import Chart, Point, blank, dot, rendered
+from fwbench.report.drawing.chart import Chart, Point, blank, dot, marks, rendered
 from fwbench.report.drawing.palette import Look, neutral
-
-#: About so many marks are below the bars.
-_MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,8 @@ def draw(
         value_formatter=show,
         show_legend=split,
         range=(0.0, highest * 1.05),
-        max_scale=_MARKS,
+        labels=bars,
+        y_labels=marks(0.0, highest, bars),
     )
     names = [*bars][::-1]  # pygal begins at the bottom
     every = {**neutral(names), **looks}

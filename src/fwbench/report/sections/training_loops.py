@@ -85,7 +85,7 @@ def _section(
             _row(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
             for name, record in named.items()
         ],
-        charts.draw_all("training", Group(title, [*named.items()], runs, colours)),
+        charts.draw_all("training", Group(f"training {title}", [*named.items()], runs, colours)),
     )
 
 
