@@ -28,7 +28,7 @@ _OF_PAGES = ("mine", "cached_output")
 _WRITTEN = "tanhshrink"
 
 #: What people put in for themselves.
-_PLACEHOLDER = re.compile(r"\.\.\.|\b(COMMAND|RUN|NAME|FILE|FOLDER|TEXT)\b")
+_PLACEHOLDER = re.compile(r"\.\.\.|\b(ARGUMENTS|COMMAND|RUN|NAME|FILE|FOLDER|TEXT)\b")
 
 #: A case measured on machines with other devices than these.
 _DEVICES = (Device("cpu", ""), Device("gpu:0", ""), Device("gpu:1", ""))
@@ -39,15 +39,24 @@ def _shown(*programs: str) -> list[object]:
     return [
         pytest.param(command, id=f"{command.page}: {command.text[:80]}")
         for page in PAGES
-        for command in commands(page)
+        for command in map(_as_pytest, commands(page))
         if command.program in programs and not _PLACEHOLDER.search(command.text)
     ]
+
+
+def _as_pytest(command: Command) -> Command:
+    """`fwbench run` as the command of pytest that it stands for, in a checkout."""
+    if command.arguments[:2] != ("fwbench", "run"):
+        return command
+    more = command.arguments[2:]
+    suite = () if any(word.startswith("benchmarks/") for word in more) else ("benchmarks",)
+    return replace(command, arguments=("pytest", *suite, *more))
 
 
 def test_every_program_is_one_whose_commands_are_checked() -> None:
     """A page that shows another program needs a check of its own here."""
     programs = {command.program for page in PAGES for command in commands(page)}
-    assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", ".", "head"}
+    assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", "eval", "head", "."}
 
 
 # pytest

@@ -3,10 +3,11 @@
     make samples                                      all samples
     make samples ARGS="README.md 'fwbench list'"      those of a page, or whose command has a text
 
-A sample is a block after a comment with its command. The comment may say which lines are shown:
+A sample is a block after a comment with its command. Of a session that measures only fwbench's own
+section may be shown:
 
     <!-- sample: fwbench list --family overhead -->
-    <!-- sample (last 25 lines): pytest benchmarks -->
+    <!-- sample (section): pytest benchmarks -->
 
 The commands run in a folder that has the suite, its settings, and two stored runs, ``main.json``
 and ``branch.json``; on a terminal of 100 columns without colours. Most of them measure: run them on
@@ -30,10 +31,13 @@ from support.documents import PAGES, ROOT, read
 COLUMNS = 100
 
 _SAMPLE = re.compile(
-    r"^<!-- sample(?: \((?P<part>first|last) (?P<lines>\d+) lines\))?: (?P<command>.+?) -->\n"
+    r"^<!-- sample(?P<section> \(section\))?: (?P<command>.+?) -->\n"
     r"(?P<fence>```text\n)(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
+
+#: The line that begins fwbench's section of a session.
+_HEADING = re.compile(r"^-+ fwbench -+$", re.MULTILINE)
 
 _STORED = {"main.json": "launches-base.json", "branch.json": "launches-contender.json"}
 
@@ -45,26 +49,30 @@ class Sample:
     Attributes:
         page: the path of the document in the repository.
         command: a line for a shell.
-        part: ``first`` or ``last`` where only some lines are shown.
-        lines: how many.
+        section: whether only fwbench's section of a session is shown.
         text: what is shown.
         span: where that is in the document.
     """
 
     page: str
     command: str
-    part: str | None
-    lines: int
+    section: bool
     text: str
     span: tuple[int, int]
 
     def cut(self, output: str) -> str:
-        """What is shown of an output."""
+        """What is shown of an output.
+
+        Raises:
+            ValueError: it has no section of fwbench's.
+        """
+        if self.section:
+            heading = _HEADING.search(output)
+            if heading is None:
+                raise ValueError(f"{self.command} printed no section of fwbench's:\n{output}")
+            output = output[heading.start() :]
         lines = [line.rstrip() for line in output.strip("\n").splitlines()]
-        chosen = {"first": lines[: self.lines], "last": lines[-self.lines :]}.get(
-            self.part or "", lines
-        )
-        return "\n".join(chosen).strip("\n") + "\n"
+        return "\n".join(lines) + "\n"
 
 
 def samples(page: str) -> list[Sample]:
@@ -73,8 +81,7 @@ def samples(page: str) -> list[Sample]:
         Sample(
             page,
             match["command"],
-            match["part"],
-            int(match["lines"] or 0),
+            match["section"] is not None,
             match["text"],
             match.span("text"),
         )

@@ -37,9 +37,15 @@ def _section(command: argparse.ArgumentParser, summary: str | None) -> str:
     arguments = [action for action in command._actions if _is_shown(action)]  # noqa: SLF001
     text = command.description or summary
     parts = [f"## {command.prog}\n", f"```text\n{_usage(command, arguments)}\n```\n"]
-    parts += [f"{_plain(text)}\n"] if text else []
+    parts += [_description(command, text)] if text else []
     parts += [_table(command, arguments)] if arguments else []
     return "\n".join(parts)
+
+
+def _description(command: argparse.ArgumentParser, text: str) -> str:
+    if command.formatter_class is argparse.RawDescriptionHelpFormatter:
+        return f"```text\n{text.strip()}\n```\n"
+    return f"{_plain(text)}\n"
 
 
 def _is_shown(action: argparse.Action) -> bool:
