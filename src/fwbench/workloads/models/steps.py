@@ -23,18 +23,38 @@ PICTURES = Form("b{batch}i{image}d{divisor}")
 #: ``b8t1024l12u768v50257``: texts in a batch, their length in tokens, layers, units, vocabulary.
 TEXTS = Form("b{batch}t{length}l{layers}u{units}v{vocabulary}")
 
-#: Learning rates are so small that the losses of the first steps differ between frameworks by
-#: rounding alone, and so large that an update which is left out shows. Batch normalization makes
-#: the gradients of a deep network large at first, and amplifies what they differ by.
-_PLAIN = SGD(learning_rate=1e-3, momentum=0.9)
-_NORMALIZED = SGD(learning_rate=1e-4, momentum=0.9)
-_DEEP = SGD(learning_rate=3e-6, momentum=0.9)
 
-#: What the loss at each of the first steps may be off by, relative to the loss, in parts of what is
-#: allowed of a loop: in float32 2e-5, and after the updates 5e-5, 5e-5 and 1e-4. Seen were 8e-6 and
-#: 1e-5 (Inception-v3 in MXNet; 5e-6 in all others); the first update moves the second loss by 3e-4
-#: at least.
-LOSS_GROWTH = (0.4, 1.0, 1.0, 2.0)
+@dataclass(frozen=True)
+class _Check:
+    """How a network is trained, and what its first losses may be off by.
+
+    Learning rates are so small that the losses differ between frameworks by rounding alone, and so
+    large that an update which is left out shows. Batch normalization makes the gradients of a deep
+    network large at first, and amplifies what they differ by.
+
+    Attributes:
+        learning_rate: of gradient descent with a momentum of 0.9.
+        growth: see :class:`Objective`: 1 stands for 5e-5 of the loss in float32.
+    """
+
+    learning_rate: float
+    growth: tuple[float, ...] = (0.4, 1.0, 1.0, 2.0)
+
+    @property
+    def optimizer(self) -> SGD:
+        """With its constants."""
+        return SGD(self.learning_rate, momentum=0.9)
+
+
+#: Seen were 5e-7 of the loss, and the first update moves the second loss by 5e-4 of it at least.
+_PLAIN = _Check(1e-3)
+
+#: Seen were 7e-6; the first update moves the second loss by 3e-4.
+_NORMALIZED = _Check(1e-4)
+
+#: Seen were 8e-6 of the first loss and 8e-5 of the others, with numbers of threads as well; the
+#: first update moves the second loss by 4e-4.
+_DEEP = _Check(3e-6, (0.4, 4.0, 4.0, 4.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +142,7 @@ def _shape(size: Size) -> Shape:
 
 
 def _of_pictures(
-    network: Callable[[int], Network], optimizer: SGD, *quick: str, paper: str
+    network: Callable[[int], Network], check: _Check, *quick: str, paper: str
 ) -> ModelStep:
     def objective(size: Shape) -> Objective:
         return Objective(
@@ -130,8 +150,8 @@ def _of_pictures(
             network=network(size["divisor"]),
             shape=(size["image"], size["image"], 3),
             classes=convolutional.CLASSES,
-            optimizer=optimizer,
-            loss_growth=LOSS_GROWTH,
+            optimizer=check.optimizer,
+            loss_growth=check.growth,
         )
 
     return ModelStep(network.__name__, objective, PICTURES.sizes(quick, paper=(paper,)))
@@ -144,8 +164,8 @@ def _of_texts(network: Callable[[Shape], Network], *quick: str, paper: str) -> M
             network=network(size),
             shape=(size["length"],),
             classes=size["vocabulary"],
-            optimizer=_PLAIN,
-            loss_growth=LOSS_GROWTH,
+            optimizer=_PLAIN.optimizer,
+            loss_growth=_PLAIN.growth,
         )
 
     return ModelStep(network.__name__, objective, TEXTS.sizes(quick, paper=(paper,)))
