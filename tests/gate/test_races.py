@@ -73,11 +73,11 @@ def _speeds(draw: np.random.Generator, number: int) -> Floats:
 # Decisions
 
 
-def test_far_losers_are_dropped_after_three_launches() -> None:
-    """Twice as slow is clear; a quarter slower takes more launches, and the leader wins."""
-    one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 2.5}, _normal(0.01), 0)
+def test_far_losers_are_dropped_after_four_launches() -> None:
+    """Three times as slow is clear; a quarter slower takes more launches, and the leader wins."""
+    one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
     assert one.outcome(history) is Outcome.FASTEST
-    assert (history.number("b"), history.number("d")) == (3, 3)
+    assert (history.number("b"), history.number("d")) == (4, 4)
     assert 8 <= history.number("c") <= 14
     assert history.number("a") == history.number("c")
     assert {case: why.leader for case, why in one.dropped.items()} == dict.fromkeys("bcd", "a")
@@ -143,14 +143,14 @@ def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
     assert wrong <= 2
 
 
-def test_falling_behind_takes_three_launches_of_all_groups_that_there_are() -> None:
+def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> None:
     """Of up to nine contestants; one launch that is not far off costs what several have brought."""
-    far = math.log(2.5)
+    far = math.log(3.5)
     for number in range(2, 10):
         needed = Group("work", dict.fromkeys(map(str, range(number)), ""), 0.03).needed
-        assert not races.is_slower(np.array([far] * 2), 0.03, needed)
-        assert races.is_slower(np.array([far] * 3), 0.03, needed)
-    assert not races.is_slower(np.array([far, 0.1, far]), 0.03, needed)
+        assert not races.is_slower(np.array([far] * 3), 0.03, needed)
+        assert races.is_slower(np.array([far] * 4), 0.03, needed)
+    assert not races.is_slower(np.array([far, far, 0.1, far]), 0.03, needed)
 
 
 def test_contended_launches_do_not_count() -> None:
@@ -171,7 +171,7 @@ def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
     """A contestant whose work turned out to be wrong has beaten nobody."""
     one, history = group("wrong", "a", "b"), History()
     running = race(one)
-    for _ in range(3):
+    for _ in range(4):
         launch(history, {"wrong": 0.1, "a": 1.0, "b": 5.0})
     assert not running.select([], history)
     assert one.outcome(history) is Outcome.FASTEST
@@ -200,7 +200,7 @@ def test_only_open_groups_are_launched_again() -> None:
     clear, close = group("a", "b"), group("c", "d")
     history, running = History(), race(clear, close)
     assert running.select(["a", "b", "c", "d", "alone"], history) == ["a", "b", "c", "d", "alone"]
-    for number in range(3):
+    for number in range(4):
         launch(history, {"a": 1.0, "b": 9.0, "c": 1.0, "d": 1.1 + 0.001 * number, "alone": 1.0})
         selected = running.select(["a", "b", "c", "d", "alone"], history)
     assert {*selected} == {"c", "d"}

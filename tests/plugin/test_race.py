@@ -74,14 +74,14 @@ def racing(project: Project) -> Project:
     return project
 
 
-def test_a_race_is_decided_with_three_launches(racing: Project) -> None:
+def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
     """The winner, the loser and the contestant that failed: on the terminal and in the JSON."""
     result, records = racing.measure("--fw-race", fw="numpy,pool")
     result.assert_outcomes(passed=3, failed=1)
     measured = {name: len(entry["stats"]["data"]) for name, entry in records.items()}
     assert {name.split("-cpu")[0]: n for name, n in measured.items()} == {
-        "sigmoid-numpy": 3,
-        "sigmoid-pool": 3,
+        "sigmoid-numpy": 4,
+        "sigmoid-pool": 4,
         "tanh-numpy": 2,
     }
     result.stdout.fnmatch_lines(
@@ -96,13 +96,13 @@ def test_a_race_is_decided_with_three_launches(racing: Project) -> None:
             "fastest: numpy eager in 1",
             "tanh cpu *: undecided: numpy eager *: no rival is left: pool eager failed",
             "sigmoid cpu forward float32 4: fastest: numpy eager 1 us; pool eager 10x",
-            "3 launches in * s of 10 min",
+            "4 launches in * s of 10 min",
         ]
     )
     facts = _session(racing)
     sigmoid, tanh = facts["race"]["groups"]
     standings = [(c["name"], c["standing"], c["launches"]) for c in sigmoid["contestants"]]
-    assert standings == [("numpy eager", "fastest", 3), ("pool eager", "slower", 3)]
+    assert standings == [("numpy eager", "fastest", 4), ("pool eager", "slower", 4)]
     assert (sigmoid["verdict"], tanh["verdict"]) == ("fastest", "undecided")
     assert [c["why"] for c in tanh["contestants"]] == [None, "failed"]
     assert facts["budget"]["budget_s"] == 600

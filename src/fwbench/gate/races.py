@@ -13,7 +13,7 @@ however often it was looked at, and whichever contestants led in between:
 
 The evidence is that of :mod:`fwbench.gate.paired`, in which a pair is a launch of both contestants,
 whose cases ran in random order: exact whatever the machine does, and valid after every launch. It
-takes ten pairs or so that all agree. Contestants twice as slow and slower do not wait for these,
+takes ten pairs or so that all agree. Contestants three times as slow do not wait for these,
 see :func:`falls_behind`.
 """
 
@@ -42,8 +42,8 @@ LEVEL = 0.01
 _SIGNS, _FAR = 0.75, 0.25
 
 #: Launches of equal contestants differ by more than this factor in at most this share of pairs.
-_FAR_FACTOR = 2.0
-_FAR_SHARE = 0.05
+_FAR_FACTOR = 3.0
+_FAR_SHARE = 0.1
 
 #: A contestant that is slower by a little less than the threshold can hardly be shown to tie, nor
 #: to be slower by the threshold. From this part of it on it has lost once it is slower for certain;
@@ -51,7 +51,7 @@ _FAR_SHARE = 0.05
 _CLOSE = 2 / 3
 
 #: What a gambler keeps of the money when betting that a contestant falls far behind.
-_KEPT = 0.05
+_KEPT = 0.1
 
 
 class Outcome(StrEnum):
@@ -211,14 +211,15 @@ def _lost(differences: Floats, needed: float) -> Bools:
 
 
 def falls_behind(differences: Floats) -> Floats:
-    """The logarithm of the evidence that a contestant is far behind, which three launches can show.
+    """The logarithm of the evidence that a contestant is far behind, which four launches can show.
 
     No test of signs can tell so early: five signs agree by chance in one case of 32. This one takes
-    an assumption on sizes instead: of contestants that are equally fast, one takes more than twice
-    as long as the other in at most one launch of twenty, whatever the launches before were like.
+    an assumption on sizes instead: of contestants that are equally fast, one takes more than three
+    times as long as the other in at most one launch of ten, whatever the launches before were like.
     (Noise of shared machines stays below that: a second speed, 1.4 times; slow launches, up to
-    twice.) So who bets on it at 20 to 1 makes no money in the long run, and again evidence is
-    the money that was made: it grows nineteenfold with each launch in which it was twice as slow.
+    twice; two processors with a load of 15 to 20, three times in one launch of twenty.) So who bets
+    on it at 10 to 1 makes no money in the long run, and again evidence is the money that was made:
+    it grows ninefold with each launch in which it was three times as slow.
 
     Args:
         differences: logarithms of ratios of its times to the other's, along the last axis.
