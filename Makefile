@@ -51,7 +51,7 @@ lint: venv ## check style, types and workflows
 
 .PHONY: docs
 docs: venv ## build the documentation as a site, in site/; no page and no link may be broken
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: pages
 pages: venv ## write the pages of docs/ that come from the code

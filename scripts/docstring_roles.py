@@ -6,7 +6,10 @@ import re
 
 import griffe
 
-_ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
+_ROLE = re.compile(r":(attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
+
+#: What has a place of its own on the page; attributes stand in the table of their class.
+_LINKED = ("class", "exc", "func", "meth")
 
 
 class DocstringRoles(griffe.Extension):
@@ -25,8 +28,9 @@ class DocstringRoles(griffe.Extension):
                 self._rewrite(member)
 
     def _link(self, role: re.Match[str]) -> str:
-        name = role[1].removeprefix("fwbench.")
+        kind, path = role.groups()
+        name = path.removeprefix("fwbench.")
         target = self._public.get(name.partition(".")[0])
-        if target is None:
-            return f"`{role[1]}`"
+        if target is None or kind not in _LINKED:
+            return f"`{path}`"
         return f"[`{name}`][{'.'.join([target, *name.split('.')[1:]])}]"
