@@ -19,7 +19,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
-from fwbench.workloads import FAMILIES, TRAININGS
+from fwbench.workloads import FAMILIES, MODELS, TRAININGS
 from fwbench.workloads.workload import Workload
 from support.documents import PAGES, ROOT, Command, commands
 
@@ -56,7 +56,7 @@ def _as_pytest(command: Command) -> Command:
 def test_every_program_is_one_whose_commands_are_checked() -> None:
     """A page that shows another program needs a check of its own here."""
     programs = {command.program for page in PAGES for command in commands(page)}
-    assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", "eval", "head", "."}
+    assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", "head", "."}
 
 
 # pytest
@@ -114,6 +114,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file["benchmarks/test_training.py"] = [
         part for training in TRAININGS for part in (training.step, training.loader, training)
     ]
+    by_file["benchmarks/test_models.py"] = [*MODELS]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for of in named or by_file.values() for workload in of]
 
