@@ -88,7 +88,11 @@ def test_a_loader_makes_no_cell_in_another_execution() -> None:
     assert len(named(lenet.loader, executions=("eager", "graph"))) == 1
 
 
-@pytest.mark.parametrize("directions", [None, ("forward",), ("backward", "forward")], ids=str)
+@pytest.mark.parametrize(
+    "directions",
+    [None, ("forward",), ("backward", "forward")],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
 @pytest.mark.parametrize("verify_only", [False, True])
 def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
     """Whatever is asked of operations, and once."""
@@ -331,7 +335,7 @@ def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:
         (sentiment_lstm, "eager", "off", None),
         (mlp, "fit", "off", None),
     ],
-    ids=str,
+    ids=lambda value: str(getattr(value, "name", value)),
 )
 def test_what_an_execution_cannot_do_is_a_gap(
     of: Any, execution: str, sparse: str | None, gap: str | None
