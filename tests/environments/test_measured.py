@@ -68,7 +68,7 @@ def test_two_environments_are_measured_side_by_side(beside: Project) -> None:
 
     What is implemented for NumPy is for NumPy wherever it is installed.
     """
-    result, records = beside.measure("--junitxml=junit.xml", fw="numpy,numpy@second")
+    result, records = beside.measure("-v", "--junitxml=junit.xml", fw="numpy,numpy@second")
     assert result.ret == pytest.ExitCode.OK, str(result.stderr)
     result.assert_outcomes(passed=2 * 4 + 1)
     assert sorted(records) == sorted(_ids("numpy") + _ids("numpy@second"))

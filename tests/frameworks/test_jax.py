@@ -71,7 +71,7 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
     """
     device, environments = "--fw-device=cpu", str(made.folder.parent)
     status, output = verify(
-        "jax,numpy", PARTS[part], suite_cache, device, FWBENCH_ENVS=environments
+        "jax,numpy", PARTS[part], suite_cache, device, "-v", FWBENCH_ENVS=environments
     )
     assert status == pytest.ExitCode.OK, output
     expected = sum(passes(manifests()[name], PARTS[part]) for name in ("jax", "numpy"))

@@ -18,7 +18,7 @@ from fwbench.presets import PUBLISHED
 from fwbench.workloads import FAMILIES, MODELS
 from fwbench.workloads.workload import Workload
 
-#: What stands for every family, and for work that is in none.
+#: What stands for every family that a session need not ask for by name, and for work in none.
 ALL = "all"
 
 
@@ -76,9 +76,11 @@ def _is_in(
     families: Sequence[str] | None, workload: Workload, represents: Callable[[Workload], bool]
 ) -> bool:
     """Whether work is in the families that are asked for; None stands for whatever is there."""
-    if families is None or ALL in families or workload.family in families:
+    if families is None or workload.family in families:
         return True
-    return REPRESENTATIVES in families and represents(workload)
+    if ALL in families and not workload.on_request:
+        return True
+    return bool({ALL, REPRESENTATIVES} & {*families}) and represents(workload)
 
 
 def _all(_: Workload) -> bool:
