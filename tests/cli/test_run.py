@@ -85,11 +85,15 @@ def installed(elsewhere: Path) -> Callable[..., subprocess.CompletedProcess[str]
 def _python(
     folder: Path, *arguments: str, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module of Python in a folder, with a folder of packages before what is installed."""
+    """Run a module of Python in a folder, with a folder of packages before what is installed.
+
+    That xdist runs the tests is no business of the session: nothing is timed under xdist.
+    """
+    inherited = {name: os.environ[name] for name in os.environ if "XDIST" not in name}
     return subprocess.run(
         [sys.executable, "-P", "-m", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(path or "")},
+        env={**inherited, "PYTHONPATH": str(path or "")},
         capture_output=True,
         text=True,
         check=False,
