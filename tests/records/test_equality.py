@@ -9,8 +9,8 @@ import pytest
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Unequal
 from fwbench.records.stored import from_json
-from fwbench.report import loops, terminal
 from fwbench.toggles import Toggle
+from support.screens import IN_FULL, shown
 
 #: Mean losses of five epochs of LeNet on MNIST, as frameworks have them: they differ as rounding,
 #: amplified by training, makes them differ.
@@ -149,16 +149,18 @@ def test_entries_are_annotated() -> None:
 
 def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
     """It is said, with the reason, and its time is no one's measure."""
-    lines = terminal.section(entries(), [])
-    title, *means = [line.split() for line in lines[: len(OTHERS) + 2]]
-    assert title[:2] == ["training", "loops:"]
+    lines = shown(*entries(), view=IN_FULL)
+    at = next(i for i, line in enumerate(lines) if line.startswith("training loops: "))
+    means = [line.split() for line in lines[at + 1 : at + len(OTHERS) + 2]]
     assert [line[:3] for line in means[:-1]] == [[name, "eager", "1.00x"] for name in OTHERS]
     assert " ".join(means[-1]) == "liar eager not ranked: 0 of 1 case, and 1 unequal"
-    (said,) = [line for line in lines if line.startswith("  unequal")]
+    (said,) = [line for line in lines if ": unequal" in line]
     assert said == (
-        "  unequal: liar eager: its loss curve lies 0.27 nats from that of tensorflow eager "
-        "(epoch 1), and 0.068 are allowed: it is not the same training, and left out of rankings"
+        "lenet cpu float32 200: unequal: liar eager: its loss curve lies 0.27 nats from that of "
+        "tensorflow eager (epoch 1), and 0.068 are allowed: it is not the same training, and left "
+        "out of rankings"
     )
+    assert lines[-1] == "Fastest here: 1 too close to call"
 
 
 def test_runs_that_do_not_say_so_are_marked_when_they_are_read() -> None:
@@ -175,4 +177,4 @@ def test_loops_that_are_equal_are_not_mentioned() -> None:
     """Nothing is said of them beyond how far they lie apart."""
     honest = entries()[1:]
     equality.annotate(honest)
-    assert not [line for line in loops.section(honest) if "unequal" in line]
+    assert not [line for line in shown(*honest, view=IN_FULL) if "unequal" in line]

@@ -90,7 +90,7 @@ def test_what_does_not_matter(project: Project) -> None:
     )
     output = said(session)
     assert session.returncode == pytest.ExitCode.OK
-    assert "fwbench: 1 thread;" in output
+    assert ", 1 thread: numpy " in output
     entries = project.entries(str(folder / "out.json"))
     assert len(entries) == 4
     for entry in entries:
