@@ -60,10 +60,11 @@ _ROUNDS = 50
 def _timer_s(run: partial[Any], case: Case) -> float:
     from torch.utils.benchmark import Timer
 
-    names = [f"a{i}" for i in range(len(run.args))]
+    arrays = {f"a{i}": array for i, array in enumerate(run.args)}
+    passed = [*arrays, *(f"{name}={name}" for name in run.keywords)]
     timer = Timer(
-        f"f({', '.join(names)})",
-        globals={"f": run.func, **dict(zip(names, run.args, strict=True))},
+        f"f({', '.join(passed)})",
+        globals={"f": run.func, **arrays, **run.keywords},
         num_threads=case.framework.threads() or 1,
     )
     return float(timer.blocked_autorange(min_run_time=_TOOL_S).median)
