@@ -87,6 +87,36 @@ def test_published_sizes_have_the_operations_that_were_published(families: Proje
     assert "other" not in _collected(families, "--fw-size=deepbench")
 
 
+def test_representatives_have_the_smallest_and_the_largest_quick_size(project: Project) -> None:
+    """What a call costs, and what arithmetic costs; whoever asks for sizes or tests has all."""
+    project.write(
+        "tests/test_it.py",
+        """
+        import pytest
+        from declared import doubling
+
+        four = doubling("four", sizes=(2, 4, 8, 16))
+
+        @pytest.mark.fwbench(four, families="representatives")
+        def test_it(case):
+            case.measure()
+
+        @pytest.mark.fwbench(four, families="representatives", sizes=(4, 8))
+        def test_marked(case):
+            case.measure()
+        """,
+    )
+
+    def sizes(*arguments: str) -> list[str]:
+        result = project.run("--collect-only", "-q", *arguments)
+        return [line.rpartition("-")[2].rstrip("]") for line in result.outlines if "::" in line]
+
+    assert sizes() == ["2", "16", "4", "8"]
+    assert sizes("--fw-size=quick") == ["2", "4", "8", "16"] * 2
+    assert sizes("-k", "four") == ["2", "4", "8", "16", "4", "8"]
+    assert sizes("--fw-size=4") == ["4", "4"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -5,18 +5,17 @@ The others are collected and deselected, as with pytest's own ``-k``: the count 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pytest
 
 from fwbench import suite
 from fwbench.errors import unknown
 from fwbench.grid import Cell
-from fwbench.options.options import REPRESENTATIVES
+from fwbench.options.options import REPRESENTATIVES, Selection
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.presets import PUBLISHED
 from fwbench.workloads import FAMILIES, MODELS
-from fwbench.workloads.workload import Workload
 
 #: What stands for every family that a session need not ask for by name, and for work in none.
 ALL = "all"
@@ -35,10 +34,12 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     """
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     asked = _asked(session, cells)
-    _check({name for names in asked.values() for name in names or ()}, cells)
-    represents = _all if _names_tests(config) else _representing(_sizes(session))
+    _check({name for each in asked.values() for name in each.families or ()}, cells)
+    everything = _names_tests(config)
     out = {
-        item for item, cell in cells.items() if not _is_in(asked[item], cell.workload, represents)
+        item
+        for item, cell in cells.items()
+        if not _is_in(asked[item], cell) and not (everything and _is_for_all(asked[item]))
     }
     for item in out:
         item.stash[UNASKED] = True
@@ -47,16 +48,14 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
         items[:] = [item for item in items if item not in out]
 
 
-def _asked(
-    session: Session, items: Iterable[pytest.Item]
-) -> dict[pytest.Item, Sequence[str] | None]:
-    """The families that are asked for where each item is; looked up once for each marker."""
-    by_mark: dict[int, Sequence[str] | None] = {}
+def _asked(session: Session, items: Iterable[pytest.Item]) -> dict[pytest.Item, Selection]:
+    """What is asked for where each item is; looked up once for each marker."""
+    by_mark: dict[int, Selection] = {}
     asked = {}
     for item in items:
         mark = next(item.iter_markers("fwbench"))
         if id(mark) not in by_mark:
-            by_mark[id(mark)] = session.families(mark)
+            by_mark[id(mark)] = session.selection(mark)
         asked[item] = by_mark[id(mark)]
     return asked
 
@@ -72,40 +71,38 @@ def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
         raise unknown("family", name, known)
 
 
-def _is_in(
-    families: Sequence[str] | None, workload: Workload, represents: Callable[[Workload], bool]
-) -> bool:
-    """Whether work is in the families that are asked for; None stands for whatever is there."""
+def _is_in(asked: Selection, cell: Cell) -> bool:
+    """Whether a case is in the families that are asked for; None stands for whatever is there."""
+    families, workload = asked.families, cell.workload
     if families is None or workload.family in families:
         return True
     if ALL in families and not workload.on_request:
         return True
-    return bool({ALL, REPRESENTATIVES} & {*families}) and represents(workload)
+    return _is_for_all(asked) and _represents(cell, asked.sizes)
 
 
-def _all(_: Workload) -> bool:
-    return True
+def _is_for_all(asked: Selection) -> bool:
+    """Whether work of every family is asked for, or what represents it."""
+    return bool({ALL, REPRESENTATIVES} & {*(asked.families or ())})
 
 
-def _sizes(session: Session) -> object:
-    """The sizes that the session asks for, by option or ini setting."""
-    return session.options.asked.over(session.options.configured).sizes
+def _represents(cell: Cell, sizes: object) -> bool:
+    """Whether a case is among those that represent the families where no tests are named.
 
-
-def _representing(sizes: object) -> Callable[[Workload], bool]:
-    """Tells the work that represents the families in a session that names no tests.
-
-    With sizes that others have published they are the operations that these had.
+    They are operations that stand for others; if no sizes are asked for, at the smallest and at the
+    largest of the quick ones: what a call costs, and what the arithmetic costs. If sizes are that
+    others have published, they are the operations that these had.
 
     Args:
-        sizes: that it asks for.
+        cell: of the case.
+        sizes: that are asked for.
     """
-    if sizes not in PUBLISHED:
-        return lambda workload: workload.representative
-    preset = str(sizes)
-    return lambda workload: (
-        not workload.family or (not workload.on_request and workload.by_preset.declares(preset))
-    )
+    workload = cell.workload
+    if sizes in PUBLISHED:
+        declares = workload.by_preset.declares(str(sizes))
+        return not workload.family or (not workload.on_request and declares)
+    middling = workload.by_preset.quick[1:-1] if sizes is None else ()
+    return workload.representative and cell.size not in middling
 
 
 def _names_tests(config: pytest.Config) -> bool:

@@ -191,15 +191,15 @@ class Session:
             self.problem = UsageError(str(error))
         return ()
 
-    def families(self, mark: pytest.Mark) -> Sequence[str] | None:
-        """The families that are asked for in tests with this marker; None if none are.
+    def selection(self, mark: pytest.Mark) -> Selection:
+        """What is asked for in tests with this marker.
 
-        A marker that asks for representatives is the suite's own: the ini file is over it.
+        One that asks for representatives is the suite's own: families of the ini file are over it.
         """
-        families = self.options.selection(from_marker(mark)).families
-        if families == (REPRESENTATIVES,):
-            return self.options.configured.families or families
-        return families
+        asked = self.options.selection(from_marker(mark))
+        if asked.families == (REPRESENTATIVES,):
+            return replace(asked, families=self.options.configured.families or asked.families)
+        return asked
 
     def _asked(self) -> grid.Asked:
         """What else the options ask for.

@@ -140,12 +140,14 @@ class Training(Objective, TrainsInLoop):
         batches: batch sizes by preset.
         schedules: how long to train, by preset; ``quick`` is also for sizes that are given.
         quick: whether the preset ``quick`` has it.
+        representative: whether a session has it that asks for nothing in particular.
     """
 
     dataset: str = field(kw_only=True)
     batches: Sizes = field(kw_only=True)
     schedules: Mapping[str, Schedule] = field(kw_only=True)
     quick: bool = field(default=True, kw_only=True)
+    representative: bool = field(default=True, kw_only=True)
 
     @property
     def loop(self) -> Training:
@@ -189,6 +191,11 @@ class Step(TrainsInLoop):
         return f"{self.training.name}_step"
 
     @property
+    def representative(self) -> bool:  # type: ignore[override]
+        """Whether the loop is."""
+        return self.training.representative
+
+    @property
     def loop(self) -> Training:
         """The training loop that this is a step of."""
         return self.training
@@ -216,6 +223,11 @@ class Loading(TrainsInLoop):
     def name(self) -> str:  # type: ignore[override]
         """The loop's name with a suffix: ``lenet_loader``."""
         return f"{self.training.name}_loader"
+
+    @property
+    def representative(self) -> bool:  # type: ignore[override]
+        """Whether the loop is."""
+        return self.training.representative
 
     @property
     def loop(self) -> Training:

@@ -21,7 +21,7 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.training import Adam, RMSprop, Training
 
-#: A small loop; Benchmarks B, C and D; the sentiment experiment.
+#: A small loop; Benchmarks B, C and D; the sentiment experiment. LeNet represents them.
 TRAININGS = (
     Training(
         name="mlp",
@@ -36,6 +36,7 @@ TRAININGS = (
             "paper": Schedule(epochs=5),
             "full": Schedule(epochs=5),
         },
+        representative=False,
     ),
     Training(
         name="lenet",
@@ -87,6 +88,7 @@ TRAININGS = (
             "full": Schedule(epochs=5),
         },
         quick=False,
+        representative=False,
     ),
     Training(
         name="sentiment_lstm",
@@ -102,5 +104,6 @@ TRAININGS = (
             "full": Schedule(epochs=3),
         },
         quick=False,
+        representative=False,
     ),
 )
