@@ -125,6 +125,28 @@ def _selects(keyword: str, case_id: str) -> bool:
     )
 
 
+def test_lenet_is_not_googlenet() -> None:
+    """`-k` matches within names, too: a first look at LeNet must not take GoogLeNet's minutes."""
+    asked = [
+        (command, keyword)
+        for page in PAGES
+        for command in commands(page)
+        if "lenet" in (keyword := _keyword(command))
+    ]
+    assert asked
+    for command, keyword in asked:
+        names = [workload.name for workload in _workloads(command.arguments)]
+        selected = [name for name in names if _selects(keyword, name)]
+        assert selected, command.text
+        assert not [name for name in selected if "googlenet" in name], command.text
+
+
+def _keyword(command: Command) -> str:
+    """What follows ``-k``, if anything."""
+    words = command.arguments
+    return words[words.index("-k") + 1] if "-k" in words else ""
+
+
 # fwbench
 
 

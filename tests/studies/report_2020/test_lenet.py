@@ -132,7 +132,7 @@ def test_other_trainings_are_no_lenet_of_2020(tmp_path: Path, changes: dict[str,
 
 
 def test_a_few_steps_are_no_lenet_of_2020(tmp_path: Path) -> None:
-    """`pytest benchmarks -k lenet` trains 3 epochs of 10 of 240 steps."""
+    """`pytest benchmarks/test_training.py -k lenet` trains 3 epochs of 10 of 240 steps."""
     made = lenet("mxnet", "eager", (0.1, 0.1), 0.1, steps_per_epoch=10)
     assert trained(stored(tmp_path, "run.json", made)) == {}
 

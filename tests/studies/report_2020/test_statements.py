@@ -58,7 +58,9 @@ _ACROSS = [
 # The statements
 
 
-_WHOLE_EPOCHS = "whole epochs of the real MNIST: pytest benchmarks -k lenet --fw-epochs 5"
+_WHOLE_EPOCHS = (
+    "whole epochs of the real MNIST: pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
+)
 
 
 def test_all_statements_are_judged(tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_all_statements_are_judged(tmp_path: Path) -> None:
         TRAINS_FASTER: f"needs LeNet in tensorflow graph and mxnet eager, {_WHOLE_EPOCHS}",
         HYBRIDIZE: f"needs LeNet in mxnet eager and mxnet hybridize, {_WHOLE_EPOCHS}",
         XLA: f"needs LeNet in tensorflow xla and tensorflow graph, {_WHOLE_EPOCHS}",
-        FIRST_EPOCH: "needs trainings: pytest benchmarks -k lenet",
+        FIRST_EPOCH: "needs trainings: pytest benchmarks/test_training.py -k lenet",
         EAGER: "needs a model, or its step, in tensorflow eager and graph",
     }
 

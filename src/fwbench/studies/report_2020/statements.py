@@ -180,8 +180,8 @@ def _name(record: Record) -> str:
 
 def _missing(*needed: str) -> _Finding:
     return Verdict.UNKNOWN, (
-        f"needs LeNet in {' and '.join(needed)}, whole epochs of the real MNIST: pytest benchmarks "
-        "-k lenet --fw-epochs 5"
+        f"needs LeNet in {' and '.join(needed)}, whole epochs of the real MNIST: pytest "
+        "benchmarks/test_training.py -k lenet --fw-epochs 5"
     )
 
 
@@ -220,7 +220,7 @@ def _xla(evidence: _Evidence) -> _Finding:
 def _first_epoch(evidence: _Evidence) -> _Finding:
     records = trainings(evidence.records)
     if not records:
-        return Verdict.UNKNOWN, "needs trainings: pytest benchmarks -k lenet"
+        return Verdict.UNKNOWN, "needs trainings: pytest benchmarks/test_training.py -k lenet"
     # Over the median of the others: a record of one epoch has no others.
     ratios = [
         (
