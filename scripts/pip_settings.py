@@ -1,7 +1,9 @@
-"""Prints pip's settings of the network as uv's environment variables, for a shell to evaluate.
+"""Prints pip's settings of the network as uv's, for a shell to evaluate.
 
-Reads the output of ``pip config list`` from standard input. uv reads neither pip's files nor its
-variables; with these it asks the indexes that pip asks, in the same way.
+Prints exports of uv's environment variables, and sets ``uv_options`` to those options of ``uv pip
+install`` that no variable sets. Reads the output of ``pip config list`` from standard input. uv
+reads neither pip's files nor its variables; with these it asks the indexes that pip asks, in the
+same way.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ _VARIABLES = {
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
     "find-links": ("UV_FIND_LINKS", ","),
-    "no-index": ("UV_NO_INDEX", " "),
     "trusted-host": ("UV_INSECURE_HOST", " "),
     "cert": ("SSL_CERT_FILE", " "),
     "client-cert": ("SSL_CLIENT_CERT", " "),
@@ -28,6 +29,9 @@ _VARIABLES = {
     "default-timeout": ("UV_HTTP_TIMEOUT", " "),
     "timeout": ("UV_HTTP_TIMEOUT", " "),
 }
+
+#: What pip takes for yes.
+_YES = ("y", "yes", "t", "true", "on", "1")
 
 
 def settings(lines: Iterable[str]) -> dict[str, str]:
@@ -62,7 +66,18 @@ def variables(configured: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
+def options(configured: Mapping[str, str]) -> str:
+    """Options of ``uv pip install`` for settings of pip.
+
+    Args:
+        configured: pip's settings by name.
+    """
+    return "--no-index" if configured.get("no-index", "").lower() in _YES else ""
+
+
 if __name__ == "__main__":
-    for name, value in variables(settings(sys.stdin)).items():
+    configured = settings(sys.stdin)
+    for name, value in variables(configured).items():
         if name not in os.environ:
             print(f"export {name}={shlex.quote(value)}")
+    print(f"uv_options={options(configured)}")

@@ -1,20 +1,22 @@
-"""What ``scripts/install`` tells uv of pip's settings."""
+"""What ``scripts/install`` installs, shows, and tells uv of pip's settings."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "pip_settings.py"
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "scripts" / "pip_settings.py"
 
 
 def _exports(configured: str, **variables: str) -> dict[str, str]:
     """The variables that a shell has after it has evaluated what the script prints."""
-    command = f'eval "$({sys.executable} {SCRIPT})" && env'
+    command = f'eval "$({sys.executable} {SCRIPT})" && export uv_options && env'
     inherited = {"PATH": os.environ["PATH"], **variables}
     done = subprocess.run(
         ["sh", "-c", command],
@@ -28,7 +30,7 @@ def _exports(configured: str, **variables: str) -> dict[str, str]:
     return {
         name: value
         for name, value in after.items()
-        if name.startswith(("UV_", "SSL_", "ALL_")) and variables.get(name) != value
+        if name.startswith(("UV_", "SSL_", "ALL_", "uv_")) and variables.get(name, "") != value
     }
 
 
@@ -52,8 +54,13 @@ def _exports(configured: str, **variables: str) -> dict[str, str]:
             "global.index-url='https://u:p$HOME`id`@i/'",
             {"UV_DEFAULT_INDEX": "https://u:p$HOME`id`@i/"},
         ),
+        ("global.no-index='True'", {"uv_options": "--no-index"}),
+        ("global.no-index='true'\n:env:.no-index='0'", {}),
     ],
-    ids=["none", "others", "index", "indexes", "folders", "sections", "blank", "shell"],
+    ids=[
+        *("none", "others", "index", "indexes", "folders", "sections", "blank", "shell"),
+        *("no index", "an index after all"),
+    ],
 )
 def test_settings_of_pip_hold_for_uv(configured: str, exported: dict[str, str]) -> None:
     """Each under uv's name for it; those for other purposes are left out."""
@@ -63,3 +70,125 @@ def test_settings_of_pip_hold_for_uv(configured: str, exported: dict[str, str]) 
 def test_settings_of_uv_win() -> None:
     """Whoever has set uv's own variable meant uv."""
     assert _exports("global.find-links='/pip'", UV_FIND_LINKS="/uv") == {}
+
+
+# The script, with programs that note what they are asked to install
+
+
+#: Stands in for Python, and for pip within: creates an environment of itself, and of uv.
+_PYTHON = f"""\
+#!/bin/sh
+case "$*" in
+    "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    *"config list") echo "$PIP_SETTINGS" ;;
+    "-m pip"*)
+        for word; do :; done
+        case $word in $REFUSED) exit 1 ;; esac
+        echo "pip $*" >>calls
+        echo "Downloading https://index/$word-1.0-py3-none-any.whl (20.5 MB)"
+        [ "$word" != uv ] || cp programs/uv .venv/bin/uv
+        ;;
+    *) exec {sys.executable} "$@" ;;
+esac
+"""
+
+#: Stands in for uv; that of the user may be broken.
+_UV = """\
+#!/bin/sh
+case "$0 $*" in
+    *"/programs/uv --version") exit "${BROKEN_UV:-0}" ;;
+    *" --dry-run "*) echo "uv $*" >>calls; exit 1 ;;
+esac
+echo "uv $*" >>calls
+echo "Downloading torch (190.3MiB)"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the script reads of a checkout, and in ``programs`` what it starts."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name in ("pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    programs = {
+        "python3": _PYTHON,
+        "uv": _UV,
+        "uname": '#!/bin/sh\necho "${SYSTEM:-Linux}"\n',
+        "nvidia-smi": '#!/bin/sh\nexit "${NVIDIA_SMI:-1}"\n',
+    }
+    (tmp_path / "programs").mkdir()
+    for name, text in programs.items():
+        program = tmp_path / "programs" / name
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+    return tmp_path
+
+
+def _install(checkout: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    inherited = {"PATH": f"{checkout / 'programs'}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(
+        [checkout / "scripts" / "install"],
+        env={**inherited, "PIP_SETTINGS": "", "REFUSED": "nothing", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _calls(checkout: Path) -> list[str]:
+    return (checkout / "calls").read_text(encoding="utf-8").splitlines()
+
+
+_NO_GPU = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
+
+
+@pytest.mark.parametrize(("settings", "given"), [("", False), ("global.no-index='yes'", True)])
+def test_no_index_holds_whatever_uv_installs(checkout: Path, settings: str, given: bool) -> None:
+    """And where it only looks whether there is a CPU build."""
+    done = _install(checkout, EXTRAS="torch", PIP_SETTINGS=settings)
+    assert done.returncode == 0, done.stderr
+    assert {" --no-index " in call for call in _calls(checkout)} == {given}
+
+
+@pytest.mark.parametrize(
+    ("machine", "extra"),
+    [
+        pytest.param({}, "all-cpu", marks=_NO_GPU),
+        ({"NVIDIA_SMI": "0"}, "all"),
+        ({"SYSTEM": "Darwin"}, "all"),
+    ],
+    ids=["without a GPU", "with a GPU", "macOS"],
+)
+def test_builds_follow_the_machine(checkout: Path, machine: dict[str, str], extra: str) -> None:
+    """Of PyTorch and of TensorFlow, also where all frameworks are asked for at once."""
+    done = _install(checkout, EXTRAS="dev,all", **machine)
+    assert done.returncode == 0, done.stderr
+    *_, last = _calls(checkout)
+    assert last.endswith(f" --editable .[dev,{extra}]")
+    assert ("--torch-backend cpu" in last) == (extra == "all-cpu")
+
+
+@_NO_GPU
+def test_large_downloads_are_shown(checkout: Path) -> None:
+    """With pip: of uv, where it is needed; of PyTorch; and of all else."""
+    asked = {"EXTRAS": "torch", "INSTALLER": "pip"}
+    done = _install(checkout, **asked, BROKEN_UV="1", REFUSED="torch==*+cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "Creating .venv",
+        "Installing fwbench[torch]; large downloads:",
+        "  uv-1.0-py3-none-any.whl: 20.5 MB",
+        "  torch: 190.3MiB",
+        "  .[torch]-1.0-py3-none-any.whl: 20.5 MB",
+    ]
+
+
+def test_what_cannot_be_installed(checkout: Path) -> None:
+    """It says what, and the next run tries again."""
+    asked = {"EXTRAS": "dev", "INSTALLER": "pip"}
+    done = _install(checkout, **asked, REFUSED=".*")
+    assert done.returncode == 1
+    assert "pip cannot install .[dev]; the whole output is in .venv/fwbench-log" in done.stderr
+    again = _install(checkout, **asked)
+    assert again.stdout.startswith("Installing fwbench[dev]")
+    assert _install(checkout, **asked).stdout == ""
