@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 import pytest_benchmark
@@ -12,7 +13,7 @@ import pytest_benchmark
 import fwbench
 from fwbench.frameworks.declared import manifests
 from fwbench.workloads import OPERATIONS, TRAININGS
-from support import samples
+from support import documents, samples
 from support.documents import PAGES, blocks
 
 #: Written from the code as a whole, with all that they show.
@@ -51,6 +52,13 @@ def test_what_takes_a_second_is_printed_again(sample: samples.Sample, tmp_path: 
     """If this fails: make samples ARGS="'the command'"."""
     samples.prepare(tmp_path)
     assert sample.cut(samples.output(sample.command, tmp_path)) == sample.text
+
+
+def test_a_command_that_breaks_down_is_no_sample(tmp_path: Path) -> None:
+    """What it prints instead would stand in the document from then on."""
+    assert samples.output("echo failed cases; exit 1", tmp_path) == "failed cases\n"
+    with pytest.raises(CalledProcessError, match="exit status 4"):
+        samples.output("echo 'no such option'; exit 4", tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +115,23 @@ def test_the_words_of_a_measured_sample_are_still_printed(
             # Its first word may be one of several, for one thing or more.
             known = phrase in printed or phrase.partition(" ")[2] in printed
             assert known, f"nothing prints {phrase!r}"
+
+
+def test_samples_are_written_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be printed is left as it is, and loses nothing of the others' minutes."""
+    commands = ("echo one; exit 1", "true", "echo three; exit 3", "printf 'four\\nfour\\n'")
+    page = "\n".join(f"<!-- sample: {it} -->\n```text\nold\n```\n" for it in commands)
+    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+    for module in (documents, samples):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(samples, "PAGES", ["page.md"])
+    monkeypatch.setattr(samples, "prepare", lambda folder: None)
+    monkeypatch.setattr("sys.argv", ["samples"])
+    assert samples.main() == 1
+    written = [sample.text for sample in samples.samples("page.md")]
+    assert written == ["one\n", "old\n", "old\n", "four\nfour\n"]
+    said = capsys.readouterr().out
+    assert "left as it is: true printed nothing" in said
+    assert "returned non-zero exit status 3.\nthree\n" in said

@@ -39,6 +39,10 @@ _SAMPLE = re.compile(
 #: The line that begins fwbench's section of a session.
 _HEADING = re.compile(r"^-+ fwbench -+$", re.MULTILINE)
 
+#: The exit statuses of what has done its work: nothing to report, failed cases, and verdicts of a
+#: comparison.
+_DONE = (0, 1, 10, 11)
+
 _STORED = {"main.json": "launches-base.json", "branch.json": "launches-contender.json"}
 
 
@@ -64,8 +68,10 @@ class Sample:
         """What is shown of an output.
 
         Raises:
-            ValueError: it has no section of fwbench's.
+            ValueError: it is empty, or has no section of fwbench's.
         """
+        if not output.strip():
+            raise ValueError(f"{self.command} printed nothing")
         if self.section:
             heading = _HEADING.search(output)
             if heading is None:
@@ -99,7 +105,11 @@ def prepare(folder: Path) -> None:
 
 
 def output(command: str, folder: Path) -> str:
-    """What a command prints, whatever its exit status."""
+    """What a command prints.
+
+    Raises:
+        CalledProcessError: its exit status is none of :data:`_DONE`: it did not do its work.
+    """
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
@@ -109,6 +119,8 @@ def output(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
+    if done.returncode not in _DONE:
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
     return done.stdout
 
 
@@ -118,42 +130,44 @@ def _variables() -> Mapping[str, str]:
     return {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "PATH": path}
 
 
-def _write(page: str, texts: Mapping[Sample, str]) -> None:
-    document = read(page)
-    for sample in sorted(texts, key=lambda sample: sample.span, reverse=True):
-        start, end = sample.span
-        document = document[:start] + texts[sample] + document[end:]
-    (ROOT / page).write_text(document, encoding="utf-8")
+def _chosen(words: list[str]) -> Iterator[Sample]:
+    """The samples that are named, from the end of each page.
 
-
-def _chosen(words: list[str]) -> Iterator[tuple[str, list[Sample]]]:
+    To write one moves only those below it, which have been written then.
+    """
     for page in PAGES:
-        yield (
-            page,
-            [
-                sample
-                for sample in samples(page)
-                if not words or any(word == page or word in sample.command for word in words)
-            ],
-        )
+        for sample in reversed(samples(page)):
+            if not words or any(word == page or word in sample.command for word in words):
+                yield sample
+
+
+def _write(sample: Sample) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        text = sample.cut(output(sample.command, Path(folder)))
+    document = read(sample.page)
+    start, end = sample.span
+    (ROOT / sample.page).write_text(document[:start] + text + document[end:], encoding="utf-8")
 
 
 def main() -> int:
-    """Write the samples that the command line names, all without it; returns the exit status."""
+    """Write the samples that the command line names, all without it; returns the exit status.
+
+    Each as soon as it is printed. One that cannot be is left as it is.
+    """
     words = sys.argv[1:]
-    written = 0
-    for page, chosen in _chosen(words):
-        texts = {}
-        for sample in chosen:
-            print(f"{page}: {sample.command}", flush=True)
-            with tempfile.TemporaryDirectory() as folder:
-                prepare(Path(folder))
-                texts[sample] = sample.cut(output(sample.command, Path(folder)))
-        _write(page, texts)
-        written += len(texts)
-    if not written:
+    chosen = [*_chosen(words)]
+    if not chosen:
         print(f"no sample is of a page or a command named {' or '.join(words)}")
-    return 0 if written else 1
+    failed = 0
+    for sample in chosen:
+        print(f"{sample.page}: {sample.command}", flush=True)
+        try:
+            _write(sample)
+        except (ValueError, subprocess.CalledProcessError) as error:
+            print(f"left as it is: {error}\n{getattr(error, 'stdout', '')}", flush=True)
+            failed += 1
+    return 0 if chosen and not failed else 1
 
 
 if __name__ == "__main__":
