@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fwbench.presets import Form, Schedule, Shape, Sizes
     from fwbench.toggles import Toggle
     from fwbench.workloads.operation import Implementation, Operation
-    from fwbench.workloads.training import Adam, RMSprop, Training
+    from fwbench.workloads.training import SGD, Adam, RMSprop, Training
     from fwbench.workloads.workload import Cost, Workload
 
 # Imported on first use: pytest imports this package in every session, and those that measure
@@ -49,6 +49,7 @@ _PUBLIC = {
     "Operation": "fwbench.workloads.operation",
     "Order": "fwbench.frameworks.learner",
     "RMSprop": "fwbench.workloads.training",
+    "SGD": "fwbench.workloads.training",
     "Schedule": "fwbench.presets",
     "Shape": "fwbench.presets",
     "Sizes": "fwbench.presets",
@@ -60,6 +61,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "SGD",
     "Adam",
     "BoundCall",
     "Call",
