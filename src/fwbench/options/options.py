@@ -25,8 +25,8 @@ class Selection:
         executions: default: all but those that run on request only.
         dtypes: default: float32.
         directions: default: forward; with ``--benchmark-disable`` forward and backward.
-        sizes: a preset or sizes (numbers, and texts of shapes); default: quick; with
-            ``--benchmark-disable`` each operation's smallest quick one.
+        sizes: a preset or sizes (numbers, and texts of shapes); default: quick, of representatives
+            its smallest and largest; with ``--benchmark-disable`` each operation's smallest.
         families: names of families, ``all`` or ``representatives``; default: all that there are.
     """
 

@@ -22,7 +22,9 @@ _SELECTION = """
 ## What is measured
 
 A test's marker takes these as well, under the names in the last column:
-`@pytest.mark.fwbench(operation, {example})`.
+`@pytest.mark.fwbench(operation, {example})`. It also takes `precision`, as
+`--fw-precision`, and `threshold`: the smallest change of the time, as a share, that `--fw-gate`,
+`fwbench ab` and `--fw-race` care for in its cases, whatever their own threshold is.
 
 | option | selects | marker |
 |---|---|---|

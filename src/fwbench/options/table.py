@@ -60,14 +60,14 @@ SELECTORS: Mapping[str, Option] = {
         values.sizes,
         "SIZES",
         f"sizes (whole numbers, or shapes such as 64x64x64: fwbench list), or a preset: "
-        f"{', '.join(PRESETS)} (default: quick)",
+        f"{', '.join(PRESETS)} (default: quick; of representatives its smallest and largest)",
     ),
     "families": Option(
         "--fw-family",
         values.names,
         "NAMES",
         "families of operations, or all (default: the representatives of every family; all that "
-        "-k, -m, or a file or test that is named selects)",
+        "-k, -m, --lf, or a file or test that is named selects)",
     ),
 }
 
