@@ -22,7 +22,7 @@ records; without a project, the current directory does. The exit status is pytes
 
 _EXAMPLES = """\
 examples:
-  fwbench run                              representatives of every family, small sizes
+  fwbench run                              representatives of every family, two sizes each
   fwbench run --fw numpy,torch             of these frameworks
   fwbench run -k "gemm and mxnet"          operations by name
   fwbench run --fw-family linalg,fft       all operations of these families
