@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -171,6 +172,25 @@ def line_name(record: Record, runs: Sequence[str]) -> str:
         runs: the names of the runs, in their order.
     """
     return record.series + run_suffix(record, runs)
+
+
+def line_names(records: Iterable[Record], runs: Sequence[str]) -> list[tuple[str, Record]]:
+    """Records with the names of their lines; repeats at the same size are numbered from 2.
+
+    Two tests of a session may measure the same work: ``torch eager`` and ``torch eager #2``.
+
+    Args:
+        records: of the same workload, in the order to show them.
+        runs: the names of the runs, in their order.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    named = []
+    for record in records:
+        name, size = line_name(record, runs), record.facts.size_text
+        seen[name, size] += 1
+        repeat = seen[name, size]
+        named.append((name if repeat == 1 else f"{name} #{repeat}", record))
+    return named
 
 
 def run_suffix(record: Record, runs: Sequence[str]) -> str:

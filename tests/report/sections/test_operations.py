@@ -123,6 +123,21 @@ def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
     assert chart.text.endswith("numpy compile (second.json) 3x; numpy compile (first.json) 2x")
 
 
+@pytest.mark.parametrize(
+    "others", [[], [case("gemm", "torch", (9.0,) * 5, "compile", size=900)]], ids=["bars", "lines"]
+)
+def test_a_case_that_two_tests_measured_is_two_lines(
+    tmp_path: Path, others: list[dict[str, Any]]
+) -> None:
+    """Numbered in the table and in each chart; neither is lost."""
+    again = case("gemm", "torch", (3.0,) * 5, "compile")
+    again["fullname"] = "test_other.py::test_other[gemm]"
+    first = [case("gemm", "torch", (6.0,) * 5), case("gemm", "torch", (2.0,) * 5, "compile")]
+    found = part([stored(tmp_path, "run.json", *first, again, *others)], "gemm")
+    assert [*column(found, "median")] == ["torch compile", "torch compile #2", "torch eager"]
+    assert ["torch compile #2" in chart.text for chart in found.charts] == [True, True]
+
+
 def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
     """Beside that of whatever process, where it was asked for."""
     known = case(first_call_in_process_s=0.018, first_call_s=0.814)

@@ -21,7 +21,7 @@ from fwbench.report.section import (
     Timing,
     billions,
     grouped,
-    line_name,
+    line_names,
     row_keys,
     seconds,
     share,
@@ -54,12 +54,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     records = operations(record for run in runs for record in run.records)
     colours = palette.colours(frameworks(runs))
     groups = [
-        Group(
-            f"{title}{label}",
-            [(line_name(record, names), record) for record in part],
-            names,
-            colours,
-        )
+        Group(f"{title}{label}", line_names(part, names), names, colours)
         for title, group in grouped(records, "workload", "device", "direction", "dtype").items()
         for label, part in split(group, lambda record: record.facts).items()
     ]

@@ -21,6 +21,7 @@ from fwbench.report.section import (
     TableCell,
     grouped,
     line_name,
+    line_names,
     percent,
     row_keys,
     seconds,
@@ -72,11 +73,7 @@ def _data_suffix(record: Record) -> str:
 def _section(
     title: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
 ) -> Section:
-    named: dict[str, Record] = {}
-    for record in records:
-        name = line_name(record, runs)
-        again = sum(other.partition(" #")[0] == name for other in named)
-        named[f"{name} #{again + 1}" if again else name] = record
+    named = dict(line_names(records, runs))
     unequal = equality.unequal({name: record.facts for name, record in named.items()})
     return Section(
         f"training {title}",
