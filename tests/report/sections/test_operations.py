@@ -197,6 +197,19 @@ def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("facts", "mark"),
+    [({"spinning": True}, "spinning"), ({"precision_bits": 10}, "10 of 23 bits")],
+    ids=["spinning", "reduced"],
+)
+def test_clean_cases_keep_their_marks(tmp_path: Path, facts: dict[str, Any], mark: str) -> None:
+    """What does not disturb the rounds must be said of their times, too."""
+    marked = case(condition="clean", **facts)
+    found = part([stored(tmp_path, "run.json", marked, case(size=9, condition="clean"))], "gemm")
+    assert [cell.text for row in found.rows for cell in row.cells if mark in cell.text] == [mark]
+    assert "condition" in found.columns
+
+
 def test_of_many_operations_those_that_differ_most_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,9 @@ def _difference(group: Group) -> float:
 
 def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
     fastest_s = _fastest_s(group)
-    known = any(condition_of(record.facts) != CLEAN for _, record in group.records)
+    known = any(
+        marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
+    )
     rows = [
         (record, _row(name, record, gain, fastest_s, condition_known=known))
         for (name, record), gain in zip(group.records, group.gains, strict=True)
