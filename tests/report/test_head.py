@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from fwbench.report import head
 from fwbench.report.drawing import palette
@@ -60,6 +63,29 @@ def test_machine_and_versions_are_on_top(tmp_path: Path) -> None:
         "cases": "6",
     }
     assert found.title == ""
+
+
+def test_the_date_has_its_time_zone(tmp_path: Path) -> None:
+    """pytest-benchmark stores UTC; without a date nothing is said."""
+    made = _run(tmp_path)
+    (dated,) = _heads([replace(made, when="2026-11-22T11:40:26.123456+00:00")])
+    assert dated.facts["measured"] == "2026-11-22 11:40 UTC"
+    (undated,) = _heads([replace(made, when="")])
+    assert "measured" not in undated.facts
+
+
+@pytest.mark.parametrize(
+    ("least", "ended", "said"), [(1, 14, "1 to 14 a case"), (5, 5, "5"), (5, 3, "3")]
+)
+def test_launches_of_a_budget_are_a_range(
+    tmp_path: Path, least: int, ended: int, said: str
+) -> None:
+    """A race launches some cases more often than others; head and provenance say so."""
+    spent = {"budget_s": 300.0, "took_s": 290.0, "launches": ended, "cases": 6}
+    made = _run(tmp_path, launches={"launches": least, "seed": 7}, budget=spent)
+    (found,) = _heads([made])
+    assert found.facts["launches"] == f"{said}, shuffled"
+    assert f"{said}, seed 7" in [node.text for node in shown(made).all("dd")]
 
 
 def test_an_interrupted_run_says_so_above_its_answer(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fwbench.records.session_facts import Machine
+from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.units import count
 from fwbench.report.model import Run, frameworks, labels
 from fwbench.report.ranking.answer import Answer, answers
@@ -96,14 +96,24 @@ def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     """Names and texts; a text is empty where nothing is known."""
     machine = run.session.machine or Machine()
-    yield "measured", run.when[:_MINUTE].replace("T", " ")
+    # pytest-benchmark stores times in UTC.
+    yield "measured", f"{run.when[:_MINUTE].replace('T', ' ')} UTC" if run.when else ""
     yield "machine", ", ".join(_machine(run, machine))
     yield "threads", str(run.session.threads or "")
     versions = (run.session.frameworks or {}).items()
     yield "versions", ", ".join(f"{name} {each.version}" for name, each in versions)
-    launches = run.session.launches
-    yield "launches", "" if launches is None else f"{launches.launches}, shuffled"
+    number = launches(run.session)
+    yield "launches", f"{number}, shuffled" if number else ""
     yield "cases", run.incompleteness or f"{len(run.records):,}"
+
+
+def launches(session: SessionFacts) -> str:
+    """How often each case was launched: ``5``, or with a budget ``1 to 14 a case``."""
+    if session.launches is None:
+        return ""
+    least = session.launches.launches
+    most = session.budget.launches if session.budget else least
+    return f"{least} to {most} a case" if least < most else str(most)
 
 
 def _machine(run: Run, machine: Machine) -> Iterator[str]:

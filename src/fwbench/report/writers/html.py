@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from fwbench.records.session_facts import Machine, StoredPlan
+from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.units import count
 from fwbench.report import head, sections, summary
 from fwbench.report.drawing import palette
@@ -121,7 +121,7 @@ def _provenance(run: Run, title: str) -> Provenance:
         "system": machine.os or run.machine.get("system", "not recorded"),
         "python": machine.python or run.machine.get("python_version", "not recorded"),
         "threads": session.threads or "not recorded",
-        "launches": _launches(session.launches),
+        "launches": _launches(session),
         "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
     facts |= {
@@ -145,8 +145,9 @@ def _revision(commit: Mapping[str, Any]) -> str:
     return f"{commit['id']} ({commit.get('branch')}){dirty}"
 
 
-def _launches(plan: StoredPlan | None) -> str:
-    return "one" if plan is None else f"{plan.launches}, seed {plan.seed}"
+def _launches(session: SessionFacts) -> str:
+    plan = session.launches
+    return "one" if plan is None else f"{head.launches(session)}, seed {plan.seed}"
 
 
 def _joined(facts: Mapping[str, Any]) -> str:
