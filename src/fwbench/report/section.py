@@ -171,7 +171,7 @@ def line_name(record: Record, runs: Sequence[str]) -> str:
         record: the record.
         runs: the names of the runs, in their order.
     """
-    return record.series + run_suffix(record, runs)
+    return record.series + run_suffix(record.run, runs)
 
 
 def line_names(records: Iterable[Record], runs: Sequence[str]) -> list[tuple[str, Record]]:
@@ -188,19 +188,20 @@ def line_names(records: Iterable[Record], runs: Sequence[str]) -> list[tuple[str
     for record in records:
         name, size = line_name(record, runs), record.facts.size_text
         seen[name, size] += 1
-        repeat = seen[name, size]
-        named.append((name if repeat == 1 else f"{name} #{repeat}", record))
+        if seen[name, size] > 1:
+            name = f"{record.series} #{seen[name, size]}{run_suffix(record.run, runs)}"
+        named.append((name, record))
     return named
 
 
-def run_suffix(record: Record, runs: Sequence[str]) -> str:
-    """The name of a record's run in brackets; empty where there is only one run.
+def run_suffix(run: int, runs: Sequence[str]) -> str:
+    """The name of a run in brackets; empty where there is only one run.
 
     Args:
-        record: the record.
+        run: its number, from 0.
         runs: the names of the runs, in their order.
     """
-    return f" ({runs[record.run]})" if len(runs) > 1 else ""
+    return f" ({runs[run]})" if len(runs) > 1 else ""
 
 
 def grouped(records: Iterable[Record], *names: str) -> dict[str, list[Record]]:

@@ -197,6 +197,32 @@ def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
     ]
 
 
+def test_ratios_are_within_the_same_work(tmp_path: Path) -> None:
+    """Not across a toggle that changes the work, nor across runs, whatever the baseline."""
+
+    def embedding(framework: str, sparse: str, median_s: float) -> dict[str, Any]:
+        sparse_s = {"toggles": {"sparse": sparse}, "toggles_asked": {"sparse": sparse}}
+        return case("embedding", framework, (median_s,) * 5, **sparse_s)
+
+    runs = runs_of(
+        tmp_path,
+        first=[embedding("torch", "on", 1.0), embedding("torch", "off", 8.0)],
+        second=[embedding("torch", "off", 4.0), embedding("mxnet", "off", 2.0)],
+    )
+    for title in ("embedding", "overview"):
+        found = part(runs, title)
+        cells = [cell for row in found.rows for cell in row.cells if cell.timing]
+        said = {(cell.timing.contestant, cell.timing.run): cell for cell in cells if cell.timing}
+        assert {who: cell.text for who, cell in said.items()} == {
+            ("torch eager sparse=on", 0): "1x",
+            ("torch eager sparse=off", 0): "1x",
+            ("torch eager sparse=off", 1): "2x",
+            ("mxnet eager sparse=off", 1): "1x",
+        }
+        sparse, *dense = (cell.timing.contest for cell in said.values() if cell.timing)
+        assert {*dense} == {dense[0]} != {sparse}
+
+
 @pytest.mark.parametrize(
     ("facts", "mark"),
     [({"spinning": True}, "spinning"), ({"precision_bits": 10}, "10 of 23 bits")],

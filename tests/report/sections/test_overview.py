@@ -1,13 +1,14 @@
-"""A family at a glance: operation by contestant, gaps among them."""
+"""Operations at a glance: operation by contestant, gaps among them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from fwbench.report.model import read
 from fwbench.report.section import Section, TableCell
+from fwbench.report.sections import overview
+from support.launched_runs import write
 from support.reports import case, part, runs_of, shown, stored
 
 _TITLE = "overview cpu forward float32"
@@ -108,13 +109,43 @@ def test_a_gap_has_its_reason(tmp_path: Path) -> None:
     assert not any("other" in note for note in found.notes)
 
 
+def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
+    """Each run has its own gaps; a toggle that was asked for is a part of the column."""
+
+    asked = [
+        linalg("gemm", "torch", 0.001, execution=execution, toggles_asked={"onednn": onednn})
+        for execution in ("eager", "compile")
+        for onednn in ("off", "on")
+    ]
+    case_id = "tanh-torch-cpu-{}-forward-float32-100-onednn:{}"
+    runs = [
+        read(
+            write(
+                tmp_path / name,
+                *(*asked, linalg("tanh", "numpy", 0.002)),
+                missing=[skipped(case_id.format(*of), "torch", f"skipped: {why}")],
+            ),
+            number,
+        )
+        for number, (name, of, why) in enumerate(
+            [("a.json", ("compile", "off"), "too old"), ("b.json", ("eager", "on"), "too new")]
+        )
+    ]
+    found = part(runs, _TITLE)
+    gaps = {name: cell.hint for name, cell in cells(found)["tanh"].items() if cell.text == "gap"}
+    assert gaps == {
+        "torch compile onednn=off (a.json)": "too old",
+        "torch eager onednn=on (b.json)": "too new",
+    }
+
+
 def test_one_contestant_has_no_table(tmp_path: Path) -> None:
-    """Nor have operations without a family: there is nothing to compare at a glance."""
+    """There is nothing to compare at a glance; operations of two need no family for that."""
     alone = stored(tmp_path, "alone.json", linalg("gemm", "numpy", 0.001))
+    assert overview.sections([alone], ["alone.json"]) == []
     own = stored(tmp_path, "own.json", case(), case(framework="torch"))
-    for run in (alone, own):
-        with pytest.raises(ValueError, match="unpack"):
-            part([run], "family")
+    (found,) = overview.sections([own], ["own.json"])
+    assert [*found.columns] == ["operation", "size", "numpy eager", "torch eager"]
 
 
 def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:

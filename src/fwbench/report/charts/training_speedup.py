@@ -18,7 +18,7 @@ def draw(group: Group) -> Chart | None:
         if gain is not None:
             toggles = record.asked.values()
             framework = " ".join([str(record.facts.framework), *toggles])
-            name = framework + run_suffix(record, group.runs)
+            name = framework + run_suffix(record.run, group.runs)
             series.setdefault(str(record.facts.execution), {})[name] = gain
     if not series:
         return None

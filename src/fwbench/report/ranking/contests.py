@@ -95,7 +95,7 @@ def works(cases: Iterable[Timed]) -> list[Contest]:
     groups: dict[tuple[Any, ...], list[Timed]] = {}
     for timed in cases:
         if timed.facts.workload != "noop":
-            groups.setdefault(_work(timed.facts), []).append(timed)
+            groups.setdefault(work(timed.facts), []).append(timed)
     return [
         Contest(entrants, label)
         for group in groups.values()
@@ -103,8 +103,8 @@ def works(cases: Iterable[Timed]) -> list[Contest]:
     ]
 
 
-def _work(facts: CaseFacts) -> tuple[Any, ...]:
-    """What is the same work, the toggles that make it another work among it."""
+def work(facts: CaseFacts) -> tuple[Any, ...]:
+    """What cases of the same work have in common, the toggles that change it among that."""
     toggles = facts.toggles or {}
     changing = (toggles.get(toggle.name) for toggle in TOGGLES.values() if toggle.changes_work)
     # Toggles of other packages' frameworks may be lists.
@@ -124,7 +124,7 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
     cases = [(item, facts_of(item)) for item in items]
     by_work: dict[tuple[Any, ...], list[CaseFacts]] = {}
     for _, facts in cases:
-        by_work.setdefault(_work(facts), []).append(facts)
+        by_work.setdefault(work(facts), []).append(facts)
     telling = [
         tell
         for tell in (_result, _precision)

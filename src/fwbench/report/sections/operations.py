@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fwbench.measure.condition import CLEAN
 from fwbench.records.units import time
 from fwbench.report import charts
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.fastest import against_fastest
 from fwbench.report.group import Group
 from fwbench.report.model import Record, Run, frameworks, operations
-from fwbench.report.ranking.condition import condition_of, is_contended, marks
+from fwbench.report.ranking.condition import condition_of, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
     AGAINST_FASTEST,
     Row,
     Section,
     TableCell,
-    Timing,
     billions,
     grouped,
     line_names,
     row_keys,
     seconds,
     share,
-    times,
 )
 
 ORDER = 20
@@ -78,13 +77,13 @@ def _difference(group: Group) -> float:
 
 
 def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
-    fastest_s = _fastest_s(group)
     known = any(
         marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
     )
+    ratios = against_fastest(group.records, group.runs)
     rows = [
-        (record, _row(name, record, gain, fastest_s, condition_known=known))
-        for (name, record), gain in zip(group.records, group.gains, strict=True)
+        (record, _row(name, record, gain, ratio, condition_known=known))
+        for (name, record), gain, ratio in zip(group.records, group.gains, ratios, strict=True)
     ]
     rows.sort(key=lambda pair: (pair[0].facts.size, pair[0].facts.size_text, pair[0].median_s))
     legend = group.looks if drawn else {}
@@ -93,23 +92,8 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     ).without_empty_columns()
 
 
-def _fastest_s(group: Group) -> dict[tuple[int, str], float]:
-    """Seconds of the fastest case, by run and size; contended cases are left out."""
-    fastest: dict[tuple[int, str], float] = {}
-    for _, record in group.records:
-        if not is_contended(record.facts):
-            where = (record.run, record.facts.size_text)
-            fastest[where] = min(fastest.get(where, record.median_s), record.median_s)
-    return fastest
-
-
 def _row(
-    name: str,
-    record: Record,
-    gain: Point | None,
-    fastest_s: Mapping[tuple[int, str], float],
-    *,
-    condition_known: bool,
+    name: str, record: Record, gain: Point | None, ratio: TableCell, *, condition_known: bool
 ) -> Row:
     low, high = record.quartiles_s
     condition = marks(record.facts) or condition_of(record.facts)
@@ -118,7 +102,7 @@ def _row(
             TableCell(name),
             TableCell(record.facts.size_text, record.facts.size),
             seconds(record.median_s),
-            _against_fastest(record, fastest_s),
+            ratio,
             TableCell(condition if condition_known else ""),
             TableCell(f"{time(low)} to {time(high)}", low),
             seconds(record.facts.dispatch_s),
@@ -131,16 +115,6 @@ def _row(
         ],
         row_keys(record),
     )
-
-
-def _against_fastest(record: Record, fastest_s: Mapping[tuple[int, str], float]) -> TableCell:
-    """The ratio to the fastest of the same run and size; empty of a contended case."""
-    size = record.facts.size_text
-    if is_contended(record.facts):
-        return TableCell("")
-    ratio = record.median_s / fastest_s[record.run, size]
-    timing = Timing(size, record.series, record.run, record.median_s)
-    return TableCell(times(ratio), ratio, timing=timing)
 
 
 def _first_call(record: Record) -> TableCell:

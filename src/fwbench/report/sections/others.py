@@ -28,7 +28,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     rows = [
         Row(
             [
-                TableCell(f"{record.name}{run_suffix(record, names)}"),
+                TableCell(f"{record.name}{run_suffix(record.run, names)}"),
                 seconds(record.median_s),
                 TableCell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0]),
                 TableCell(record.group),

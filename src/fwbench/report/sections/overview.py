@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fwbench.records.session_facts import NotMeasured
 from fwbench.records.units import time
+from fwbench.report.fastest import against_fastest
 from fwbench.report.model import Record, Run, operations
 from fwbench.report.ranking.condition import is_contended, marks
 from fwbench.report.ranking.contests import split
@@ -14,11 +16,10 @@ from fwbench.report.section import (
     Row,
     Section,
     TableCell,
-    Timing,
     grouped,
-    line_name,
+    line_names,
+    run_suffix,
     shade,
-    times,
 )
 
 ORDER = 15
@@ -36,8 +37,8 @@ _SKIPPED = "skipped: "
 #: Columns before those of the contestants.
 _LEADING = ("operation", "family", "size")
 
-#: Where a gap is: operation, contestant.
-_Place = tuple[str, str]
+#: What a column can be hidden by: framework and execution.
+Keys = Mapping[str, str]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -49,10 +50,29 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """
     records = operations(record for run in runs for record in run.records)
     maps = [
-        _HeatMap(title, group, names, _gaps(runs, group))
+        _HeatMap(title, group, names, _gaps(runs, names, group))
         for title, group in grouped(records, "device", "direction", "dtype").items()
     ]
     return [heat_map.section for heat_map in maps if heat_map.has_rivals]
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """A case that was skipped.
+
+    Attributes:
+        workload: its operation.
+        column: its contestant.
+        keys: of the column.
+        about: device, direction and dtype.
+        reason: why it was skipped.
+    """
+
+    workload: str
+    column: str
+    keys: Keys
+    about: tuple[str, str, str]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -63,71 +83,65 @@ class _HeatMap:
         title: device, direction and dtype.
         records: of all operations, sizes and contestants.
         names: of the runs.
-        gaps: why cases were skipped.
-        contestants: framework and execution, by their columns.
+        gaps: the cases that were skipped.
     """
 
     title: str
     records: Sequence[Record]
     names: Sequence[str]
-    gaps: Mapping[_Place, str]
-    contestants: dict[str, dict[str, str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        measured = {
-            line_name(record, self.names): {
-                "framework": record.facts.framework,
-                "execution": record.facts.execution,
-            }
-            for record in self.records
-        }
-        object.__setattr__(self, "contestants", measured)
+    gaps: Sequence[_Gap]
 
     @property
     def has_rivals(self) -> bool:
         """Whether there is anything to compare, apart from the same in several runs."""
         return len({record.series for record in self.records}) > 1
 
-    @property
-    def columns(self) -> dict[str, dict[str, str]]:
-        """Columns of contestants, those of gaps alone last, with what they can be hidden by."""
-        skipped = sorted({who for _, who in self.gaps} - {*self.contestants})
-        of_gaps = {
-            who: dict(zip(("framework", "execution"), who.rsplit(" ", 1), strict=False))
-            for who in skipped
+    @cached_property
+    def works(self) -> dict[str, list[tuple[str, Record]]]:
+        """The records of each operation with the names of their columns."""
+        return {
+            f"{workload}{label}": line_names(part, self.names)
+            for workload, group in grouped(self.records, "workload").items()
+            for label, part in split(group, lambda record: record.facts).items()
         }
-        return {**self.contestants, **of_gaps}
+
+    @cached_property
+    def columns(self) -> dict[str, Keys]:
+        """Contestants, those of gaps alone last, with what their columns can be hidden by."""
+        measured = {
+            name: _keys(record.facts.framework, record.facts.execution)
+            for named in self.works.values()
+            for name, record in named
+        }
+        skipped = {gap.column: gap.keys for gap in self.gaps}
+        return {**measured, **{name: skipped[name] for name in sorted({*skipped} - {*measured})}}
 
     @property
     def section(self) -> Section:
         """The table."""
-        works = [
-            (f"{workload}{label}", part)
-            for workload, group in grouped(self.records, "workload").items()
-            for label, part in split(group, lambda record: record.facts).items()
-        ]
-        works.sort(key=lambda work: work[1][0].facts.family or "")
+        works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
         return Section(
             f"overview {self.title}",
             (*_LEADING, *self.columns),
-            [self._row(str(number), *work) for number, work in enumerate(works)],
+            [self._row(f"{number}.", *work) for number, work in enumerate(works)],
             notes=[_NOTE, *([_CONTENDED] if contended else []), *_said(self.gaps)],
             column_keys=dict(enumerate(self.columns.values(), len(_LEADING))),
         ).without_empty_columns(_LEADING)
 
-    def _row(self, contest: str, name: str, records: Sequence[Record]) -> Row:
-        shown = {line_name(record, self.names): record for record in _at_one_size(records)}
-        facts = next(iter(shown.values())).facts
+    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Record]]) -> Row:
+        measured = _at_one_size(named)
+        facts = measured[0][1].facts
         label = name.removeprefix(facts.workload)
         target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype)) + label
-        fastest_s = _fastest_s(shown.values())
-        cells = [
-            _cell(shown[column], contest, fastest_s, target)
-            if column in shown
-            else _gap(self.gaps.get((facts.workload, column), ""))
-            for column in self.columns
-        ]
+        ratios = against_fastest(measured, self.names, prefix)
+        cells = {
+            gap.column: _gap(gap.reason) for gap in self.gaps if gap.workload == facts.workload
+        }
+        cells |= {
+            column: _cell(record, ratio, target)
+            for (column, record), ratio in zip(measured, ratios, strict=True)
+        }
         keys = {name: facts[name] for name in ("device", "direction", "dtype", "family")
                 if facts.get(name)}  # fmt: skip
         return Row(
@@ -135,79 +149,90 @@ class _HeatMap:
                 TableCell(name, target=target),
                 TableCell(facts.family or ""),
                 TableCell(facts.size_text, facts.size),
-                *cells,
+                *(cells.get(column, TableCell("")) for column in self.columns),
             ],
             keys,
         )
 
 
-def _at_one_size(records: Sequence[Record]) -> list[Record]:
+def _keys(framework: str, execution: str) -> Keys:
+    return {"framework": framework, "execution": execution}
+
+
+def _at_one_size(named: Sequence[tuple[str, Record]]) -> list[tuple[str, Record]]:
     """The records of the size that most contestants were measured at, the largest of these."""
-    by_size: dict[tuple[int, str], list[Record]] = {}
-    for record in records:
-        by_size.setdefault((record.facts.size, record.facts.shape or ""), []).append(record)
+    by_size: dict[tuple[int, str], list[tuple[str, Record]]] = {}
+    for name, record in named:
+        size = (record.facts.size, record.facts.shape or "")
+        by_size.setdefault(size, []).append((name, record))
     return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 
-def _fastest_s(records: Iterable[Record]) -> dict[int, float]:
-    """Seconds of the fastest case of each run, contended ones left out."""
-    fastest: dict[int, float] = {}
-    for record in records:
-        if not is_contended(record.facts):
-            known_s = fastest.get(record.run, record.median_s)
-            fastest[record.run] = min(known_s, record.median_s)
-    return fastest
-
-
-def _cell(record: Record, contest: str, fastest_s: Mapping[int, float], target: str) -> TableCell:
+def _cell(record: Record, ratio: TableCell, target: str) -> TableCell:
+    """The ratio with its shade; the time of a contended case."""
     said = marks(record.facts)
     hint = time(record.median_s) + (f", {said}" if said else "")
-    if is_contended(record.facts):
+    if ratio.value is None:
         return TableCell(time(record.median_s), None, hint=hint, target=target)
-    ratio = record.median_s / fastest_s[record.run]
-    timing = Timing(contest, record.series, record.run, record.median_s)
-    return TableCell(times(ratio), ratio, hint, shade(ratio), target, timing)
+    return replace(ratio, hint=hint, shade=shade(ratio.value), target=target)
 
 
 def _gap(reason: str) -> TableCell:
-    return TableCell("gap" if reason else "", hint=reason, shade="gap" if reason else "")
+    return TableCell("gap", hint=reason, shade="gap")
 
 
-def _gaps(runs: Sequence[Run], records: Sequence[Record]) -> dict[_Place, str]:
-    """Why cases of the same device, direction and dtype were skipped, by their place.
+def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Record]) -> list[_Gap]:
+    """The cases of the same device, direction and dtype that were skipped.
 
     Args:
         runs: those that are shown.
+        names: of the runs.
         records: of one device, direction and dtype.
     """
     facts = records[0].facts
     workloads = {record.facts.workload for record in records}
-    gaps = {}
-    for missing in (missing for run in runs for missing in run.session.missing or ()):
-        (workload, contestant), about = _of(missing)
-        alike = about == (facts.device, facts.direction, facts.dtype) and workload in workloads
-        if alike and missing.why.startswith(_SKIPPED):
-            gaps[workload, contestant] = missing.why.removeprefix(_SKIPPED)
-    return gaps
+    skipped = (
+        _skipped(missing, run_suffix(number, names))
+        for number, run in enumerate(runs)
+        for missing in run.session.missing or ()
+        if missing.why.startswith(_SKIPPED)
+    )
+    return [
+        gap
+        for gap in skipped
+        if gap.about == (facts.device, facts.direction, facts.dtype) and gap.workload in workloads
+    ]
 
 
-def _of(missing: NotMeasured) -> tuple[_Place, tuple[str, str, str]]:
-    """The place of a case in the table; and its device, direction and dtype, by its id."""
-    _, _, case = missing.nodeid.partition("[")
+def _skipped(missing: NotMeasured, suffix: str) -> _Gap:
+    """What the id of a case says of it, ``gemm-mxnet-cpu-eager-forward-float32-64-workers:2``.
+
+    Args:
+        missing: the case.
+        suffix: of the names of its run's columns.
+    """
+    _, _, case = missing.nodeid.removesuffix("]").partition("[")
     workload, _, rest = case.partition("-")
     parts = rest.removeprefix(f"{missing.framework}-").split("-")
-    device, execution, direction, dtype = (*parts, "", "", "", "")[:4]
-    return (workload, f"{missing.framework} {execution}"), (device, direction, dtype)
+    device, execution, direction, dtype, _, *others = (*parts, "", "", "", "", "")
+    toggles = (part.replace(":", "=", 1) for part in others if ":" in part)
+    return _Gap(
+        workload,
+        " ".join([missing.framework, execution, *toggles]) + suffix,
+        _keys(missing.framework, execution),
+        (device, direction, dtype),
+        missing.why.removeprefix(_SKIPPED),
+    )
 
 
-def _said(gaps: Mapping[_Place, str]) -> list[str]:
+def _said(gaps: Sequence[_Gap]) -> list[str]:
     """A line for each reason: who, and which operations."""
-    by_reason: dict[str, list[_Place]] = {}
-    for place, reason in gaps.items():
-        by_reason.setdefault(reason, []).append(place)
+    by_reason: dict[str, list[_Gap]] = {}
+    for gap in gaps:
+        by_reason.setdefault(gap.reason, []).append(gap)
     lines = []
-    for reason, places in by_reason.items():
-        workloads = ", ".join(dict.fromkeys(workload for workload, _ in places))
-        contestants = ", ".join(dict.fromkeys(who for _, who in places))
+    for reason, alike in by_reason.items():
+        workloads = ", ".join(dict.fromkeys(gap.workload for gap in alike))
+        contestants = ", ".join(dict.fromkeys(gap.column for gap in alike))
         lines.append(f"Gap: {reason} ({contestants}: {workloads}).")
     return lines
