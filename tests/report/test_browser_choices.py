@@ -15,7 +15,7 @@ from fwbench.report.model import read
 from fwbench.report.writers import html
 from support.browser import exercised
 from support.launched_runs import write
-from support.reports import case, runs_of
+from support.reports import case, runs_of, training
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="headless Chromium is driven on Linux alone"
@@ -42,9 +42,11 @@ _LOOK = """
 """
 
 _FILTER = """
-    found.all = drawn();
+    const devices = all(".detail").find((one) => one.id.endsWith("on-every-device"));
+    const trained = () => names(visible(".chart .series", devices), "framework");
+    found.all = { ...drawn(), trained: trained() };
     set(filter("framework"), "torch");
-    found.torch = drawn();
+    found.torch = { ...drawn(), trained: trained() };
     set(filter("execution"), "compile");
     found.compiled = drawn();
     set(filter("framework"), "");
@@ -52,12 +54,12 @@ _FILTER = """
     set(document.querySelector("[data-search]"), "mxnet");
     found.searched = drawn();
     set(document.querySelector("[data-search]"), "");
-    found.again = drawn();
+    found.again = { ...drawn(), trained: trained() };
     const button = all(".legend button", gemm).find((one) => one.textContent === "torch eager");
     button.click();
     found.switched = { ...drawn(), pressed: button.getAttribute("aria-pressed") };
     button.click();
-    found.back = drawn();
+    found.back = { ...drawn(), trained: trained() };
 """
 
 _REBASE = """
@@ -85,7 +87,7 @@ _LINK = """
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two operations in three frameworks at two sizes, one of them asynchronous."""
+    """Two operations in three frameworks at two sizes, and a training on two devices."""
     early = {"dispatch_s": 1e-4, "completion_s": 4e-3}
     entries = [
         *(case("gemm", "numpy", _ms(8), size=size) for size in (10, 100)),
@@ -93,6 +95,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         *(case("gemm", "torch", _ms(1), "compile", size=size) for size in (10, 100)),
         *(case("gemm", "mxnet", _ms(4), size=size, **early) for size in (10, 100)),
         *(case("dot", "torch", _ms(3)), case("dot", "mxnet", _ms(1))),
+        *(training("torch"), training("mxnet", device="gpu:0")),
     ]
     return html.render([read(write(tmp_path_factory.mktemp("page") / "run.json", *entries))])
 
@@ -116,6 +119,7 @@ def test_filters_reach_charts(chromium: str, tmp_path: Path, page: str) -> None:
     assert found["torch"]["legend"] == ["torch compile", "torch eager"]
     assert found["torch"]["series"] == ["torch compile", "torch eager"]
     assert found["torch"]["columns"] == ["operation", "size", "torch eager", "torch compile"]
+    assert (found["all"]["trained"], found["torch"]["trained"]) == (["mxnet", "torch"], ["torch"])
     assert found["compiled"]["series"] == ["torch compile"]
     assert found["compiled"]["columns"] == ["operation", "size", "torch compile"]
     assert found["searched"]["series"] == ["mxnet eager"]

@@ -186,19 +186,20 @@ def _on_every_device(
     """Time against accuracy with optimisation on and off, on every device, if there are several."""
     if len({record.facts.device for record in records}) == 1:
         return []
-    points = {
-        _case_on_device(record, runs): (sum(epochs_s(record)), reached)
+    tested = {
+        _case_on_device(record, runs): (record, sum(epochs_s(record)), reached)
         for record in records
         if (reached := accuracy(record)) is not None
     }
-    if not points:
+    if not tested:
         return []
     title = f"training {workload}: time against accuracy on every device"
     rows = [
-        Row([TableCell(name), seconds(spent_s), _accuracy(reached)])
-        for name, (spent_s, reached) in points.items()
+        Row([TableCell(name), seconds(spent_s), _accuracy(reached)], row_keys(record))
+        for name, (record, spent_s, reached) in tested.items()
     ]
-    looks = _looks({_case_on_device(record, runs): record for record in records}, colours)
+    looks = _looks({name: record for name, (record, _, _) in tested.items()}, colours)
+    points = {name: (spent_s, reached) for name, (_, spent_s, reached) in tested.items()}
     drawn = scatter.draw(title, points, "all epochs", "accuracy", looks)
     return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
 
