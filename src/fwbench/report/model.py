@@ -269,3 +269,8 @@ def frameworks(runs: Sequence[Run]) -> list[str]:
         record.facts.framework for run in runs for record in run.records if record.facts
     )
     return [name for name, _ in cases.most_common()]
+
+
+def have_same_machine(runs: Iterable[Run]) -> bool:
+    """Whether all runs with cases are from one model of CPU; ratios between others say nothing."""
+    return len({run.cpu for run in runs if run.records}) <= 1

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fwbench.records.units import count
-from fwbench.report.model import Run, labels
+from fwbench.report.model import Run, have_same_machine, labels
 from fwbench.report.ranking import condition, means
 from fwbench.report.ranking.condition import marked
 from fwbench.report.ranking.contests import Contest, Timed, contests
@@ -23,8 +23,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     for run, name in zip(runs, labels(runs), strict=True):
         said = [*filter(None, [run.incompleteness]), *_conditions(run)]
         texts += [_sentence(note, f"{name}: " if len(runs) > 1 else "") for note in said]
-    machines = {run.cpu for run in runs if run.records}
-    if len(machines) > 1:
+    if not have_same_machine(runs):
         texts.append("The runs are from different machines: they are shown side by side, and no "
                      "ratio is formed between them.")  # fmt: skip
     if any(record.is_synthetic for run in runs for record in run.records):

@@ -15,7 +15,7 @@ from fwbench.report.drawing import bars, curves, lines, scatter
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.writers import html, markdown
-from support.launched_runs import QUIET, output, plain
+from support.launched_runs import QUIET, output, plain, write
 from support.pages import everything
 from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
 
@@ -210,6 +210,19 @@ def test_where_numbers_come_from(tmp_path: Path) -> None:
         "torch blas": "openblas",
         "data set mnist": "real: its authors",
     }
+
+
+@pytest.mark.parametrize(("cpu", "baselines"), [("Fake CPU", 2), ("Other CPU", 0)])
+def test_runs_of_other_machines_are_no_baseline(tmp_path: Path, cpu: str, baselines: int) -> None:
+    """The page says that no ratio is formed between them, and so it offers none."""
+    entries = [case(), case(framework="torch")]
+    runs = [
+        read(write(tmp_path / f"{number}.json", *entries, machine={"cpu": brand}), number)
+        for number, brand in enumerate(("Fake CPU", cpu))
+    ]
+    values = [node.attributes.get("value", "") for node in shown(*runs).all("option")]
+    assert sum(value.startswith("case:") for value in values) == 2
+    assert sum(value.startswith("run:") for value in values) == baselines
 
 
 def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:

@@ -13,7 +13,7 @@ from fwbench.records.units import count
 from fwbench.report import head, sections, summary
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import SCRIPT, style_sheet
-from fwbench.report.model import Run, frameworks, labels
+from fwbench.report.model import Run, frameworks, have_same_machine, labels
 from fwbench.report.section import AGAINST_FASTEST, KEYS, Section
 from fwbench.version import __version__
 
@@ -57,7 +57,7 @@ def render(
         rankings=summary.rankings(runs),
         remarks=[*summary.differences(runs), *summary.gaps(runs)],
         filters=_filters(details),
-        baselines=_baselines(details, names),
+        baselines=_baselines(details, runs),
         details=details,
         places={section.title: section.id for section in details},
         provenance=[_provenance(run, name) for run, name in zip(runs, names, strict=True)],
@@ -78,8 +78,8 @@ def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
     return {name: several for name, several in values.items() if len(several) > 1}
 
 
-def _baselines(details: Sequence[Section], names: Sequence[str]) -> dict[str, str]:
-    """What ratios can be formed against: contestants and runs, where there are several."""
+def _baselines(details: Sequence[Section], runs: Sequence[Run]) -> dict[str, str]:
+    """What ratios can be formed against: contestants, and runs of one machine, if several."""
     timings = [
         cell.timing
         for section in details
@@ -88,10 +88,11 @@ def _baselines(details: Sequence[Section], names: Sequence[str]) -> dict[str, st
         if cell.timing is not None
     ]
     contestants = sorted({timing.contestant for timing in timings})
-    runs = sorted({timing.run for timing in timings})
+    timed = sorted({timing.run for timing in timings}) if have_same_machine(runs) else []
+    names = labels(runs)
     return {
         **{f"case:{name}": name for name in contestants if len(contestants) > 1},
-        **{f"run:{number}": names[number] for number in runs if len(runs) > 1},
+        **{f"run:{number}": names[number] for number in timed if len(timed) > 1},
     }
 
 
