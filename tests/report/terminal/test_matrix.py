@@ -160,6 +160,21 @@ def test_who_lacks_some_of_it_is_marked() -> None:
     assert cells(found) == [{"a eager": "1.00x", "b eager": "1.00x", "c eager": "1.00x<"}]
 
 
+def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
+    """It says so whatever else is in doubt, has no colour, and others are not judged by it."""
+    records = [
+        *(entry("a", 1.0, size=1), entry("a", 2.0, size=2)),
+        *(entry("b", 2.0, size=1), entry("b", 1.0, size=2)),
+        entry("c", 1.0, size=1, condition="drifting", drift=0.5),
+    ]
+    (row,) = table(*records, detail=_BY_OPERATION).rows
+    assert {names[0]: cell for names, cell in row.cells.items()} == {
+        "a": Cell("1.41x", "", "green"),
+        "b": Cell("1.41x", "", "green"),
+        "c": Cell("1.00x", "<"),
+    }
+
+
 def test_contended_cases_are_in_no_mean() -> None:
     """Who has nothing else has a sign and no number; an operation without a rival has none."""
     busy = {"condition": "contended"}

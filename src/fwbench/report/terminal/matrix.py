@@ -247,7 +247,8 @@ def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
         fastest_s = min(timed.time_s for timed in contest.ranked)
         for timed in contest.ranked:
             ratios[column(timed)].append(timed.time_s / fastest_s)
-    least = min(map(statistics.geometric_mean, ratios.values()), default=1.0)
+    complete = (each for each in ratios.values() if len(each) >= len(contests))
+    least = min(map(statistics.geometric_mean, complete), default=1.0)
     return {
         names: _mean(ratios[names], cases, least, len(contests))
         for names, cases in _cases(works).items()
@@ -255,11 +256,13 @@ def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
 
 
 def _mean(ratios: Sequence[float], cases: Iterable[CaseFacts], least: float, most: int) -> Cell:
+    """A mean; one over some of the contests has a sign of its own, and no colour."""
     if not ratios:
         return Cell("", signs(cases)[:1])
     mean = statistics.geometric_mean(ratios)
-    partial = PARTIAL if len(ratios) < most else ""
-    return Cell(ratio(mean), (signs(cases) + partial)[:1], _style(mean, least))
+    if len(ratios) < most:
+        return Cell(ratio(mean), PARTIAL)
+    return Cell(ratio(mean), signs(cases)[:1], _style(mean, least))
 
 
 def _cases(works: Iterable[Contest]) -> dict[Column, list[CaseFacts]]:
