@@ -51,6 +51,11 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number)
 
 
+def times(ratio: float) -> str:
+    """A ratio of times with three digits, never with an exponent: ``1.25x``, ``1,234x``."""
+    return f"{ratio:,.0f}x" if ratio >= _HUNDRED else f"{ratio:.3g}x"
+
+
 def four_digits(number: float) -> str:
     """At least four significant digits, never with an exponent: ``37.25``, ``712,300``."""
     return f"{number:,.0f}" if number >= _FOUR else f"{number:.4g}"

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from fwbench.records.units import times
 from fwbench.report.model import Record
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
-from fwbench.report.section import TableCell, Timing, run_suffix, times
+from fwbench.report.section import TableCell, Timing, run_suffix
 
 
 def against_fastest(

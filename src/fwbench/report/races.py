@@ -12,7 +12,7 @@ from fwbench.records.session_facts import (
     StoredGroup,
     StoredRace,
 )
-from fwbench.records.units import count, duration, time
+from fwbench.records.units import count, duration, time, times
 from fwbench.report import escaping
 
 #: Groups that a terminal shows; of more, those without a fastest contestant, and not all of them.
@@ -176,4 +176,4 @@ def behind(contestant: StoredContestant) -> str:
     share = contestant.behind
     if share is None:
         return "" if contestant.why is None else f"({contestant.why})"
-    return f"{1 + share:.3g}x" if share >= _FACTOR else f"{100 * share:+.1f} %"
+    return times(1 + share) if share >= _FACTOR else f"{100 * share:+.1f} %"

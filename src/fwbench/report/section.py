@@ -19,9 +19,6 @@ KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
 #: The column of ratios, which the page renames with its baseline.
 AGAINST_FASTEST = "against fastest"
 
-#: From this ratio on, digits behind the point say nothing.
-_WHOLE = 100
-
 #: From these ratios on a cell of a heat map is one step slower.
 _SLOWER = (1.05, 1.5, 2.0, 4.0, 10.0)
 
@@ -248,11 +245,6 @@ def billions(work: float | None, call_s: float) -> TableCell:
 def percent(value: float) -> str:
     """A share as a percentage with two digits behind the point."""
     return f"{value:.2%}"
-
-
-def times(ratio: float) -> str:
-    """A ratio of times, such as ``1.25x``."""
-    return f"{ratio:,.0f}x" if ratio >= _WHOLE else f"{ratio:.3g}x"
 
 
 def shade(ratio: float) -> str:

@@ -87,6 +87,12 @@ def test_a_framework_has_its_colour_among_whichever_others() -> None:
     assert len({*several.values()}) == 4
 
 
+def test_what_is_no_framework_has_no_framework_s_colour() -> None:
+    """Bars of an epoch's time are not torch's, however many kinds of bars there are."""
+    looks = palette.neutral(map(str, range(20)))
+    assert {look.colour for look in looks.values()}.isdisjoint(palette.COLOURS.values())
+
+
 def test_executions_have_dashes_and_runs_have_tones() -> None:
     """No two lines look alike: by colour, by dash, or by tone."""
     contestants = {

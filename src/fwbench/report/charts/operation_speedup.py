@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fwbench.records.units import times
 from fwbench.report.drawing import lines, ranked
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.ranked import Bar
 from fwbench.report.group import Group
-from fwbench.report.section import times
 
 SECTION = "operations"
 ORDER = 30

@@ -22,11 +22,9 @@ COLOURS: Mapping[str, str] = {
     "onnxruntime": "#2fa86b",
 }
 
-#: Of other frameworks, of other versions, and of series that are no framework's.
-SPARE = ("#c2559b", "#3f8fa8", "#a0522d", "#6b8e23", "#5a6ee0", "#c0504d")
-
-#: Of series that are not contestants.
-NEUTRAL = (*itertools.islice(COLOURS.values(), 4), *SPARE, COLOURS["numpy"])
+#: Of other frameworks, of other versions, and of series that are no framework's; those that are
+#: near to a framework's come last.
+SPARE = ("#3f8fa8", "#c2559b", "#6b8e23", "#5a6ee0", "#a0522d", "#c0504d")
 
 #: Lengths of dashes and gaps; no two executions of a framework look alike.
 _DASHES: Mapping[str, str] = {
@@ -114,5 +112,5 @@ def looks(
 
 
 def neutral(names: Iterable[str]) -> dict[str, Look]:
-    """Looks of series that are not contestants, in their order."""
-    return {name: Look(colour) for name, colour in zip(names, itertools.cycle(NEUTRAL))}
+    """Looks of series that are not contestants, in their order: in no framework's colour."""
+    return {name: Look(colour) for name, colour in zip(names, itertools.cycle(SPARE))}
