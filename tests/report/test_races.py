@@ -85,6 +85,15 @@ def test_an_undecided_group_says_why(of: races.StoredGroup, why: str) -> None:
     assert races.why_undecided(of) == why
 
 
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [(None, "(failed)"), (0.122, "+12.2 %"), (3.9, "4.9x"), (1999.0, "2,000x")],
+)
+def test_a_distance_is_a_share_or_a_factor(behind: float | None, said: str) -> None:
+    """Never with an exponent."""
+    assert races.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == said
+
+
 def test_names_from_elsewhere_are_harmless() -> None:
     """What moves a cursor is shown as what it is."""
     bad = group("gemm\x1b[2J", "tie", contestant("a\x07", "tied", 1.0))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fwbench.records.session_facts import (
     StoredBudget,
@@ -13,7 +12,7 @@ from fwbench.records.session_facts import (
     StoredRace,
 )
 from fwbench.records.units import count, duration, time, times
-from fwbench.report import escaping
+from fwbench.report.terminal.text import plain, wrapped
 
 #: Groups that a terminal shows; of more, those without a fastest contestant, and not all of them.
 _SHOWN = 12
@@ -40,13 +39,11 @@ def lines(race: StoredRace, width: int, *, every: bool = False) -> list[str]:
     said += [f"{group.title}: {verdict(group)}" for group in ordered]
     if len(ordered) < len(race.groups):
         said.append(f"{count(len(race.groups) - len(ordered), 'more group')}: -v shows all")
-    return [line for text in said for line in _wrapped(text, width)]
+    return _wrapped(said, width)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        escaping.terminal(text), width, subsequent_indent="  ", break_on_hyphens=False
-    )
+def _wrapped(texts: Iterable[str], width: int) -> list[str]:
+    return [plain(line) for text in texts for line in wrapped(text, width)]
 
 
 def headline(race: StoredRace) -> str:
@@ -103,11 +100,7 @@ def budget_lines(budget: StoredBudget, width: int) -> list[str]:
         budget: what became of it.
         width: columns of a line.
     """
-    return [
-        line
-        for text in (spent(budget), *_too_short(budget), *unsettled(budget))
-        for line in _wrapped(text, width)
-    ]
+    return _wrapped([spent(budget), *_too_short(budget), *unsettled(budget)], width)
 
 
 def spent(budget: StoredBudget) -> str:

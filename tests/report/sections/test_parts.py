@@ -233,9 +233,10 @@ def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, An
 def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
     """A call that returned long before it was done has a chart of both; one that did not, none."""
     early = {"framework": "torch", "dispatch_s": 0.1, "completion_s": 1.0}
-    run = stored(tmp_path, "run.json", case(), case(**early), case(size=9, **early))
+    at_once = case(size=9, **{**early, "dispatch_s": 0.0})
+    run = stored(tmp_path, "run.json", case(), case(**early), at_once)
     chart = chart_of(part([run], "gemm"), "returned (lighter), and done")
-    assert "torch eager, returned 100 ms" in chart.text
+    assert "torch eager, returned 1 ns to 100 ms" in chart.text
     assert "torch eager, done 1 s" in chart.text
     assert "numpy" not in chart.text
     other = stored(tmp_path, "other.json", case(), case(size=9))

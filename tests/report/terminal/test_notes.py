@@ -131,9 +131,9 @@ def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
     assert full == f"{first}, most of all dot eager 8: after 90 us of 18 ms (200x)"
 
 
-@pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1)])
-def test_half_the_time_is_no_news(dispatch_s: float, told: int) -> None:
-    """Only what returned in less than half the time is told, also where it took no time at all."""
+@pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1), (None, 0)])
+def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
+    """Only what returned in less than half the time is told, also in no time at all, if known."""
     facts = facts_of(entry("a", 1.0, dispatch_s=dispatch_s))
     assert len(notes.dispatch([facts], in_full=False)) == told
 

@@ -10,11 +10,9 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, time
 from fwbench.report.ranking import means
 from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.early import early
 from fwbench.report.ranking.means import Ranking
 from fwbench.report.terminal.contestants import completion_s
-
-#: From this ratio on, completion and dispatch are said to differ.
-_DISPATCH_RATIO = 2.0
 
 #: At most this many cases of a kind are named.
 _SHOWN = 3
@@ -74,9 +72,10 @@ def dispatch(cases: Cases, *, in_full: bool) -> list[str]:
     """
     apart: dict[str, list[tuple[float, CaseFacts]]] = defaultdict(list)
     for facts in cases:
-        ratio = completion_s(facts) / max(facts.dispatch_s or 0.0, 1e-9)
-        if ratio > _DISPATCH_RATIO:
-            apart[facts.framework].append((ratio, facts))
+        times_s = early(facts)
+        if times_s is not None:
+            returned_s, done_s = times_s
+            apart[facts.framework].append((done_s / returned_s, facts))
     return [
         f"{framework}: {count(len(found), 'case')} returned in less than half the time that the "
         f"work took{_most(found) if in_full else ''}"
