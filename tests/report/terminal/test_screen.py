@@ -68,14 +68,23 @@ def test_quiet_shows_doubts_and_the_answer() -> None:
     assert (empty, answer) == ("", "Fastest here: torch for 1 of 1; 1 not ranked")
 
 
-@pytest.mark.parametrize("width", [20, 80, 100])
-@pytest.mark.parametrize("operations", [1, 20])
+_SESSIONS = {
+    "a column": [entry("torch", workload="an_operation_with_a_name_of_its_own")],
+    "an operation": grid(1),
+    "operations": grid(20),
+}
+
+
+@pytest.mark.parametrize("width", [20, 30, 80, 100])
+@pytest.mark.parametrize("records", _SESSIONS.values(), ids=_SESSIONS)
 @pytest.mark.parametrize("verbosity", [-1, 0, 1])
-def test_no_line_is_wider_than_the_terminal(width: int, operations: int, verbosity: int) -> None:
+def test_no_line_is_wider_than_the_terminal(
+    width: int, records: list[dict[str, object]], verbosity: int
+) -> None:
     """Whatever there is to show; with and without a table that fits."""
     view = View(width=width, verbosity=verbosity)
     skips = ["a reason that is longer than most terminals are wide, " * 3, "another one"]
-    lines = screen(Outcome(grid(operations), skips, cpus=2), view)
+    lines = screen(Outcome(records, skips, cpus=2), view)
     assert max(len(plain(line)) for line in lines) <= width
 
 

@@ -174,15 +174,19 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[_Block]:
     blocks: list[_Block] = []
     for gap in _GAPS:
         blocks = [*_packed(_groups(columns, width, gap), width)]
-        if len(blocks) == 1:
+        if len(blocks) == 1 and _width(blocks[0]) <= width:
             break
     return blocks
+
+
+def _width(block: _Block) -> int:
+    return sum(group.width for group in block)
 
 
 def _packed(groups: Iterable[_Group], width: int) -> Iterator[_Block]:
     block: list[_Group] = []
     for group in groups:
-        if block and sum(one.width for one in (*block, group)) > width:
+        if block and _width([*block, group]) > width:
             yield block
             block = []
         block.append(group)
