@@ -97,6 +97,8 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
             "tanh cpu *: undecided: numpy eager *: no rival is left: pool eager failed",
             "sigmoid cpu forward float32 4: fastest: numpy eager 1 us; pool eager 10x",
             "4 launches in * s of 10 min",
+            "*- fwbench -*",
+            "Fastest here: numpy for 1 of 1",
         ]
     )
     facts = _session(racing)

@@ -96,9 +96,9 @@ class BudgetHooks(ABC):
             self._keep_times()
         yield
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    @pytest.hookimpl(wrapper=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-        """What was decided, and what was not."""
+        """What was decided, and what was not; before the section that ends with the answer."""
         try:
             yield
         finally:
