@@ -176,15 +176,15 @@ def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
 
 
 def test_contended_cases_are_in_no_mean() -> None:
-    """Who has nothing else has a sign and no number; an operation without a rival has none."""
+    """Who has nothing else has its time with a sign; who has no rival has its time."""
     busy = {"condition": "contended"}
     records = [
         *(entry("a", 1.0), entry("b", 2.0), entry("c", 0.1, **busy)),
         entry("a", workload="alone"),
     ]
     alone, contested = cells(table(*records, detail=_BY_OPERATION))
-    assert alone == {"a eager": ""}
-    assert contested == {"a eager": "1.00x", "b eager": "2.00x", "c eager": "!"}
+    assert alone == {"a eager": "1 s"}
+    assert contested == {"a eager": "1.00x", "b eager": "2.00x", "c eager": "100 ms!"}
 
 
 # Titles

@@ -239,7 +239,7 @@ def _grouped(
 def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
     """Geometric means of the ratio to the fastest, over contests that somebody can lose.
 
-    Who is ranked in none of them has no number. A single sign keeps columns narrow.
+    Of who is ranked in none of them, the mean of the times. A single sign keeps columns narrow.
     """
     contests = [work for work in works if len(work.ranked) > 1]
     ratios: dict[Column, list[float]] = defaultdict(list)
@@ -251,32 +251,33 @@ def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
     least = min(map(statistics.geometric_mean, complete), default=1.0)
     return {
         names: _mean(ratios[names], cases, least, len(contests))
-        for names, cases in _cases(works).items()
+        for names, cases in _by_column(works).items()
     }
 
 
-def _mean(ratios: Sequence[float], cases: Iterable[CaseFacts], least: float, most: int) -> Cell:
+def _mean(ratios: Sequence[float], cases: Sequence[Timed], least: float, most: int) -> Cell:
     """A mean; one over some of the contests has a sign of its own, and no colour."""
+    doubt = signs(timed.facts for timed in cases)[:1]
     if not ratios:
-        return Cell("", signs(cases)[:1])
+        return Cell(time(statistics.geometric_mean(timed.time_s for timed in cases)), doubt)
     mean = statistics.geometric_mean(ratios)
     if len(ratios) < most:
         return Cell(ratio(mean), PARTIAL)
-    return Cell(ratio(mean), signs(cases)[:1], _style(mean, least))
+    return Cell(ratio(mean), doubt, _style(mean, least))
 
 
-def _cases(works: Iterable[Contest]) -> dict[Column, list[CaseFacts]]:
-    cases: dict[Column, list[CaseFacts]] = defaultdict(list)
+def _by_column(works: Iterable[Contest]) -> dict[Column, list[Timed]]:
+    cases: dict[Column, list[Timed]] = defaultdict(list)
     for work in works:
         for timed in work.entrants:
-            cases[column(timed)].append(timed.facts)
+            cases[column(timed)].append(timed)
     return cases
 
 
 #: Every size of every operation.
 EVERY_SIZE = Detail("median time of the fastest, others as ratios to it", _of_works)
 
-_RATIOS = "ratios to the fastest, geometric mean over"
+_RATIOS = "ratios to the fastest, times where nothing is ranked, geometric mean over"
 
 #: From the most detailed on, for what has to fit on a screen.
 DETAILS = (
