@@ -104,9 +104,12 @@ class Fact:
     def __get__(self, facts: Table | None, owner: type[Table]) -> Any:
         if facts is None:
             return self
-        if self.name not in facts and self.is_required:
-            raise AttributeError(f"{owner.__name__} without {self.name}, which it must have")
-        return _wrapped(facts.get(self.name), self.type)
+        value = facts._values.get(self.name)  # noqa: SLF001 (its own table's, and read often)
+        if value is None:
+            if self.name not in facts and self.is_required:
+                raise AttributeError(f"{owner.__name__} without {self.name}, which it must have")
+            return None
+        return _wrapped(value, self.type) if self.holds_tables else value
 
     @cached_property
     def type(self) -> Any:
@@ -117,6 +120,11 @@ class Fact:
     def is_required(self) -> bool:
         """Whether it must be there."""
         return NoneType not in get_args(self._hint)
+
+    @cached_property
+    def holds_tables(self) -> bool:
+        """Whether its value is a table, or a list or an object of tables."""
+        return any(map(_is_table, (self.type, *get_args(self.type))))
 
     @cached_property
     def _hint(self) -> Any:

@@ -10,7 +10,7 @@ from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record
-from fwbench.report.speedup import over_eager
+from fwbench.report.speedup import gains
 
 
 @dataclass(frozen=True)
@@ -46,5 +46,4 @@ class Group:
     @cached_property
     def gains(self) -> list[Point | None]:
         """How many times as fast as eager each record is; None where that is not known."""
-        records = [record for _, record in self.records]
-        return [over_eager(record, records) for record in records]
+        return gains([record for _, record in self.records])

@@ -9,7 +9,6 @@ from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.units import count
 from fwbench.report.model import Run, frameworks, labels
 from fwbench.report.ranking.answer import Answer, answers
-from fwbench.report.summary import contests_of
 
 #: How dates begin in ISO 8601, to the minute.
 _MINUTE = 16
@@ -86,7 +85,7 @@ def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
         Head(
             name if len(runs) > 1 else "",
             {what: text for what, text in _facts(run) if text},
-            [_verdict(answer, run, colours) for answer in answers(contests_of(run))],
+            [_verdict(answer, run, colours) for answer in answers(run.contests)],
         )
         for run, name in zip(runs, labels(runs), strict=True)
         if run.records

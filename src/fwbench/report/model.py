@@ -26,6 +26,7 @@ from fwbench.records.stored import (
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
 from fwbench.records.upstream import CommitInfo, MachineInfo, Statistics
+from fwbench.report.ranking.contests import Contest, Timed, contests
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,15 @@ class Run:
     cpu: str | None = None
     unknown: Sequence[str] = ()
     incompleteness: str = ""
+
+    @cached_property
+    def contests(self) -> list[Contest]:
+        """The contests of its cases."""
+        return contests(
+            Timed(record.series, record.median_s, record.facts)
+            for record in self.records
+            if record.facts
+        )
 
     @property
     def is_empty(self) -> bool:

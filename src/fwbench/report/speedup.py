@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from fwbench.gate.statistics import interval
@@ -11,25 +11,37 @@ from fwbench.report.model import Record
 
 _CONFIDENCE = 0.99
 
+_EAGER = "eager"
 
-def over_eager(record: Record, group: Iterable[Record]) -> Point | None:
-    """How many times as fast as the same framework's eager execution, with an interval.
+
+def gains(records: Sequence[Record]) -> list[Point | None]:
+    """How many times as fast as the same framework's eager execution each record is.
 
     Args:
-        record: of any execution.
-        group: the records to look for the eager one in.
+        records: of any execution, the eager ones among them.
 
     Returns:
-        The ratio over the size; None of an eager record, and where the eager one is missing.
+        The ratio with an interval, over the size; None of an eager record, and where the eager one
+        is missing.
     """
-    if record.facts.execution == "eager":
+    eager: dict[tuple[Any, ...], Record] = {}
+    for record in records:
+        if record.facts.execution == _EAGER:
+            eager.setdefault(_but_execution(record), record)
+    return [
+        None
+        if record.facts.execution == _EAGER
+        else _gain(record, eager.get(_but_execution(record)))
+        for record in records
+    ]
+
+
+def _gain(record: Record, eager: Record | None) -> Point | None:
+    if eager is None:
         return None
-    for eager in group:
-        if eager.facts.execution == "eager" and _but_execution(eager) == _but_execution(record):
-            low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
-            ratio = eager.median_s / record.median_s
-            return Point(record.facts.size, ratio, low, high, record.point_label)
-    return None
+    low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
+    ratio = eager.median_s / record.median_s
+    return Point(record.facts.size, ratio, low, high, record.point_label)
 
 
 def _but_execution(record: Record) -> tuple[Any, ...]:
@@ -39,5 +51,5 @@ def _but_execution(record: Record) -> tuple[Any, ...]:
         record.facts.framework,
         record.facts.work,
         record.facts.steps_per_epoch,
-        record.asked,
+        frozenset(record.asked.values()),
     )

@@ -9,7 +9,7 @@ from fwbench.records.units import count
 from fwbench.report.model import Run, have_same_machine, labels
 from fwbench.report.ranking import condition, means
 from fwbench.report.ranking.condition import marked
-from fwbench.report.ranking.contests import Contest, Timed, contests
+from fwbench.report.ranking.contests import Contest, Timed
 from fwbench.report.ranking.means import Ranking
 from fwbench.report.section import Row, Section, TableCell, seconds
 
@@ -65,7 +65,7 @@ def rankings(runs: Sequence[Run]) -> list[Section]:
     return _filled(
         section
         for run, suffix in zip(runs, _suffixes(runs), strict=True)
-        for ranked in [means.rankings(contests_of(run))]
+        for ranked in [means.rankings(run.contests)]
         for section in (
             *(_means(ranking, suffix) for ranking in ranked if ranking.means),
             _unranked(f"Not ranked{suffix}", ranked),
@@ -76,7 +76,7 @@ def rankings(runs: Sequence[Run]) -> list[Section]:
 def differences(runs: Sequence[Run]) -> list[Section]:
     """What differs most between contestants."""
     return _filled(
-        _differences(f"Largest differences{suffix}", contests_of(run))
+        _differences(f"Largest differences{suffix}", run.contests)
         for run, suffix in zip(runs, _suffixes(runs), strict=True)
     )
 
@@ -99,15 +99,6 @@ def _suffixes(runs: Sequence[Run]) -> list[str]:
 
 def _filled(sections: Iterable[Section]) -> list[Section]:
     return [section for section in sections if section.rows]
-
-
-def contests_of(run: Run) -> list[Contest]:
-    """The contests of a run's cases."""
-    return contests(
-        Timed(record.series, record.median_s, record.facts)
-        for record in run.records
-        if record.facts
-    )
 
 
 def _means(ranking: Ranking, suffix: str) -> Section:

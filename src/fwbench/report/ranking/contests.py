@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from fwbench.records.facts import CaseFacts
@@ -68,7 +69,7 @@ class Contest:
         """The size of the inputs."""
         return self._first.size
 
-    @property
+    @cached_property
     def ranked(self) -> list[Timed]:
         """The cases whose times say what the work takes.
 
