@@ -287,7 +287,7 @@ def test_a_step_reads_no_data(load: Mock) -> None:
 
     facts = measured(Looking(), mlp.step)
     load.assert_not_called()
-    own = mlp.check_batches(8)
+    own = mlp.check_batches(8, CHECKED_STEPS)
     before = [own[0], *own[:CHECKED_STEPS]]
     after = [*own[1 : 1 + UPDATES_TIMED], *own[:LOSSES_TIMED]]
     for (examples, labels), (x, y) in zip(seen, [*before, *after], strict=True):

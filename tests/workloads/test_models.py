@@ -120,9 +120,9 @@ def test_a_text_has_a_label_for_each_token() -> None:
     """In the order of the logits: batch first, then place."""
     objective = _by_name("gpt_small").at(TEXTS.read("b4t6l1u64v50"))
     assert objective.labels_per_example == 6
-    (x, labels), *_ = objective.check_batches(4)
+    (x, labels), *_ = objective.check_batches(4, 1)
     assert (x.shape, labels.shape) == ((4, 6), (24,))
-    (_, by_example), *_ = objective.check_batches(8)
+    (_, by_example), *_ = objective.check_batches(8, 1)
     assert by_example.shape == (48,)
 
 

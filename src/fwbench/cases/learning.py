@@ -57,7 +57,7 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
     learner.reset(exact=True)
     seconds: list[float] = []
     losses: list[Any] = []
-    for batch in training.check_batches(learner.job.batch)[:steps]:
+    for batch in training.check_batches(learner.job.batch, steps):
         placed = learner.place(batch)
         before = learner.checksum()
         step_s, loss = clock.time(partial(learner.step, *placed))
@@ -100,7 +100,7 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
             _update(learner, step, batch, train)
         learner.reset(exact=True)
-        own = learner.job.training.check_batches(learner.job.batch)[:LOSSES_TIMED]
+        own = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
         _first_losses(learner, train(own), len(own))
         learner.reset(exact=False)
     except WrongTraining as error:

@@ -51,7 +51,7 @@ class _Step(Work):
         self._steps = steps
         self._timed = timed
         learner.reset(exact=False)
-        batch = learner.job.training.check_batches(learner.job.batch)[0]
+        (batch,) = learner.job.training.check_batches(learner.job.batch, 1)
         self.run = partial(learner.step, *learner.place(batch))
 
     def verify(self, result: Any) -> CaseFacts:
@@ -71,9 +71,10 @@ class _Step(Work):
         """
         if not self._timed:
             return CaseFacts()
-        batches = self._learner.job.training.check_batches(self._learner.job.batch)
+        job = self._learner.job
         # Not the batch that was timed: it has been learned by heart, and any part of it alike.
-        return learning.check_timed(self._learner, batches[1:], self._train)
+        _timed, *others = job.training.check_batches(job.batch, 1 + learning.UPDATES_TIMED)
+        return learning.check_timed(self._learner, others, self._train)
 
     def _train(self, batches: Sequence[Batch]) -> list[Any]:
         return [self._learner.step(*self._learner.place(batch)) for batch in batches]

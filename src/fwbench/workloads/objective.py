@@ -17,6 +17,7 @@ from fwbench.workloads.models.layer import Arrays, Shape
 
 _WEIGHTS_SEED = 20
 _CHECK_SEED = 22
+_ORDER_SEED = 24
 #: Draws differ between frameworks all the same; it makes the runs of each repeatable.
 DROPOUT_SEED = 23
 
@@ -83,7 +84,7 @@ class Objective:
     """A network with what it is trained by.
 
     Args:
-        name: letters, digits and underscores; the first part of every case id.
+        name: letters, digits and underscores; of a training loop the first part of its case ids.
         network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
         shape: of one example: (height, width, channels), or (length,) for tokens.
         classes: how many labels there are.
@@ -152,7 +153,7 @@ class Objective:
         """How many numbers are trained."""
         return self.graph.parameters
 
-    def check_batches(self, batch: int) -> list[Batch]:
+    def check_batches(self, batch: int, steps: int) -> list[Batch]:
         """Batches for the check, with the losses of :func:`check_rows` different examples.
 
         A batch repeats its examples, so mean loss and gradient do not depend on its size: one
@@ -162,6 +163,7 @@ class Objective:
 
         Args:
             batch: the batch size.
+            steps: how many batches; the first ones are the same however many there are.
 
         Returns:
             (examples, labels) of each step: float32 images from 0 to 1 or int32 tokens, and int32
@@ -170,7 +172,7 @@ class Objective:
         rows = check_rows(batch)
         rng = np.random.default_rng([_CHECK_SEED, rows])
         batches = []
-        for _ in range(TRAJECTORY_STEPS):
+        for _ in range(steps):
             x: NDArray[Any]
             if self.vocabulary is None:
                 x = rng.random((rows, *self.shape), dtype=np.float32)
@@ -178,7 +180,8 @@ class Objective:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
             y = rng.integers(0, self.classes, (rows, self.labels_per_example), dtype=np.int32)
             batches.append((x, y))
-        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
+        shuffled = np.random.default_rng([_ORDER_SEED, rows])  # whatever was drawn before
+        repeated = shuffled.permutation(np.tile(np.arange(rows), batch // rows))
         return [(x[repeated], y[repeated].ravel()) for x, y in batches]
 
 

@@ -5,7 +5,7 @@ The gradients are those of :mod:`fwbench.workloads.models.gradients`, node by no
 is off.
 
 It is plain rather than fast: a step of eight texts of 500 tokens takes a fifth of a second. So the
-losses of the suite's own models are stored; ``scripts/trajectories.py`` writes them.
+losses of the suite's loops are stored; ``scripts/trajectories.py`` writes them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
     Args:
         training: model, data and optimiser.
         batch: the batch size.
-        steps: how many, at most :data:`~fwbench.workloads.training.TRAJECTORY_STEPS`.
+        steps: how many, at most :data:`~fwbench.workloads.objective.TRAJECTORY_STEPS`.
         lazy: whether a step leaves the rows of an embedding's table whose tokens do not occur in
             its batch as they are, and their moments; PyTorch's ``SparseAdam`` and MXNet's
             ``lazy_update`` do. All else is trained as ever.
@@ -64,7 +64,7 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
     parameters = training.initial()
     descents = [[Descent(training.optimizer, array) for array in arrays] for arrays in parameters]
     trajectory = []
-    for x, labels in training.check_batches(batch)[:steps]:
+    for x, labels in training.check_batches(batch, steps):
         examples = x.astype(np.float64) if training.vocabulary is None else x
         loss, of_nodes = gradients(training.graph, parameters, examples, labels)
         trajectory.append(loss)
