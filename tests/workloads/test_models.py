@@ -99,6 +99,23 @@ def test_a_step_costs_three_forward_passes_but_for_the_gradient_by_the_pictures(
 
 
 @each_model
+def test_the_sizes_of_a_network_grow(step: ModelStep) -> None:
+    """By the number that charts, means over the largest sizes, and their order go by."""
+    quick = [step.number_of(size) for size in step.by_preset.quick]
+    assert quick == sorted({*quick})
+    (published,) = step.by_preset.paper
+    assert step.number_of(published) > quick[-1]
+
+
+@pytest.mark.parametrize("size", ["b1i2d64", "b1i1d512"])
+def test_a_size_without_a_network_has_a_number(size: str) -> None:
+    """It is asked for when the failure is reported."""
+    with pytest.raises(DeclarationError):
+        _by_name("alexnet").at(_size(size))
+    assert _by_name("alexnet").number_of(_size(size)) >= 0
+
+
+@each_model
 def test_models_are_left_out_where_nobody_asks_for_them(step: ModelStep) -> None:
     """A session that names nothing, or a preset alone, stays what it is."""
     assert step.family == "models"

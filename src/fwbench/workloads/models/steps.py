@@ -22,6 +22,9 @@ PICTURES = Form("b{batch}i{image}d{divisor}")
 #: ``b8t1024l12u768v50257``: texts in a batch, their length in tokens, layers, units, vocabulary.
 TEXTS = Form("b{batch}t{length}l{layers}u{units}v{vocabulary}")
 
+#: What a divisor divides where the size of a network is told by one number.
+_WHOLE = 64
+
 
 @dataclass(frozen=True)
 class _Check:
@@ -127,10 +130,18 @@ class ModelStep(Trains):
         return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
 
     def number_of(self, size: Size) -> int:
-        """Pixels or tokens in a batch, which order the sizes of a network."""
+        """What the work grows with, which orders the sizes of a network.
+
+        Of pictures the pixels of a batch, by the share of filters and units in 64 that the divisor
+        leaves; of texts the tokens of a batch, by the layers and by the square of the units. No
+        graph is needed, so that also a size which no layer has a result at has a number.
+        """
         shape = _shape(size)
-        pixels = shape.get("image", 1) ** 2
-        return shape["batch"] * pixels * shape.get("length", 1)
+        if shape.form is PICTURES:
+            side = _WHOLE * shape["image"] // shape["divisor"]
+            return shape["batch"] * side**2
+        tokens = shape["batch"] * shape["length"]
+        return tokens * shape["layers"] * shape["units"] ** 2
 
 
 @lru_cache(maxsize=64)
