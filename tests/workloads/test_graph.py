@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from fwbench.errors import DeclarationError
-from fwbench.workloads.models.graph import sequential, trace
+from fwbench.workloads.models.graph import Graph, sequential, trace
 from fwbench.workloads.models.layer import Value
-from fwbench.workloads.models.layers import Add, Concat, Conv, Dense, Flatten, MaxPool, Relu
+from fwbench.workloads.models.layers import (
+    LSTM,
+    Add,
+    BatchNorm,
+    Concat,
+    Conv,
+    Dense,
+    Dropout,
+    Embedding,
+    Flatten,
+    LayerNorm,
+    MaxPool,
+    Positions,
+    Relu,
+)
 
 
 def _residual(x: Value) -> Value:
@@ -59,8 +76,9 @@ def test_a_result_is_dropped_after_its_last_use() -> None:
         (lambda x: [Dense(2)(x), Relu()(x)][0], "Relu.* does not use the result"),
         (lambda x: Add()(x, Dense(2)(x)), r"Add needs results of one shape, .* \(2,\)"),
         (lambda x: Concat()(x, Value([], 0, (4,))), "values of two networks"),
+        (lambda x: x, r"calls no layer with its input of the shape \(4,\); call one"),
     ],
-    ids=["unused", "not the last", "shapes", "two networks"],
+    ids=["unused", "not the last", "shapes", "two networks", "nothing"],
 )
 def test_what_is_no_network_is_refused(network: object, message: str) -> None:
     """By name of the layer, when it is traced."""
@@ -75,3 +93,92 @@ def test_an_input_that_is_too_small_is_refused(network: object) -> None:
     """With the layer, the shape it was given and the shape that would remain."""
     with pytest.raises(DeclarationError, match=r"leaves nothing of an input .* \(4, 4, 1\)"):
         trace(network, (4, 4, 1))  # type: ignore[arg-type]
+
+
+def _rows(graph: Graph) -> list[int]:
+    """Where the elements that the last layer's rows belong to lie with channels first."""
+    *rest, (kernel, bias) = graph.initial(0)
+    kernel = np.arange(len(kernel), dtype=np.float64)[:, None] + 0 * kernel
+    (*_, (converted, _)) = graph.channels_first([*rest, [kernel, bias]])
+    return [int(row) for row in converted[0]]
+
+
+#: Of an image of two pixels with three channels: the places of its elements, channels first.
+_CHANNELS_LAST = [0, 3, 1, 4, 2, 5]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        sequential(Flatten(), Dense(2)),
+        sequential(Flatten(), Flatten(), Dense(2)),
+        sequential(Flatten(), Relu(), Dropout(0.5), Dense(2)),
+        lambda x: Dense(2)(Add()(Flatten()(x), Flatten()(Relu()(x)))),
+    ],
+    ids=["flattened", "twice", "elementwise", "added"],
+)
+def test_rows_of_a_flattened_image_are_converted(network: object) -> None:
+    """However often it was flattened, and whatever was done to its elements one by one."""
+    assert _rows(trace(network, (1, 2, 3))) == _CHANNELS_LAST  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("network", "shape"),
+    [
+        (sequential(Embedding(5, 3), Flatten(), Dense(2)), (2,)),
+        (sequential(Flatten(), BatchNorm(), Dense(2)), (1, 1, 6)),
+        (sequential(Flatten(), BatchNorm(), Dense(2)), (2, 3, 1)),
+        (sequential(Flatten(), Dense(6), BatchNorm(), Dense(2)), (1, 2, 3)),
+    ],
+    ids=["sequence", "one place", "one channel", "behind Dense"],
+)
+def test_rows_of_anything_else_stay(network: object, shape: tuple[int, ...]) -> None:
+    """What has no other order with the channels first is not converted, and goes anywhere."""
+    assert _rows(trace(network, shape)) == [*range(6)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (sequential(Flatten(), BatchNorm(), Dense(2)), r"BatchNorm\(.* takes an image that was"),
+        (sequential(Flatten(), LayerNorm(), Dense(2)), r"LayerNorm\(.* takes an image that was"),
+        (lambda x: Dense(2)(Concat()(Flatten()(x), Flatten()(x))), "Concat.* call Dense with it"),
+        (lambda x: Dense(2)(Add()(Dense(6)(Flatten()(x)), Flatten()(x))), "Add.* takes an image"),
+        (sequential(Flatten()), r"answer is a flattened image of the shape \(1, 2, 3\)"),
+        (sequential(Flatten(), Relu()), "answer is a flattened image"),
+    ],
+    ids=["BatchNorm", "LayerNorm", "Concat", "Add", "answer", "answer of Relu"],
+)
+def test_a_flattened_image_goes_no_further_than_its_order_is_known(
+    network: object, message: str
+) -> None:
+    """Parameters of one channel would be used for another where channels come first."""
+    with pytest.raises(DeclarationError, match=message):
+        trace(network, (1, 2, 3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        sequential(Embedding(5, 3), BatchNorm(), LSTM(2)),
+        lambda x: LSTM(2)(Concat()(Embedding(5, 3)(x), Positions()(Embedding(5, 3)(x)))),
+    ],
+    ids=["BatchNorm", "Concat"],
+)
+def test_layers_of_images_refuse_sequences(network: object) -> None:
+    """Their channels come last in every framework, and those of images do not."""
+    with pytest.raises(DeclarationError, match=r"given a sequence of the shape \(4, 3\); norm"):
+        trace(network, (4,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("more", [{"stride": 2}, {"padding": 1}, {"padding": (0, 1)}])
+def test_same_has_one_meaning(more: dict[str, Any]) -> None:
+    """With a stride frameworks put the zeros in different places."""
+    with pytest.raises(DeclarationError, match=r"asks for zeros by same, .* instead of same"):
+        Conv(2, 3, same=True, **more)
+
+
+def test_vectors_are_normalized_and_concatenated() -> None:
+    """Channels are all that they have."""
+    graph = trace(lambda x: Concat()(BatchNorm()(Dense(3)(x)), x), (4,))
+    assert graph.output == (7,)

@@ -13,6 +13,9 @@ from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Layer, Shape
 
+#: What normalizes a batch: of vectors, and of images.
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+
 
 class Network(nn.Module):  # type: ignore[misc]
     """A network of modules.
@@ -28,23 +31,24 @@ class Network(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList(
             _MODULES[type(node.layer)](node.layer, node.shapes[0], job) for node in graph.nodes
         )
+        self._functions = [*self.layers]  # a ModuleList looks a module up by its name, each time
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The logits of a batch."""
-        return cast("torch.Tensor", self._graph.evaluate(self.layers, x))
+        return cast("torch.Tensor", self._graph.evaluate(self._functions, x))
 
 
 class _Conv(nn.Conv2d):  # type: ignore[misc]
     """A convolution, then ReLU where asked for."""
 
     def __init__(self, layer: layers.Conv, channels: int) -> None:
-        height, width = layer.padding if isinstance(layer.padding, tuple) else (layer.padding,) * 2
+        (above, _below), (left, _right) = layer.zeros
         super().__init__(
             channels,
             layer.filters,
             layer.kernel_size,
             layer.stride,
-            "same" if layer.same else (height, width),
+            "same" if layer.same else (above, left),
             bias=layer.bias,
         )
         self._relu = layer.relu
@@ -85,7 +89,7 @@ class _Add(nn.Module):  # type: ignore[misc]
 
 
 class _Concat(nn.Module):  # type: ignore[misc]
-    """Images whose channels lie one after the other."""
+    """Images or vectors whose channels lie one after the other."""
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """(batch, channels, ...) each to (batch, all channels, ...)."""
@@ -143,8 +147,11 @@ def _max_pool(layer: layers.MaxPool, _: Shape, __: Job) -> nn.Module:
 
 
 def _batch_norm(layer: layers.BatchNorm, before: Shape, _: Job) -> nn.Module:
+    of_vectors, of_images = BATCH_NORMS
     # PyTorch's momentum is the share of the new value.
-    return nn.BatchNorm2d(before[-1], layer.epsilon, 1.0 - layer.momentum)
+    return (of_vectors if len(before) == 1 else of_images)(
+        before[-1], layer.epsilon, 1.0 - layer.momentum
+    )
 
 
 def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> nn.Module:

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
-from fwbench.frameworks.torch.layers import Network
+from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
 
 
@@ -26,7 +26,7 @@ def _compiled(model: nn.Module) -> Any:
 
 
 #: Modules that compute something else while they are trained.
-_DIFFERS = (nn.Dropout, nn.BatchNorm2d)
+_DIFFERS = (nn.Dropout, *BATCH_NORMS)
 
 #: The executions that can train, each with what it makes of the model.
 _EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
@@ -100,7 +100,7 @@ class TorchLearner(Learner):
         for module in self._model.modules():
             if isinstance(module, nn.Dropout):
                 module.train(not exact)
-            elif isinstance(module, nn.BatchNorm2d):
+            elif isinstance(module, BATCH_NORMS):
                 module.reset_running_stats()
         torch.manual_seed(DROPOUT_SEED)
         self._optimizers = self._new_optimizers()

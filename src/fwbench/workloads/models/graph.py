@@ -12,6 +12,7 @@ and parameters, costs and reference follow without another description.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,10 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.layer import Arrays, Layer, Node, Shape, Value
-from fwbench.workloads.models.layers import Flatten
+from fwbench.workloads.models.layers import Dense, Flatten
+
+#: How many dimensions an image has in addition to its channels.
+_PLACES = 2
 
 #: From the value of the input to that of the logits.
 Network = Callable[[Value], Value]
@@ -46,10 +50,13 @@ class Graph:
     Attributes:
         shape: of the input, without the batch.
         nodes: in an order in which they can be computed; the last is the answer.
+        flattened: for each node the image that its input was before it was flattened; None for
+            an input that is the same with channels first and last.
     """
 
     shape: Shape
     nodes: tuple[Node, ...]
+    flattened: tuple[Shape | None, ...]
 
     @property
     def output(self) -> Shape:
@@ -91,24 +98,10 @@ class Graph:
             after that of an LSTM a second one, which is zero.
         """
         converted = []
-        for image, node, arrays in zip(self._flattened, self.nodes, parameters, strict=True):
+        for image, node, arrays in zip(self.flattened, self.nodes, parameters, strict=True):
             rows = _channels_first_rows(arrays, image) if image else arrays
             converted.append(node.layer.outputs_first(rows))
         return converted
-
-    @cached_property
-    def _flattened(self) -> list[Shape | None]:
-        """For each node the image that its input was before it was flattened."""
-        images: list[Shape | None] = [None]
-        of_inputs = []
-        for node in self.nodes:
-            image = images[node.inputs[0]]
-            of_inputs.append(image)
-            if isinstance(node.layer, Flatten):
-                images.append(node.shapes[0])
-            else:
-                images.append(image if node.layer.elementwise else None)
-        return of_inputs
 
     def evaluate(self, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
         """The network's answer, each result kept no longer than it is needed.
@@ -142,18 +135,63 @@ def trace(network: Network, shape: Shape) -> Graph:
         shape: of the input, without the batch.
 
     Raises:
-        DeclarationError: a result is left unused.
+        DeclarationError: no layer is called, a result is left unused, or a flattened image is
+            taken by a layer that would have to know the order of its elements.
     """
     nodes: list[Node] = []
     answer = network(Value(nodes, 0, shape))
+    if not nodes:
+        raise DeclarationError(
+            f"the network calls no layer with its input of the shape {shape}; call one, and return "
+            "its result"
+        )
     used = {answer.place, *(one for node in nodes for one in node.inputs)}
     unused = [node.layer for place, node in enumerate(nodes, 1) if place not in used]
-    if unused or answer.place != len(nodes):
+    if unused:
         raise DeclarationError(
-            f"the network computes {unused or nodes[answer.place].layer} and does not use the "
-            "result; return the last value, and call no layer whose result nobody takes"
+            f"the network computes {unused} and does not use the result; return the last value, "
+            "and call no layer whose result nobody takes"
         )
-    return Graph(shape, tuple(nodes))
+    return Graph(shape, tuple(nodes), tuple(_flattened(nodes)))
+
+
+def _flattened(nodes: Sequence[Node]) -> list[Shape | None]:
+    """For each node the image that its input was before it was flattened.
+
+    Raises:
+        DeclarationError: the answer is such an image, or a layer takes one in which elements that
+            belong together lie in another order where channels come first.
+    """
+    images: list[Shape | None] = [None]
+    of_inputs = []
+    for node in nodes:
+        image, *others = (images[place] for place in node.inputs)
+        of_inputs.append(image)
+        follows = node.layer.elementwise and all(other == image for other in others)
+        if isinstance(node.layer, Flatten):
+            images.append(image or _reordered(node.shapes[0]))
+        elif follows:
+            images.append(image)
+        elif isinstance(node.layer, Dense) or not any((image, *others)):
+            images.append(None)
+        else:
+            raise DeclarationError(
+                f"{node.layer} takes an image that was flattened, whose elements lie in another "
+                "order where channels come first; call Dense with it, or this layer before Flatten"
+            )
+    if images[-1]:
+        raise DeclarationError(
+            f"the network's answer is a flattened image of the shape {images[-1]}, whose elements "
+            "lie in another order where channels come first; end with Dense"
+        )
+    return of_inputs
+
+
+def _reordered(shape: Shape) -> Shape | None:
+    """An image whose elements lie in another order where channels come first; None for others."""
+    *places, channels = shape
+    is_image = len(places) == _PLACES
+    return shape if is_image and channels > 1 and math.prod(places) > 1 else None
 
 
 def _channels_first_rows(arrays: Arrays, image: Shape) -> Arrays:

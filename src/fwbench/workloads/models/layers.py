@@ -11,6 +11,8 @@ them to its own:
 ``LSTM``        input kernel (in, 4 units), recurrent kernel (units, 4 units), bias
                 (4 units,); gates in the order input, forget, cell, output
 ``BatchNorm``   scale (channels,), offset (channels,)
+``LayerNorm``   scale (units,), offset (units,)
+``Positions``   table (length, units)
 ==============  =====================================================================
 
 Padding is always a number of zeros on each side: "same" is another arithmetic in TensorFlow than
@@ -27,6 +29,9 @@ import numpy as np
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.initializers import glorot, ones, remembering, uniform, zeros
 from fwbench.workloads.models.layer import Arrays, Draw, Layer, Shape, Weight
+
+#: How many dimensions a sequence has, without the batch: length and units.
+_SEQUENCE = 2
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,18 @@ class Conv(Layer):
             return (height, rows - 1 - height), (width, columns - 1 - width)
         height, width = _pair(self.padding)
         return (height, height), (width, width)
+
+    def __post_init__(self) -> None:
+        """Refuse what has two meanings.
+
+        Raises:
+            DeclarationError: ``same`` with a stride or with padding.
+        """
+        if self.same and (self.stride != 1 or any(_pair(self.padding))):
+            raise DeclarationError(
+                f"{self} asks for zeros by same, which is for a stride of 1 and has no padding; "
+                "give the number of zeros as padding instead of same"
+            )
 
     def output(self, shape: Shape) -> Shape:
         """(height, width, filters)."""
@@ -210,6 +227,15 @@ class BatchNorm(Layer):
     momentum: float = 0.9
     differs_in_training = True
 
+    def output(self, shape: Shape) -> Shape:
+        """That of the input, an image or a vector.
+
+        Raises:
+            DeclarationError: it is a sequence, whose channels frameworks look for in two places.
+        """
+        _refuse_sequences(self, shape)
+        return shape
+
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Scale (channels,), which begins as 1, and offset (channels,)."""
         return Weight(shape[-1:], ones), Weight(shape[-1:], zeros)
@@ -218,6 +244,8 @@ class BatchNorm(Layer):
 @dataclass(frozen=True)
 class Add(Layer):
     """The sum of results of the same shape."""
+
+    elementwise = True
 
     def output(self, *shapes: Shape) -> Shape:
         """That of each of them.
@@ -238,8 +266,9 @@ class Concat(Layer):
         """As many channels as they have together.
 
         Raises:
-            DeclarationError: other dimensions differ.
+            DeclarationError: other dimensions differ, or they are sequences.
         """
+        _refuse_sequences(self, shapes[0])
         if len({shape[:-1] for shape in shapes}) != 1:
             raise DeclarationError(
                 f"Concat needs results that differ in their channels alone, and was given {shapes}"
@@ -365,6 +394,15 @@ class LSTM(Layer):
         """Each element of both kernels once for each token."""
         length, inputs = shapes[0]
         return length * (inputs + self.units) * 4 * self.units
+
+
+def _refuse_sequences(layer: Layer, shape: Shape) -> None:
+    if len(shape) == _SEQUENCE:
+        raise DeclarationError(
+            f"{layer} is for images and vectors, and was given a sequence of the shape {shape}; "
+            "normalize sequences with LayerNorm, and reduce them (LSTM, Flatten, Tokens) before "
+            "they are concatenated"
+        )
 
 
 def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
