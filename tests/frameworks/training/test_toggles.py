@@ -1,19 +1,13 @@
 """Training with the real frameworks: what is switched, and what is said while it runs."""
 
-import contextlib
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 
 import pytest
 
 from support.projects import QUICKLY, Project
-from support.real_training import MLP, all_of, facts_of, one_of
+from support.real_training import MLP, SCHEDULE, all_of, facts_of, one_of
+from support.terminals import Terminal
 
 pytestmark = pytest.mark.usefixtures("started")
 
@@ -121,39 +115,18 @@ def test_decay(project: Project) -> None:
 # A live line
 
 
-#: Epochs that take longer than the live line's interval, a tenth of a second.
-_LONGER = ("--fw-epochs=3", "--fw-steps=93")
-
-
-def _on_a_terminal(project: Project, *arguments: str) -> str:
-    """What pytest prints on a terminal."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 50, 160, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *QUICKLY, *arguments],
-        cwd=project.path,
-        env={**os.environ, "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    output = b""
-    with contextlib.suppress(OSError):  # the terminal's end
-        while read := os.read(ours, 2**16):
-            output += read
-    os.close(ours)
-    assert process.wait() == pytest.ExitCode.OK, output.decode()
-    return output.decode()
+#: Lets a terminal have every line, however soon it follows the one before.
+_OFTEN = "from fwbench.progress import lines\nlines._TERMINAL_S = 0.0\n"
 
 
 def test_live_line(project: Project) -> None:
     """A terminal shows epochs, loss and rate while they are trained."""
     project.write("test_it.py", MLP)
-    output = _on_a_terminal(
-        project,
-        *(f"--fw={one_of('mxnet', 'torch', 'tensorflow')}", "--fw-device=cpu"),
-        *("--fw-execution=eager", *_LONGER),
-    )
-    shown = r"mlp-\S+-synthetic, epoch [1-3] of 3, loss \d\.\d{4}, \d+ images/s"
-    assert re.search(shown, output), output
+    project.write("packages/often.py", _OFTEN)
+    terminal = Terminal(columns=160, lines=50)
+    given = [f"--fw={one_of('mxnet', 'torch', 'tensorflow')}", "--fw-device=cpu", *SCHEDULE]
+    command = [sys.executable, "-m", "pytest", "-p", "often", "--fw-execution=eager"]
+    status = terminal.run([*command, *QUICKLY, *given], project.path)
+    assert status == pytest.ExitCode.OK, terminal.shown
+    shown = r"mlp-\S+-synthetic, epoch [1-6] of 6, loss \d\.\d{4}, \d+ images/s"
+    assert re.search(shown, terminal.written), terminal.written
