@@ -113,7 +113,7 @@ class Learner(ABC):
 
         Args:
             exact: with dropout off and the optimiser's constants placed as in
-                :mod:`fwbench.workloads.training`, for the check; otherwise as the framework
+                :mod:`fwbench.workloads.objective`, for the check; otherwise as the framework
                 has them.
         """
 

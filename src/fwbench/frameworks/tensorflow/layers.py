@@ -10,10 +10,10 @@ import keras
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Layer
-from fwbench.workloads.training import DROPOUT_SEED
+from fwbench.workloads.objective import DROPOUT_SEED
 
-#: Smaller than any number that a network computes, and still a number in every dtype: the largest
-#: of a window is never what was added around.
+#: Smaller than any number that a network computes, and still a number in float32 and bfloat16, in
+#: which it trains: the largest of a window is never what was added around.
 _LOWEST = -1e30
 
 
