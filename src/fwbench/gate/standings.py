@@ -16,6 +16,7 @@ from fwbench.records.session_facts import (
     StoredRace,
     StoredUnsettled,
 )
+from fwbench.records.units import SHARE
 
 
 def of_race(race: Race, history: History) -> StoredRace:
@@ -52,11 +53,12 @@ def _unsettled(precise: Precise, history: History) -> list[StoredUnsettled]:
     shares = {
         case: uncertainty(case, history) for case in precise.unsettled(history.cases, history)
     }
+    # Two launches that differ by a factor of 27 are less certain than a record can say.
     return [
         StoredUnsettled(
             case=case,
             name=case.partition("[")[2].rstrip("]") or case,
-            uncertainty=share if math.isfinite(share) else None,
+            uncertainty=min(share, SHARE.most) if math.isfinite(share) else None,
         )
         for case, share in sorted(shares.items(), key=lambda known: (-known[1], known[0]))
     ]
