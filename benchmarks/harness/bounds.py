@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -88,12 +90,12 @@ def arguments(
     return given
 
 
-def in_turn(rounds: int, measurements: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+def in_turn(rounds: int, measurements: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Measure A, B, A, B ... so that a machine that drifts moves all of them alike.
 
     Everything is done once before, uncounted: it fills the caches of files and manifests.
     """
-    results: dict[str, list[float]] = {name: [] for name in measurements}
+    results: dict[str, list[T]] = {name: [] for name in measurements}
     for round_ in range(rounds + 1):
         for name, measure in measurements.items():
             figure = measure()

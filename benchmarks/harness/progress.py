@@ -12,11 +12,11 @@ import contextlib
 import json
 import os
 import pty
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -58,8 +58,21 @@ def pytest_runtestloop():
 _SESSIONS = {"terminal": (True, ()), "log": (False, ()), "nothing": (True, ("-p", "no:terminal"))}
 
 
+@dataclass(frozen=True)
+class _Session:
+    """What a session took.
+
+    Attributes:
+        used_ms: processor time of its own process, for each second in which its workers measured.
+        medians_s: of its cases, by workload.
+    """
+
+    used_ms: float
+    medians_s: Mapping[str, float]
+
+
 class _Project:
-    """A project of two cases, and what its sessions have found.
+    """A project of two cases.
 
     Args:
         folder: of the project.
@@ -69,7 +82,6 @@ class _Project:
     def __init__(self, folder: Path, seconds: int) -> None:
         self.folder = folder
         self.seconds = seconds
-        self.medians_s: dict[tuple[str, str], list[float]] = defaultdict(list)
         for name, text in {
             "pytest.ini": "[pytest]\n",
             "test_it.py": _TEST,
@@ -77,21 +89,22 @@ class _Project:
         }.items():
             (folder / name).write_text(text, encoding="utf-8")
 
-    def used_ms(self, kind: str) -> float:
-        """Run a session; returns its processor time for each second, in milliseconds."""
+    def run(self, kind: str) -> _Session:
+        """Run a session that shows its progress on a terminal, in a log, or not at all."""
         on_terminal, more = _SESSIONS[kind]
         self._run(on_terminal, *more)
-        for entry in json.loads((self.folder / "out.json").read_text())["benchmarks"]:
-            workload = entry["params"]["workload"]
-            self.medians_s[workload, kind].append(entry["stats"]["median"])
-        return 1e3 * float(json.loads((self.folder / "used.json").read_text()))
+        entries = json.loads((self.folder / "out.json").read_text())["benchmarks"]
+        return _Session(
+            1e3 * float(json.loads((self.folder / "used.json").read_text())),
+            {entry["params"]["workload"]: entry["stats"]["median"] for entry in entries},
+        )
 
     def _run(self, on_terminal: bool, *more: str) -> None:
         own_end, other_end = pty.openpty() if on_terminal else os.pipe()
         session = subprocess.Popen(
             [
                 *(sys.executable, "-m", "pytest", "--fw=numpy", "--benchmark-json=out.json"),
-                *(f"--benchmark-max-time={self.seconds}", *more),
+                *(f"--benchmark-max-time={self.seconds}", "--fw-precision=off", *more),
             ],
             cwd=self.folder,
             env={**os.environ, "TERM": "xterm"},
@@ -112,20 +125,24 @@ def main() -> int:
     given = bounds.arguments(__doc__, rounds=5, seconds=5)
     with tempfile.TemporaryDirectory() as name:
         project = _Project(Path(name), given.seconds)
-        used = bounds.medians(
-            bounds.in_turn(
-                given.rounds, {kind: partial(project.used_ms, kind) for kind in _SESSIONS}
-            )
+        sessions = bounds.in_turn(
+            given.rounds, {kind: partial(project.run, kind) for kind in _SESSIONS}
         )
-    findings = [bounds.Finding(f"{kind}, per second", f"{ms:.2f} ms") for kind, ms in used.items()]
+    used_ms = bounds.medians({kind: [each.used_ms for each in sessions[kind]] for kind in sessions})
+    findings = [
+        bounds.Finding(f"{kind}, per second", f"{ms:.2f} ms") for kind, ms in used_ms.items()
+    ]
     findings += [
-        bounds.at_most(f"{kind} beyond nothing", used[kind] - used["nothing"], _BOUND_MS, "ms")
+        bounds.at_most(
+            f"{kind} beyond nothing", used_ms[kind] - used_ms["nothing"], _BOUND_MS, "ms"
+        )
         for kind in ("terminal", "log")
     ]
     for workload in ("noop", "gemm"):
-        ratio = statistics.median(project.medians_s[workload, "terminal"]) / statistics.median(
-            project.medians_s[workload, "nothing"]
+        medians_s = bounds.medians(
+            {kind: [each.medians_s[workload] for each in sessions[kind]] for kind in sessions}
         )
+        ratio = medians_s["terminal"] / medians_s["nothing"]
         findings.append(bounds.Finding(f"{workload}, terminal over nothing", f"{ratio:.3f}x"))
     return bounds.conclude(findings)
 
