@@ -1,10 +1,11 @@
 """A race names the right winner, and takes at most half the time of launching everything.
 
-The quick operations are launched many times (``--pool FILE`` keeps the launches, or takes those of
-an earlier run). Races are then run over stretches of them by
-fwbench's own code: as they were recorded, and on a quiet machine with each of the noise models of
-`noise.py` on top. The winner of a group is the contestant with the smallest median over all
-launches, of the noise models over all launches of the quiet machine.
+The quick operations are launched 60 times, which takes about an hour on two processors (``--pool
+FILE`` keeps the launches, or takes those of an earlier run). Races are then run over stretches of
+them by fwbench's own code: as they were recorded, and on a quiet machine with each of the noise
+models of `noise.py` on top. A race takes 60 launches at most, and none of them twice. The winner of
+a group is the contestant with the smallest median over all launches, of the noise models over all
+launches of the quiet machine.
 
 Bounds: the right winner or a tie in 99 % of all groups that were decided, and of all groups of the
 quiet machine; never a winner that is slower by more than 3 %; for decided groups, half of the
@@ -115,7 +116,9 @@ def _raced(pool: Pool, works: Sequence[Work], first: int) -> tuple[Race, History
     race = Race(lambda _: groups, Budget(float("inf"), lambda: 0.0))
     times_s = {key: _times_s(sample) for key, sample in pool.cases.items()}
     cases, history = [c for w in works for c in w.cases], History()
-    while history.launches < _LAUNCHES_AT_MOST and (selected := race.select(cases, history)):
+    # A launch that comes again would be taken for new evidence.
+    at_most = min(_LAUNCHES_AT_MOST, pool.launches)
+    while history.launches < at_most and (selected := race.select(cases, history)):
         number = (first + history.launches) % pool.launches
         for case in selected:
             contended = case in pool.contended[number]
@@ -228,7 +231,7 @@ def _launches(entry: Mapping[str, Any]) -> Sequence[Launch]:
 def main() -> int:
     """Record, race, and compare with the bounds."""
     files = {"pool": "keep the launches in it, or take them from it"}
-    arguments = bounds.arguments(__doc__, rounds=10, files=files, launches=24)
+    arguments = bounds.arguments(__doc__, rounds=10, files=files, launches=_LAUNCHES_AT_MOST)
     pool, works = _pool(arguments.pool, arguments.launches)
     print(f"{len(works)} groups, {len(pool.cases)} cases, {pool.launches} launches", flush=True)
     machine = _machine(pool)
