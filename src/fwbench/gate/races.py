@@ -20,7 +20,7 @@ see :func:`falls_behind`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
@@ -285,7 +285,7 @@ Grouping = Callable[[History], Sequence[Group]]
 
 @dataclass
 class Race:
-    """Launches all cases until clear losers can be dropped, then those of open groups.
+    """Launches all cases ``at_least`` times, then those of open groups that have not lost.
 
     Attributes:
         grouping: of the cases; asked once, after the first launches.
@@ -314,11 +314,3 @@ class Race:
         self.groups = self.groups or self.grouping(history)
         for group in self.groups:
             group.look(history)
-
-    def undecided(self, history: History) -> list[Group]:
-        """The groups without a verdict."""
-        return [group for group in self.groups if group.outcome(history) is Outcome.UNDECIDED]
-
-    def names(self) -> Collection[str]:
-        """The cases that have a rival."""
-        return [case for group in self.groups for case in group.contestants]
