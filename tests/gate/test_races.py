@@ -115,13 +115,13 @@ def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
     assert 1 <= more <= 60
 
 
-def test_nothing_is_foretold_from_one_pair_or_without_hope() -> None:
+def test_nothing_is_foretold_from_one_pair_and_no_end_without_hope() -> None:
     """One pair has no spread; differences at the threshold, in noise, are never decided."""
     one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=1)
     assert one.more(history) is None
     one, history = run({"a": 1.0, "b": 1.03}, _normal(1.0), 3, launches=20)
     assert one.outcome(history) is Outcome.UNDECIDED
-    assert one.more(history) is None
+    assert one.more(history) == math.inf
 
 
 @pytest.mark.parametrize("noise", [_normal(0.02), _heavy, _outliers, _speeds])

@@ -78,6 +78,19 @@ def test_a_race_of_nobody_says_why() -> None:
             ),
             "too few launches to say how many it takes; other processes disturbed 1 of 1 launch",
         ),
+        (
+            group(
+                "gemm",
+                "undecided",
+                contestant("numpy eager", "open", 1.0),
+                contestant("torch eager", "open", 1.03, contended=1),
+                more_than=200,
+            ),
+            (
+                "more than 200 more launches, or a quieter machine, would decide it; other "
+                "processes disturbed 1 of 12 launches"
+            ),
+        ),
     ],
 )
 def test_an_undecided_group_says_why(of: races.StoredGroup, why: str) -> None:

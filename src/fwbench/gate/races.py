@@ -168,11 +168,11 @@ class Group:
             for contestant in self.contestants
         }
 
-    def more(self, history: History) -> int | None:
+    def more(self, history: History) -> float | None:
         """How many more launches would decide the group, as a rule.
 
         Returns:
-            None if it is not known: too few pairs, or more than :data:`FARTHEST`.
+            Infinite if more than :data:`FARTHEST`; None with too few pairs to know it.
         """
         leader = self.racing(history)[0]
         each = [
@@ -255,14 +255,17 @@ FARTHEST = 200
 _SIMULATED = 50
 
 
-def _more(differences: Floats, threshold: float, needed: float, to_tie: float) -> int | None:
-    """How many more pairs like these would decide, in half of all cases; None if unknown.
+def _more(differences: Floats, threshold: float, needed: float, to_tie: float) -> float | None:
+    """How many more pairs like these would decide, in half of all cases.
 
     Args:
         differences: logarithms of ratios, of the pairs so far.
         threshold: the smallest difference that matters, as a share.
         needed: the logarithm of the evidence that drops a contestant.
         to_tie: the logarithm of the evidence that excludes one direction.
+
+    Returns:
+        Infinite if more than :data:`FARTHEST`; None with too few pairs to know it.
     """
     if differences.size < 2:  # noqa: PLR2004 (nothing is known of their spread)
         return None
@@ -274,7 +277,7 @@ def _more(differences: Floats, threshold: float, needed: float, to_tie: float) -
     tied = (paired.evidence(limit - future) >= to_tie) & (paired.evidence(limit + future) >= to_tie)
     decided = np.where(np.abs(medians) >= _CLOSE * limit, lost | tied, tied)
     if np.mean(decided[:, -1]) < 1 / 2:
-        return None
+        return math.inf
     first = np.where(decided[:, -1], np.argmax(decided, axis=1) + 1, future.shape[1])
     return max(1, int(np.median(first)) - differences.size)
 

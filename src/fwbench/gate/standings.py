@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fwbench.gate.allocation import Budget, Precise, uncertainty
 from fwbench.gate.history import History
-from fwbench.gate.races import LEVEL, Group, Outcome, Race, Standing
+from fwbench.gate.races import FARTHEST, LEVEL, Group, Outcome, Race, Standing
 from fwbench.records.session_facts import (
     StoredBudget,
     StoredContestant,
@@ -67,6 +67,7 @@ def _unsettled(precise: Precise, history: History) -> list[StoredUnsettled]:
 def _group(group: Group, history: History) -> StoredGroup:
     outcome = group.outcome(history)
     more = group.more(history) if outcome is Outcome.UNDECIDED and group.open(history) else None
+    known = int(more) if more is not None and math.isfinite(more) else None
     racing, standings = group.racing(history), group.standings(history)
     return StoredGroup(
         title=group.title,
@@ -75,8 +76,9 @@ def _group(group: Group, history: History) -> StoredGroup:
         contestants=[
             _contestant(group, c, standings[c], history) for c in _ordered(group, history)
         ],
-        more_launches=more,
-        more_s=None if more is None else more * history.cost_s(racing),
+        more_launches=known,
+        more_s=None if known is None else known * history.cost_s(racing),
+        more_than=FARTHEST if more == math.inf else None,
     )
 
 

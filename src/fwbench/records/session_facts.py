@@ -187,11 +187,15 @@ class StoredGroup(Table):
     contestants: list[StoredContestant] = fact("those that did the work, the leader first")
     more_launches: int | None = fact(
         "further launches that would have decided it, as a rule", COUNT, POSITIVE,
-        null="of a decided group, and where that is not known or more than 200",
+        null="of a decided group, after too few launches to say, and with `more_than`",
     )  # fmt: skip
     more_s: float | None = fact(
         "what these would have taken", SECONDS, NOT_NEGATIVE, null="without `more_launches`"
     )
+    more_than: int | None = fact(
+        "further launches that would not have decided it, as a rule", COUNT, POSITIVE,
+        null="of a decided group, after too few launches to say, and with `more_launches`",
+    )  # fmt: skip
 
 
 class StoredRace(Table):

@@ -87,6 +87,9 @@ def why_undecided(group: StoredGroup) -> str:
         if contended
         else ""
     )
+    if group.more_than is not None:
+        more = count(group.more_than, "more launch", "more launches")
+        return f"more than {more}, or a quieter machine, would decide it{disturbed}"
     if group.more_launches is None or group.more_s is None:
         return f"too few launches to say how many it takes{disturbed}"
     more = count(group.more_launches, "more launch", "more launches")
