@@ -63,10 +63,24 @@ def test_the_first_launches_are_measured_whatever_the_budget() -> None:
     """As many as are asked for: nothing could be said without them."""
     clock = Clock()
     precise = Precise(Budget(1.0, clock), 0.03, at_least=2)
+    assert precise.select(CASES, History()) == CASES
     clock.now_s = 5.0
     assert precise.select(CASES, history(a=[1.0], b=[1.0], c=[1.0])) == CASES
     twice = history(a=[1.0, 2.0], b=[1.0, 2.0], c=[1.0, 2.0])
     assert precise.select(CASES, twice) == []
+
+
+def test_a_budget_begins_with_the_first_launch() -> None:
+    """What was collected and described before it takes nothing of it."""
+    clock = Clock()
+    budget = Budget(100.0, clock)
+    clock.now_s = 1_000.0
+    assert budget.used_s == 0
+    Precise(budget, 0.03).select(CASES, History())
+    clock.now_s += 30.0
+    assert budget.used_s == 30
+    Precise(budget, 0.03).select(CASES, history(a=[1.0], b=[1.0], c=[1.0]))
+    assert budget.used_s == 30
 
 
 def test_what_brings_no_time_is_not_launched_again() -> None:

@@ -211,10 +211,12 @@ def test_a_budget_goes_to_the_groups_that_it_can_pay() -> None:
     small, large = group("a", "b"), group("c", "d", "e")
     clock, history = Clock(), History()
     running = race(large, small, budget_s=20.0, clock=clock)
+    clock.now_s = 100.0  # of collection
+    assert running.select([*"abcde"], history) == [*"abcde"]
     launch(history, dict.fromkeys("abcde", 1.0))
     assert {*running.select([*"abcde"], history)} == {*"abcde"}
-    clock.now_s = 14.0
+    clock.now_s = 114.0
     assert {*running.select([*"abcde"], history)} == {*"ab"}
-    clock.now_s = 16.0
+    clock.now_s = 116.0
     assert running.select([*"abcde"], history) == []
     assert {one.outcome(history) for one in (large, small)} == {Outcome.UNDECIDED}

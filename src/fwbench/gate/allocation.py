@@ -41,7 +41,7 @@ class Fixed:
 
 @dataclass
 class Budget:
-    """The time that launches may take together.
+    """The time that launches may take together, from the first of them on.
 
     Attributes:
         total_s: all of it.
@@ -50,15 +50,17 @@ class Budget:
 
     total_s: float
     clock: Callable[[], float] = time.monotonic
-    _began_s: float = field(init=False)
+    _began_s: float | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        self._began_s = self.clock()
+    def start(self) -> None:
+        """Let the time begin, unless it has: what collection took before is not spent."""
+        if self._began_s is None:
+            self._began_s = self.clock()
 
     @property
     def used_s(self) -> float:
-        """What has gone by."""
-        return self.clock() - self._began_s
+        """What has gone by; nothing before the start."""
+        return 0.0 if self._began_s is None else self.clock() - self._began_s
 
     def affordable(self, parts: Sequence[Sequence[str]], history: History) -> list[str]:
         """The cases of one more launch within what is left.
@@ -92,6 +94,7 @@ class Precise:
 
     def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
         """The cases that are not settled, as many as there is time for, the least certain first."""
+        self.budget.start()
         if history.launches < self.at_least:
             return cases
         ordered = sorted(self.unsettled(cases, history), key=lambda c: -uncertainty(c, history))

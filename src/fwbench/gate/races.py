@@ -305,6 +305,7 @@ class Race:
 
     def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
         """The contestants of the open groups that there is time for, the cheapest groups first."""
+        self.budget.start()
         if history.launches < self.at_least:
             return cases
         self.look(history)
