@@ -240,8 +240,10 @@ class CaseFacts(Measured):
     checked_updates_timed: int | None = fact(
         "steps that were seen to do so after the timing", COUNT, NOT_NEGATIVE
     )
-    max_loss_deviation: float | None = fact("largest deviation of these losses", NATS, NOT_NEGATIVE)
-    loss_tolerance: float | None = fact("deviation that is allowed", NATS, NOT_NEGATIVE)
+    max_loss_deviation: float | None = fact(
+        "deviation of the loss that comes closest to what is allowed", NATS, NOT_NEGATIVE
+    )
+    loss_tolerance: float | None = fact("deviation allowed at that step", NATS, NOT_NEGATIVE)
     unequal: Unequal | None = fact("how its losses differ from those of most others, if they do")
     optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
 
