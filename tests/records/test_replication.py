@@ -131,6 +131,24 @@ def test_medians_stand_for_all_launches(name: str) -> None:
     assert [one[name] for one in merged["launches"]] == values
 
 
+@pytest.mark.parametrize(
+    ("found", "stopped"),
+    [
+        (["precise", "precise"], "precise"),
+        (["precise", "time over"], "time over"),
+        (["time over", "precise"], "time over"),
+        ([None, "precise"], "precise"),
+        ([None, None], None),
+    ],
+)
+def test_precise_if_every_launch_was(found: list[str | None], stopped: str | None) -> None:
+    """The interval of all is the median of theirs: one whose time was over is enough to say so."""
+    rules = [{} if each is None else {"stopped": each} for each in found]
+    merged = _merged(*(_entry(i, [1.0], **rule) for i, rule in enumerate(rules)))
+    assert merged.get("stopped") == stopped
+    assert [one.get("stopped") for one in merged["launches"]] == found
+
+
 def test_what_no_launch_has_is_not_made_up() -> None:
     """An operation has no compilation time."""
     merged = _merged(_entry(0, [1.0]), _entry(1, [1.0]))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fwbench.measure import condition
+from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.facts import CaseFacts, Launch
 
 Entry = Mapping[str, Any]
@@ -92,6 +93,7 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     launches = [_launch(e["stats"], facts) for e, facts in zip(entries, own, strict=True)]
     merged = _condition(launches) | CaseFacts(
         **_medians(launches),
+        **_stopped(launches),
         steady=_all_steady(launch.steady for launch in launches),
         contended=any(is_contended(launch) for launch in launches),
         launches=launches,
@@ -125,6 +127,12 @@ def _condition(launches: Sequence[Launch]) -> CaseFacts:
         condition=condition.of_launches([launch.condition or "" for launch in known]),
         spinning=statistics.median_high(bool(launch.spinning) for launch in known),
     )
+
+
+def _stopped(launches: Sequence[Launch]) -> CaseFacts:
+    """Whether time was over in any launch; nothing where launches of older versions do not say."""
+    known = {launch.stopped for launch in launches} - {None}
+    return CaseFacts(stopped=TIME_OVER if TIME_OVER in known else PRECISE) if known else CaseFacts()
 
 
 def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
