@@ -118,6 +118,15 @@ def test_a_resumed_job_is_the_same_job(until: int) -> None:
     assert said[0] == said[1][until:]
 
 
+def test_half_a_pair_does_not_tell_how_long_one_takes() -> None:
+    """After it a resumed job still reckons with two launches a pair, as the earlier ones took."""
+    resumed = Bench([None] * 3)
+    resumed.compare()
+    times = [match[0] for line in resumed.said if (match := _TIME.search(line))]
+    assert times[0] == ", 1 min 20 s until pair 5 is done"
+    assert times[1:3] == [", 1 min until pair 5 is done"] * 2
+
+
 def test_a_resumed_job_may_have_another_budget() -> None:
     """The pairs that were measured count whatever the budget is now, and so does their time."""
     whole = Bench()

@@ -25,8 +25,6 @@ from fwbench.gate.verdicts import (
 )
 from fwbench.records.units import count, duration
 
-_MINUTE_S = 60
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -179,7 +177,7 @@ class PairedComparison:
         while open_ and (selected := self._selected(cases, open_)):
             left_s = max(0.0, self._ends_s - self._clock())
             what = f"{len(selected)} of {len(cases)} cases are open"
-            pair = self._pair(selected, f"{what}, {left_s / _MINUTE_S:.1f} min left")
+            pair = self._pair(selected, f"{what}, {duration(left_s)} left")
             for key in selected:
                 cases[key] = _extended(cases[key], key, *pair)
             open_ = self._undecided(cases, open_)
@@ -216,14 +214,15 @@ class PairedComparison:
     def _pair(self, selected: Collection[str] | None, cases: str) -> tuple[SampleSet, SampleSet]:
         """One launch of each side, in random order, with one order of cases."""
         start_s = self._clock()
+        first = 2 * self._pairs
         seed = self._random.randrange(10**6)
         launched: dict[int, SampleSet] = {}
         for place, side in enumerate(self._random.sample((0, 1), 2)):
-            if 2 * self._pairs + place >= len(self._earlier.cases):
+            if first + place >= len(self._earlier.cases):
                 self.say(f"pair {self._pairs + 1}, {('base', 'contender')[side]}: {cases}")
             launched[side] = self.measure(side, selected, seed)
         self._pairs += 1
-        if 2 * self._pairs > len(self._earlier.cases):
+        if first >= len(self._earlier.cases):  # both were measured now
             self._pair_s = self._clock() - start_s
         return launched[0], launched[1]
 
