@@ -49,7 +49,8 @@ _OPERATIONS: tuple[Operation, ...] = (
     *(layer_norm, max_pool2d, softmax, sort, sum_rows),
 )
 
-#: How long a tool measures, as fwbench does by pytest-benchmark's default.
+#: How long a tool measures: longer than fwbench, which ends when a median is precise, or at the
+#: quick grid's --benchmark-max-time.
 _TOOL_S = 1.0
 
 #: Calls that opperf makes before it measures (its default), and rounds of a bare loop.
@@ -114,15 +115,16 @@ def _tool_s(case: Case) -> float:
 
 
 _sizes = {of: of.by_preset.quick[1] for of in _OPERATIONS}
+_in_turns = pytest.mark.parametrize("turn", range(8))
 
 
-@pytest.mark.parametrize("turn", range(4))
+@_in_turns
 @pytest.mark.fwbench(*_OPERATIONS, executions="eager", frameworks=("mxnet", "torch"))
 def test_eager(case: Case, turn: int) -> None:
     _measure(case, turn)
 
 
-@pytest.mark.parametrize("turn", range(4))
+@_in_turns
 @pytest.mark.fwbench(*_OPERATIONS, executions="graph", frameworks="tensorflow")
 def test_graph(case: Case, turn: int) -> None:
     _measure(case, turn)
