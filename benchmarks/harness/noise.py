@@ -66,7 +66,7 @@ def _waves(draw: np.random.Generator, launches: int) -> Floats:
 
 def _phases(draw: np.random.Generator, launches: int) -> Floats:
     """Two speeds that change within launches, so that a case meets either of them by chance."""
-    return np.log(1.4) * (draw.random(launches) < draw.random(launches))
+    return np.log(1.4) * (draw.random(launches) < 0.5)
 
 
 def _tails(draw: np.random.Generator, launches: int) -> Floats:

@@ -18,7 +18,7 @@ from fwbench.measure.stopping import (
     relative_interval,
 )
 
-#: So many of them are the shortest time that can be enough, and a quarter of a second.
+#: A power of two, so that sums are exact; 64 of them are the default max_time_s of `stopped`.
 ROUND_S = 2.0**-8
 
 

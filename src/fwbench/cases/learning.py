@@ -81,9 +81,9 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
     """Check that what was timed is still the training that was checked before.
 
     First as the timing left the learner: every step changes the weights, and returns the loss of
-    its whole batch, which the model's answers have too unless dropout or batch normalization make
-    them differ. Then from the
-    initial weights on: the first losses are the reference's.
+    its whole batch. The model's answers to that batch have the same loss, unless dropout or batch
+    normalization make them differ. Then from the initial weights on: the first losses are the
+    reference's.
 
     Args:
         learner: has just been timed.
