@@ -80,6 +80,41 @@ def test_other_numbers_are_wrong(draw: Callable[..., Any], message: str) -> None
         measured(drawing(draw))
 
 
+def paired(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of which every fourth one is the one before."""
+    numbers[1::4] = numbers[::4]
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda of: 0.95 * of.random(10_000), "mean"),
+        (lambda of: 0.125 + 0.75 * of.random(10_000), "variance"),
+        (lambda of: np.r_[of.random(5_000), np.linspace(0, 1, 5_000)], "correlation"),
+        (lambda of: paired(of.random(10_000)), "correlation"),
+    ],
+    ids=["mean", "variance", "ramp", "pairs"],
+)
+def test_numbers_half_as_wrong_are_wrong(
+    draw: Callable[[np.random.Generator], NDArray[Any]], message: str
+) -> None:
+    """Half as far off, a ramp or pairs in half of the numbers: 10,000 show it."""
+    with pytest.raises(WrongResult, match=message):
+        check_moments(draw(np.random.default_rng(7)), UNIFORM, 0.0)
+
+
+@pytest.mark.parametrize(("seed", "place"), [(64_681, 0), (351_562, 1)], ids=["variance", "pairs"])
+def test_skewed_numbers_may_be_far_off_by_chance(seed: int, place: int) -> None:
+    """Of 400,000 honest samples of exponential numbers those whose squares and whose products of
+    neighbours are farthest off: by more than five standard deviations of a mean of them."""
+    drawn = np.random.default_rng(seed).standard_exponential(1_000)
+    x = drawn - 1
+    off = [(np.var(x) - 1) / np.sqrt(8), np.mean(x[1:] * x[:-1])]
+    assert off[place] > 5.5 / np.sqrt(1_000), "NumPy's generator draws other numbers than it did"
+    check_moments(drawn, Moments(1.0, 1.0, 9.0, 0.0), 0.0)
+
+
 def test_the_same_numbers_in_every_call_are_wrong() -> None:
     """A key that stands for itself, or a constant that a compiler has folded."""
     with pytest.raises(WrongResult, match="those of the first call"):
