@@ -88,7 +88,7 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
         [
             "*every case at least once*",
             "fwbench: launch 1: 4 cases",
-            "fwbench: a launch of 4 cases took * s; 9 min * are left",
+            "fwbench: a launch of 4 cases took *; * are left",
             "fwbench: launch 2: 4 cases",
             "fwbench: launch 3: 2 cases",
             "*fwbench race*",
@@ -96,9 +96,8 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
             "fastest: numpy eager in 1",
             "tanh cpu *: undecided: numpy eager *: no rival is left: pool eager failed",
             "sigmoid cpu forward float32 4: fastest: numpy eager 1 us; pool eager 10x",
-            "4 launches in * s of 10 min",
-            "*- fwbench -*",
-            "Fastest here: numpy for 1 of 1",
+            "4 launches in * of 10 min",
+            "*- fwbench -*",  # whose last line is the answer, by real times
         ]
     )
     facts = _session(racing)
@@ -127,7 +126,9 @@ def pytest_fwbench_launched(nodeid):
     )
     result = racing.run("--fw-race", "--benchmark-json=measured.json", fw="numpy,pool")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*fwbench race*", "2 groups: 2 undecided *", "1 launch in * s*"])
+    result.stdout.fnmatch_lines(
+        ["*fwbench race*", "2 groups: 2 undecided *", "1 launch in * of 10 min"]
+    )
     assert [group["verdict"] for group in _session(racing)["race"]["groups"]] == ["undecided"] * 2
 
 
@@ -171,8 +172,9 @@ def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Projec
     assert again.ret == pytest.ExitCode.USAGE_ERROR
     said = "the budget of 0.1 s is shorter than one launch of 2 cases, which took "
     assert said in str(again.stderr)
+    # A launch may take less with other options.
     other = project.run("--fw-budget=0.1s", "--benchmark-max-time=0.02")
-    other.assert_outcomes(passed=2), "a launch may take less with other options"
+    other.assert_outcomes(passed=2)
 
 
 def test_a_budget_is_spent_on_fresh_launches(project: Project) -> None:
