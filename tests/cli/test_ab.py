@@ -123,6 +123,8 @@ def test_ab_that_selects_nothing(suite: Suite) -> None:
         (("numpy", "numpy", "--fresh-launches", "2"), "this option is gone: the pairs go on"),
         (("numpy", "numpy", "--flag", "0.2"), "this option is gone: there is no second stage"),
         (("numpy", "numpy", "--widest", "0.2"), "this option is gone: "),
+        (("numpy", "numpy", "--fw-race"), "--fw-race cannot be passed on to pytest: "),
+        (("numpy", "numpy", "--fw-budget", "5min"), "--budget MINUTES is that of the comparison"),
         (("numpy", "numpy", "--pairs", "0"), "pairs"),
         (("numpy", "numpy", "--budget", "soon"), "budget"),
         (("numpy", "numpy", "--threshold-memory", "-1"), "threshold of memory '-1'"),

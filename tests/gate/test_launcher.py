@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from fwbench.environments.named import Environments
-from fwbench.errors import ComparisonError, DifferentSettings
+from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import kept
 from fwbench.gate.kept import Job
-from fwbench.gate.launcher import Launcher
+from fwbench.gate.launcher import Launcher, refuse_launching
 from fwbench.gate.sides import Installed
+from fwbench.plugin.options import from_config
 from fwbench.processes import session
 from fwbench.processes.command import Finished
 from support.launched_runs import entry, output
@@ -29,16 +30,19 @@ class Sessions:
         endings: exit status and last line of those to come; later ones pass.
         started: how many there were.
         facts: what is recorded of the case.
+        arguments: of the latest one.
     """
 
     def __init__(self) -> None:
+        self.arguments: Sequence[str] = ()
         self.endings: list[tuple[int, str]] = []
         self.started = 0
         self.facts: dict[str, Any] = {}
 
-    def run(self, _: Sequence[str], *, results: Path, **__: Any) -> Finished:
+    def run(self, arguments: Sequence[str], *, results: Path, **__: Any) -> Finished:
         """One session, which writes its results if it passes."""
         self.started += 1
+        self.arguments = arguments
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
             results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
@@ -118,6 +122,38 @@ def test_cases_that_fail_when_they_are_measured_again(job: Job, sessions: Sessio
     run = launcher(0, [key], 2)
     assert (run.samples, run.unmeasured) == ({}, {key: "failed"})
     assert job.launches == 2
+
+
+# One launch
+
+
+def test_a_launch_is_one_whatever_the_project_sets(
+    job: Job, sessions: Sessions, pytester: pytest.Pytester
+) -> None:
+    """Neither a race nor a budget, and no gate: not of an ini file, nor of -o."""
+    _launcher(job)(0, None, 7)
+    pytester.makeini("[pytest]\nfw_race = true\nfw_budget = 5min\nfw_gate = 5%\nfw_launches = 9")
+    options = from_config(pytester.parseconfig("-o", "fw_race=true", *sessions.arguments))
+    assert (options.race, options.budget_s, options.gate) == (False, None, None)
+    assert (options.launches, options.seed) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("argument", "instead"),
+    [
+        ("--fw-race", "pytest --fw-race"),
+        ("--fw-budget=5min", "--budget MINUTES"),
+        ("--fw-gate", "--threshold"),
+        ("--fw-launches=5", "--pairs N"),
+        ("--fw-seed", "--seed N"),
+    ],
+)
+def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
+    """What would decide on them in pytest is refused, with what there is instead."""
+    flag = argument.partition("=")[0]
+    with pytest.raises(UsageError, match=f"^{flag} cannot be passed on .*{instead}"):
+        refuse_launching(["-k", "gemm", argument])
+    refuse_launching(["-k", "gemm", "--fw-threads=2", "--fw-threshold", "1%"])
 
 
 # Resumed

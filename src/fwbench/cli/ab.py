@@ -27,7 +27,7 @@ from fwbench.errors import UsageError
 from fwbench.gate import kept, self_test
 from fwbench.gate.ab import Earlier, PairedComparison, Plan
 from fwbench.gate.checkout import remove_abandoned
-from fwbench.gate.launcher import Launcher
+from fwbench.gate.launcher import Launcher, refuse_launching
 from fwbench.gate.sides import Side, Tree, is_dirty, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
@@ -122,6 +122,7 @@ def _ab(arguments: argparse.Namespace) -> int:
         return _self_test(arguments.self_test, plan, rules, live)
     if arguments.contender is None:
         raise UsageError("two sides are compared: fwbench ab BASE CONTENDER [pytest arguments]")
+    refuse_launching(arguments.more)
     check_writable(arguments)
     root = project_root(Path())
     environments = Environments(root)

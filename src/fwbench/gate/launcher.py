@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.environments.named import Environments
-from fwbench.errors import ComparisonError, DifferentSettings
+from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate.kept import Job, KeptLaunch
 from fwbench.gate.samples import FACTS, SampleSet, refuse_differences
 from fwbench.gate.sides import Side, variables_of
@@ -19,6 +19,36 @@ from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
 from fwbench.records.stored import parse
+
+#: Settings of a project's own sessions that a launch is measured without: it is a single one, and
+#: the comparison judges it.
+_ONE_LAUNCH = ("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate=")
+
+#: What a command line has for the same, and what fwbench ab has instead.
+_INSTEAD = {
+    "--fw-launches": "--pairs N is the number of launches of each side",
+    "--fw-seed": "--seed N is the seed of all launches",
+    "--fw-race": "a race is a session of its own: pytest --fw-race",
+    "--fw-budget": "--budget MINUTES is that of the comparison",
+    "--fw-gate": "--threshold and --fail-on are those of the comparison",
+}
+
+
+def refuse_launching(arguments: Sequence[str]) -> None:
+    """Refuse arguments that decide on launches or judge them, as only the comparison does.
+
+    Args:
+        arguments: of pytest, as the user gave them.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for flag in (argument.partition("=")[0] for argument in arguments):
+        if flag in _INSTEAD:
+            raise UsageError(
+                f"{flag} cannot be passed on to pytest: fwbench ab chooses the launches and judges "
+                f"them itself; leave it out: {_INSTEAD[flag]}"
+            )
 
 
 class Launcher:
@@ -113,7 +143,7 @@ class Launcher:
         return session.run(
             [
                 *("-p", SELECTOR, *self._arguments, *side.arguments),
-                *("--fw-launches", "1", "--fw-seed", str(seed)),
+                *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
             ],
             folder=side.folder,
             results=results,
