@@ -56,6 +56,15 @@ def test_a_folder_has_the_representatives(families: Project, arguments: tuple[st
     assert _collected(families, *arguments) == representatives
 
 
+def test_a_file_in_addition_to_a_folder_leaves_it_its_representatives(families: Project) -> None:
+    """As with ``fwbench run test_swish.py``, which measures the suite and that file."""
+    families.write("own/test_own.py", "def test_own(): pass")
+    representatives = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
+    for named in ("own/test_own.py", "own/test_own.py::test_own"):
+        assert _collected(families, "tests", named) == representatives
+    assert _collected(families, "tests/test_it.py", "own/test_own.py") == _EVERYTHING
+
+
 def test_published_sizes_have_the_operations_that_were_published(families: Project) -> None:
     """Representatives or not; work in no family is there as ever."""
     families.write(

@@ -106,15 +106,17 @@ def _represents(cell: Cell, sizes: object) -> bool:
 
 
 def _names_tests(config: pytest.Config) -> bool:
-    """Whether the command line asks for particular tests: ``-k``, ``-m``, a file, a node id.
+    """Whether the command line asks for particular tests: ``-k``, ``-m``, files, node ids.
 
-    So does ``--lf``: the tests that failed were selected when they ran.
+    So does ``--lf``: the tests that failed were selected when they ran. Files that are added to a
+    directory ask for no more of the directory.
     """
     options = config.option
     if options.keyword or options.markexpr or getattr(options, "lf", False):
         return True
     folder = config.invocation_params.dir
-    return any(
+    named = options.file_or_dir or ()
+    return bool(named) and all(
         "::" in argument or (folder / (suite.path(argument) or argument)).is_file()
-        for argument in options.file_or_dir or ()
+        for argument in named
     )
