@@ -13,26 +13,36 @@ def raising(x):
 
 broken = doubling("broken", raising)
 
-@pytest.mark.fwbench(double, wrong, broken, sizes=4)
+remembered = []
+
+def remembering(x):
+    remembered.append(2.0 * x)
+    return remembered[0]
+
+stale = doubling("stale", remembering)
+
+@pytest.mark.fwbench(double, wrong, broken, stale, sizes=4)
 def test_it(case):
     case.measure()
 """
 
 
 def test_pdb_stops_in_the_users_code(project: Project) -> None:
-    """Without a word on isolation: in the test where fwbench has found what is wrong with it, and
-    in the function where the user's own code has raised."""
+    """Without a word on isolation: in the test where fwbench has found what is wrong with it, be it
+    before the rounds or after them, and in the function where the user's own code has raised."""
     project.write("test_it.py", _TESTS)
-    result = project.run("--pdb", "-k", "double or wrong", "-p", "no:randomly")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "fwbench: * all frameworks in this process, *: for --pdb",
-            "*PDB post_mortem*",
-            "> *test_it.py(*)test_it()",
-            "-> case.measure()",
-        ]
-    )
+    for selected, said in (("double or wrong", "E *"), ("stale", "E * a call on changed inputs *")):
+        result = project.run("--pdb", "-k", selected, "-p", "no:randomly")
+        result.assert_outcomes(passed=int("double" in selected), failed=1)
+        result.stdout.fnmatch_lines(
+            [
+                "fwbench: * all frameworks in this process, *: for --pdb",
+                said,
+                "*PDB post_mortem*",
+                "> *test_it.py(*)test_it()",
+                "-> case.measure()",
+            ]
+        )
     result = project.run("--pdb", "-k", "broken")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["> *test_it.py(*)raising()", "-> raise ValueError(*"])

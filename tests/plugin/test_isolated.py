@@ -258,12 +258,30 @@ def test_wrong_result(project: Project) -> None:
     assert "WrongResult" in text
 
 
+#: One operation that is wrong at once, and one on changed inputs, after the rounds.
+_EARLY_AND_LATE = """
+import pytest
+from declared import doubling, wrong
+
+remembered = []
+
+def remembering(x):
+    remembered.append(2.0 * x)
+    return remembered[0]
+
+@pytest.mark.fwbench(wrong, doubling("late", remembering), sizes=4)
+def test_it(case):
+    case.measure()
+"""
+
+
 def test_where_failures_are_shown(project: Project) -> None:
     """A wrong result is shown at the test's own line; fwbench's frames need --full-trace."""
-    project.write("test_it.py", _SOME_WRONG)
-    shown = str(project.run("-k", "wrong").stdout)
-    assert "test_it.py:8: WrongResult" in shown
+    project.write("test_it.py", _EARLY_AND_LATE)
+    shown = str(project.run().stdout)
+    assert shown.count("test_it.py:13: WrongResult") == 2
     assert f"fwbench{os.sep}cases" not in shown
+    assert "contextlib.py" not in shown
     assert f"fwbench{os.sep}cases{os.sep}work.py" in str(
         project.run("-k", "wrong", "--full-trace", "--fw-isolation=none").stdout
     )

@@ -195,11 +195,11 @@ class CaseHooks:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Let a debugger stop in the test, not where fwbench has found what is wrong with it."""
+        """Let reports and debuggers stop in the test, not where fwbench has found it wrong."""
         try:
             return (yield)
         except FwbenchError as error:
-            if self.session.debugger:
+            if not item.config.option.fulltrace:
                 debugger.end_in_test(error)
             raise
 

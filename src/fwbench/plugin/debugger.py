@@ -18,8 +18,8 @@ from fwbench.options.table import DEST
 _NEED_ITEMS = {
     "--pdb": "usepdb",
     "--trace": "trace",
+    "--setup-plan": "setupplan",  # before --setup-only, which it implies
     "--setup-only": "setuponly",
-    "--setup-plan": "setupplan",
 }
 
 
@@ -42,17 +42,19 @@ def reason(config: pytest.Config) -> str:
 
 
 def end_in_test(error: BaseException) -> None:
-    """Let a traceback end with the last frame that is not fwbench's own.
+    """Let the traceback of what fwbench itself has raised end before the first of its own frames.
 
-    A debugger stops there. It takes frames for hidden that say so in their locals, not those of
-    modules that do.
+    A debugger stops there, and a report shows it. The debugger takes frames for hidden that say so
+    in their locals, not those of modules that do; neither hides those of the standard library
+    between them. What code that fwbench calls has raised stays as it is.
 
     Args:
-        error: what fwbench has raised in a user's test.
+        error: what was raised in a user's test.
     """
-    shown = [each for each in _frames(error.__traceback__) if not _is_hidden(each)]
-    if shown:
-        shown[-1].tb_next = None
+    frames = [*_frames(error.__traceback__)]
+    first = next((number for number, frame in enumerate(frames) if _is_hidden(frame)), 0)
+    if first and _is_hidden(frames[-1]):
+        frames[first - 1].tb_next = None
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[TracebackType]:
