@@ -209,6 +209,21 @@ def test_epochs_are_shown_with_loss_and_rate(shown: tuple[Progress, list[Status]
     assert [status.tail for status in statuses[4:]] == ["1 s", "4 s"]  # as if it were the first
 
 
+@pytest.mark.parametrize(
+    ("raised", "took_s"),
+    [(KeyboardInterrupt, {}), (pytest.exit.Exception, {}), (AssertionError, {"a": 1})],
+)
+def test_an_interrupted_case_has_no_time(
+    shown: tuple[Progress, list[Status]], raised: type[BaseException], took_s: dict[str, float]
+) -> None:
+    """Later sessions would expect as little of it; one that fails has a time like any other."""
+    progress, _ = shown
+    item: Any = Mock(nodeid="a")
+    with pytest.raises(raised), progress.case(item):
+        raise raised
+    assert progress._estimate.took_s == took_s
+
+
 @pytest.mark.parametrize("kept", [None, [], "text", {"a": "1", "b": None}])
 def test_damaged_times_are_as_good_as_none(kept: Any) -> None:
     """Anybody may write into pytest's cache."""

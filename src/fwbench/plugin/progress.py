@@ -26,6 +26,9 @@ from fwbench.records.units import count
 #: In pytest's cache: seconds by node id, of the latest run of each case.
 _DURATIONS = "fwbench/durations"
 
+#: What ends a case before its time: Ctrl-C, ``pytest.exit``, and either of them between reports.
+_INTERRUPTS = (KeyboardInterrupt, pytest.exit.Exception, GeneratorExit)
+
 
 class Progress:
     """The hooks that show how far things are.
@@ -61,15 +64,20 @@ class Progress:
 
     @contextmanager
     def case(self, item: pytest.Item) -> Iterator[None]:
-        """Count a case, and keep how long it takes."""
+        """Count a case, and keep how long it takes, unless it is interrupted."""
         self._running, self._start_s, self._epoch = item, time.monotonic(), {}
         self._doing = ""
         self._number += 1
+        finished = True  # a case that fails has taken its time, too
         try:
             yield
+        except _INTERRUPTS:
+            finished = False
+            raise
         finally:
             self.clear()
-            self._estimate.finish(item.nodeid, time.monotonic() - self._start_s)
+            if finished:
+                self._estimate.finish(item.nodeid, time.monotonic() - self._start_s)
             self._running = None
 
     # Hooks
