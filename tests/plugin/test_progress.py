@@ -139,6 +139,32 @@ def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
     assert all(line.startswith("test_it.py ") for line in dotted)
 
 
+def test_cases_that_are_skipped_are_not_counted(project: Project) -> None:
+    """Those that their author has marked: they take no time."""
+    project.write("packages/often.py", _OFTEN)
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from declared import double, twice
+
+        @pytest.mark.fwbench(double)
+        def test_it(case):
+            case.measure()
+
+        @pytest.mark.skip(reason="not today")
+        @pytest.mark.fwbench(double, twice)
+        def test_skipped(case):
+            case.measure()
+        """,
+    )
+    for isolation in ("process", "none"):
+        result = project.run("-p", "often", "-p", "no:randomly", f"--fw-isolation={isolation}")
+        result.assert_outcomes(passed=2, skipped=4)
+        counted = _progress(str(result.stdout))
+        assert {*counted} == {"case 1 of 2", "case 2 of 2"}, isolation
+
+
 def test_quiet_logs_have_none(mixed: Project) -> None:
     """-q asks for less than that."""
     result = mixed.run("-q", "-p", "often", "--fw-launches=2", "-p", "no:randomly")

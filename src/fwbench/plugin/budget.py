@@ -10,8 +10,8 @@ import pytest
 
 from fwbench.gate import standings
 from fwbench.gate.allocation import Budget, Precise
-from fwbench.plugin.isolated import is_for_worker
 from fwbench.plugin.multilaunch import MultiLaunchRunner
+from fwbench.plugin.session import is_measured
 from fwbench.plugin.storage import Store
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.units import count, duration
@@ -68,10 +68,10 @@ class BudgetHooks(ABC):
         Raises:
             UsageError: it is.
         """
-        launch_s = self._earlier_s([item.nodeid for item in items if is_for_worker(item)])
+        launch_s = self._earlier_s([item.nodeid for item in items if is_measured(item)])
         if self.config.option.collectonly or launch_s is None or launch_s <= self.budget.total_s:
             return
-        cases = count(sum(map(is_for_worker, items)), "case")
+        cases = count(sum(map(is_measured, items)), "case")
         raise pytest.UsageError(
             f"the budget of {duration(self.budget.total_s)} is shorter than one launch of {cases}, "
             f"which took {duration(launch_s)} here before; give --fw-budget at least "

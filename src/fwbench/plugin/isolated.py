@@ -16,7 +16,7 @@ from fwbench.isolation.pool import WorkerPool
 from fwbench.plugin import handover, neighbours
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes.process import WorkerSpec
 
 
@@ -77,7 +77,7 @@ class IsolatedRunner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Run a case in its framework's worker."""
-        if not is_for_worker(item):
+        if not is_measured(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self.reports(item):
@@ -90,7 +90,7 @@ class IsolatedRunner:
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:
         """Leave the time limit of a case to pytest-timeout in the worker."""
-        return True if is_for_worker(item) else None
+        return True if is_measured(item) else None
 
     def keep(self, report: pytest.TestReport) -> None:
         """Give pytest-benchmark the record that a report carries."""
@@ -210,9 +210,4 @@ class IsolatedRunner:
 
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
     """The items that workers run."""
-    return [item for item in session.items if is_for_worker(item)]
-
-
-def is_for_worker(item: pytest.Item) -> bool:
-    """Whether an item is a case, and not one that would only be skipped."""
-    return CELL in item.stash and item.get_closest_marker("skip") is None
+    return [item for item in session.items if is_measured(item)]

@@ -18,7 +18,7 @@ from fwbench.grid import Cell
 from fwbench.plugin.display import Display
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config
-from fwbench.plugin.session import CELL
+from fwbench.plugin.session import CELL, is_measured
 from fwbench.progress.estimate import Estimate
 from fwbench.progress.status import Status, whole
 from fwbench.records.units import count
@@ -85,11 +85,8 @@ class Progress:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Estimate what the cases take; afterwards keep what they took."""
-        self._cases = {
-            item.nodeid: item.stash[CELL]
-            for item in session.items
-            if CELL in item.stash and not item.stash[CELL].gap
-        }
+        measured = filter(is_measured, session.items)
+        self._cases = {item.nodeid: item.stash[CELL] for item in measured}
         self._total = len(self._cases)
         cache = getattr(self._config, "cache", None)
         recorded_s = _durations(cache)

@@ -13,9 +13,8 @@ from fwbench.gate.history import History
 from fwbench.gate.races import Group, Race
 from fwbench.grid import Cell
 from fwbench.plugin.budget import BudgetHooks
-from fwbench.plugin.isolated import is_for_worker
 from fwbench.plugin.multilaunch import MultiLaunchRunner
-from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.storage import Store
 from fwbench.records import equality
 from fwbench.records.session_facts import SessionFacts
@@ -45,7 +44,7 @@ class Entrants:
         Raises:
             UsageError: none of them has a rival.
         """
-        self._cells = {item.nodeid: item.stash[CELL] for item in items if is_for_worker(item)}
+        self._cells = {item.nodeid: item.stash[CELL] for item in items if is_measured(item)}
         rivals = Counter(cell.group for cell in self._cells.values())
         if rivals and max(rivals.values()) < 2:  # noqa: PLR2004 (one alone is no race)
             names = ", ".join(dict.fromkeys(map(_name, self._cells.values())))

@@ -44,6 +44,15 @@ CELL = pytest.StashKey[grid.Cell]()
 UNASKED = pytest.StashKey[bool]()
 
 
+def is_measured(item: pytest.Item) -> bool:
+    """Whether an item is a case that will be measured: neither a gap nor skipped by its author.
+
+    Args:
+        item: of a session that has collected its items.
+    """
+    return CELL in item.stash and item.get_closest_marker("skip") is None
+
+
 class Session:
     """The frameworks of one pytest session.
 
