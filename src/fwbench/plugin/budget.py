@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 from fwbench.gate import standings
-from fwbench.gate.allocation import Budget, Precise
+from fwbench.gate.allocation import Precise
+from fwbench.gate.races import Race
 from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.session import is_measured
 from fwbench.plugin.storage import Store
@@ -26,27 +27,30 @@ _OVERHEAD = "overhead"
 #: The options that decide how long a case takes.
 _DECIDING = ("threads", "warmup", "precision", "epochs", "repetitions", "steps", "data")
 
+Chooser = TypeVar("Chooser", Precise, Race)
 
-class BudgetHooks(ABC):
+
+class BudgetHooks(ABC, Generic[Chooser]):
     """The hooks of a session whose launches have a budget.
 
     Args:
         config: of the session.
         runner: measures the launches.
         store: keeps what is said of the session.
-        budget: of the launches.
+        chooser: chooses the cases of the launches, within the budget.
     """
 
     #: What the section of the terminal is called.
     title = "fwbench budget"
 
     def __init__(
-        self, config: pytest.Config, runner: MultiLaunchRunner, store: Store, budget: Budget
+        self, config: pytest.Config, runner: MultiLaunchRunner, store: Store, chooser: Chooser
     ) -> None:
         self.config = config
         self.runner = runner
         self.store = store
-        self.budget = budget
+        self.chooser: Chooser = chooser
+        self.budget = chooser.budget
 
     @abstractmethod
     def facts(self) -> SessionFacts:
@@ -138,27 +142,12 @@ class BudgetHooks(ABC):
         return " ".join(f"{name}={options.get(name)}" for name in names)
 
 
-class PreciseHooks(BudgetHooks):
-    """Those of a session that spends its budget where times are least certain.
-
-    Args:
-        precise: chooses the cases of its launches.
-    """
-
-    def __init__(
-        self,
-        config: pytest.Config,
-        runner: MultiLaunchRunner,
-        store: Store,
-        budget: Budget,
-        precise: Precise,
-    ) -> None:
-        super().__init__(config, runner, store, budget)
-        self.precise = precise
+class PreciseHooks(BudgetHooks[Precise]):
+    """Those of a session that spends its budget where times are least certain."""
 
     def facts(self) -> SessionFacts:
         """How long it took, and what is uncertain."""
-        budget = standings.of_budget(self.budget, self.runner.history, self.precise)
+        budget = standings.of_budget(self.budget, self.runner.history, self.chooser)
         return SessionFacts(budget=budget)
 
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:

@@ -35,10 +35,10 @@ def hooks(
         entrants = Entrants(options.threshold, session)
         race = Race(entrants.groups, budget, plan.launches)
         runner = MultiLaunchRunner(config, session, progress, plan, race)
-        yield from (runner, RaceHooks(config, runner, store, budget, race, entrants))
+        yield from (entrants, runner, RaceHooks(config, runner, store, race))
     elif options.budget_s is not None:
         precise = Precise(Budget(options.budget_s), options.threshold, plan.launches)
         runner = MultiLaunchRunner(config, session, progress, plan, precise)
-        yield from (runner, PreciseHooks(config, runner, store, precise.budget, precise))
+        yield from (runner, PreciseHooks(config, runner, store, precise))
     else:
         yield MultiLaunchRunner(config, session, progress, plan, Fixed(plan.launches))

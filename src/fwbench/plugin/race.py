@@ -8,14 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from fwbench.gate import standings
-from fwbench.gate.allocation import Budget
 from fwbench.gate.history import History
 from fwbench.gate.races import Group, Race
 from fwbench.grid import Cell
 from fwbench.plugin.budget import BudgetHooks
-from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.session import CELL, Session, is_measured
-from fwbench.plugin.storage import Store
 from fwbench.records import equality
 from fwbench.records.session_facts import SessionFacts
 from fwbench.report import races
@@ -26,7 +23,7 @@ BUDGET_S = 600.0
 
 
 class Entrants:
-    """The cases that race, and which of them do the same work.
+    """The hook that enters the cases of a race, and which of them do the same work.
 
     Args:
         threshold: the smallest difference that matters, unless a test's marker says.
@@ -38,11 +35,12 @@ class Entrants:
         self.session = session
         self._cells: dict[str, Cell] = {}
 
-    def enter(self, items: Sequence[pytest.Item]) -> None:
-        """Enter the cases of a session.
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Enter the cases of a session, and refuse a race of one.
 
         Raises:
-            UsageError: none of them has a rival.
+            UsageError: no case has a rival.
         """
         self._cells = {item.nodeid: item.stash[CELL] for item in items if is_measured(item)}
         rivals = Counter(cell.group for cell in self._cells.values())
@@ -82,46 +80,18 @@ def _name(cell: Cell) -> str:
     return " ".join([cell.framework, cell.execution, *toggles])
 
 
-class RaceHooks(BudgetHooks):
-    """The hooks that enter the contestants, and tell who won.
-
-    Args:
-        race: chooses the cases of the launches.
-        entrants: the cases.
-    """
+class RaceHooks(BudgetHooks[Race]):
+    """The hooks that tell who won."""
 
     title = "fwbench race"
-
-    def __init__(
-        self,
-        config: pytest.Config,
-        runner: MultiLaunchRunner,
-        store: Store,
-        budget: Budget,
-        race: Race,
-        entrants: Entrants,
-    ) -> None:
-        super().__init__(config, runner, store, budget)
-        self.race = race
-        self.entrants = entrants
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse a race of one.
-
-        Raises:
-            UsageError: no case has a rival, or the budget is too short.
-        """
-        self.entrants.enter(items)
-        super().pytest_collection_modifyitems(items)
 
     def facts(self) -> SessionFacts:
         """The verdicts by now, and how long they took."""
         history = self.runner.history
-        self.race.look(history)
+        self.chooser.look(history)
         return SessionFacts(
             budget=standings.of_budget(self.budget, history),
-            race=standings.of_race(self.race, history),
+            race=standings.of_race(self.chooser, history),
         )
 
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
