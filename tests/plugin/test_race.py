@@ -177,12 +177,25 @@ def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Projec
     other.assert_outcomes(passed=2)
 
 
-def test_a_budget_is_spent_on_fresh_launches(project: Project) -> None:
-    """All cases once; then again, until launches agree, which these do at once."""
+def test_a_budget_is_spent_on_fresh_launches(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All cases once; then again, until launches agree, which these do at once.
+
+    What is said of it is no wider than the terminal, which pytest takes for one of 80 columns.
+    """
+    monkeypatch.setenv("COLUMNS", "36")
     project.write("test_it.py", _ALONE)
     project.write("conftest.py", _MADE_UP)
     result, records = project.measure("--fw-budget=1h")
     result.assert_outcomes(passed=2)
     assert [len(entry["stats"]["data"]) for entry in records.values()] == [2, 2]
-    result.stdout.fnmatch_lines(["*the time of each of 2 cases is known to 3%"])
+    result.stdout.fnmatch_lines(
+        [
+            "*fwbench budget*",
+            "2 launches in * of 1 h",
+            "the time of each of 2 cases is known",
+            "  to 3%",
+        ]
+    )
     assert _session(project)["budget"]["unsettled"] == []

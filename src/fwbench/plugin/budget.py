@@ -11,6 +11,7 @@ import pytest
 from fwbench.gate import standings
 from fwbench.gate.allocation import Precise
 from fwbench.gate.races import Race
+from fwbench.plugin import summary
 from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.session import is_measured
 from fwbench.plugin.storage import Store
@@ -108,7 +109,7 @@ class BudgetHooks(ABC, Generic[Chooser]):
         finally:
             if self.store.launched:
                 terminalreporter.section(self.title, sep="-", yellow=True)
-                width = self.config.get_terminal_writer().fullwidth - 1
+                width = summary.view(terminalreporter).width
                 for line in self.lines(self.store.launched, width):
                     terminalreporter.line(line)
 
