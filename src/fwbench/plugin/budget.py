@@ -25,8 +25,8 @@ _CACHED = "fwbench/launches"
 #: What it keeps of a launch beyond its cases, among the times of these.
 _OVERHEAD = "overhead"
 
-#: The options that decide how long a case takes.
-_DECIDING = ("threads", "warmup", "precision", "epochs", "repetitions", "steps", "data")
+#: The options that decide how long a case takes, in addition to pytest-benchmark's.
+_DECIDING = ("threads", "warmup_s", "precision", "epochs", "repetitions", "steps", "data")
 
 Chooser = TypeVar("Chooser", Precise, Race)
 
@@ -126,8 +126,9 @@ class BudgetHooks(ABC, Generic[Chooser]):
         if cache is not None:
             history = self.runner.history
             took_s = {case: history.cost_of_s(case) for case in history.cases}
-            kept = {**self._cached(), **took_s, _OVERHEAD: history.overhead_s}
-            cache.set(_CACHED, {self._settings: kept})
+            if history.launches:  # of one that was interrupted nothing is known but its cases
+                took_s[_OVERHEAD] = history.overhead_s
+            cache.set(_CACHED, {self._settings: {**self._cached(), **took_s}})
 
     def _cached(self) -> dict[str, float]:
         cache = getattr(self.config, "cache", None)
@@ -137,10 +138,11 @@ class BudgetHooks(ABC, Generic[Chooser]):
     @property
     def _settings(self) -> str:
         """What must be the same for a case to take as long as before."""
-        options = vars(self.config.option)
-        names = [name for name in options if name.startswith(("benchmark_m", "benchmark_cal"))]
-        names += [f"fw_{name}" for name in _DECIDING]
-        return " ".join(f"{name}={options.get(name)}" for name in names)
+        benchmarks = vars(self.config.option).items()
+        settings = {n: v for n, v in benchmarks if n.startswith(("benchmark_m", "benchmark_cal"))}
+        # Of the session: the ini file may have them, too.
+        settings |= {name: getattr(self.runner.session.options, name) for name in _DECIDING}
+        return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
 class PreciseHooks(BudgetHooks[Precise]):
