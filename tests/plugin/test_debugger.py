@@ -49,8 +49,15 @@ def test_pdb_stops_in_the_users_code(project: Project) -> None:
 
 
 def test_what_only_shows_fixtures_starts_no_worker(project: Project) -> None:
-    """--setup-plan shows those of a case as of any test."""
+    """--setup-plan shows those of a case as of any test, whatever the ini file asks for."""
     project.write("test_it.py", _TESTS)
+    project.write("pytest.ini", "[pytest]\nfw_launches = 5\nfw_gate = 5%")
     result = project.run("--setup-plan", "-k", "double")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*SETUP*F case*", "*test_it.py::test_it*double*"])
+    result.stdout.fnmatch_lines(
+        [
+            "  ignored with --setup-plan: fw_launches, fw_gate of the ini file",
+            "*SETUP*F case*",
+            "*test_it.py::test_it*double*",
+        ]
+    )

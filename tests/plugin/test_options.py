@@ -16,6 +16,7 @@ from fwbench.plugin.options import (
     add_to,
     from_config,
     from_marker,
+    ignored,
     precision_of,
     threshold_of,
 )
@@ -140,6 +141,28 @@ def test_launches_need_isolation(pytester: pytest.Pytester, argument: str) -> No
     flag = argument.partition("=")[0]
     with pytest.raises(UsageError, match=f"{flag} .*--fw-isolation=none.* leave out one of them"):
         of(pytester, argument, "--fw-isolation=none")
+
+
+@pytest.mark.parametrize("flag", ["--pdb", "--trace", "--setup-plan"])
+def test_a_debugger_ignores_launches_of_the_ini_file(pytester: pytest.Pytester, flag: str) -> None:
+    """And what needs them; what the command line has of them is refused."""
+    launching = "fw_launches = 5\nfw_budget = 5min\nfw_race = true\nfw_first_call = fresh"
+    ini = f"{launching}\nfw_gate = 5%\nfw_threads = 3"
+    found = of(pytester, flag, ini=ini)
+    assert (found.isolation, found.threads) == ("none", 3)
+    assert (found.launches, found.budget_s, found.race) == (None, None, False)
+    assert (found.first_call, found.gate) == ("shared", None)
+    for argument in ("--fw-launches=2", "--fw-race", "--fw-budget=9s", "--fw-first-call=fresh"):
+        with pytest.raises(UsageError, match=f"^{argument.partition('=')[0]}"):
+            of(pytester, flag, argument, ini=ini)
+
+
+def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pytester) -> None:
+    """They say what holds anyway; without a debugger no setting is ignored."""
+    config = pytester.parseconfig("--pdb", "-o", "fw_race=false", "-o", "fw_first_call=shared")
+    assert ignored(config) == []
+    assert ignored(pytester.parseconfig("-o", "fw_launches=5")) == []
+    assert ignored(pytester.parseconfig("--pdb", "-o", "fw_launches=5")) == ["launches"]
 
 
 def test_a_marker_has_a_threshold_beside_its_selection() -> None:

@@ -29,6 +29,7 @@ def session(**changes: Any) -> Any:
         "plan": None,
         "known_toggles": TOGGLES,
         "debugger": "",
+        "ignored": [],
     }
     return SimpleNamespace(**{**defaults, **changes})
 
@@ -58,6 +59,9 @@ def test_the_header_warns_of_a_shared_process() -> None:
     options = SimpleNamespace(threads=1, isolation="none")
     debugged = session(options=options, debugger="--pdb")
     assert header(debugged, in_full=False)[0].endswith(": for --pdb")
+    debugged.ignored = ["fw_launches", "fw_gate"]
+    said = "  ignored with --pdb: fw_launches, fw_gate of the ini file"
+    assert header(debugged, in_full=False)[1:] == [said]
     first = header(session(options=options), in_full=False)[0]
     assert first.startswith("fwbench: fake; all frameworks in this process, where they disturb")
 

@@ -78,15 +78,15 @@ def from_config(config: pytest.Config) -> Options:
             exists is seen later.
     """
     debugging = debugger.reason(config)
-    isolation = "none" if debugging else _setting(config, "isolation")
+    settings = {n: _setting(config, n) for n in SETTINGS}
+    settings |= {n: SETTINGS[n].default() for n in ignored(config)}
+    settings["toggles"] = _united(settings["toggles"])
+    if debugging:
+        settings["isolation"] = "none"
     options = Options(
         asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
         configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
-        **{
-            **{n: _setting(config, n) for n in SETTINGS},
-            "toggles": _united(_setting(config, "toggles")),
-            "isolation": isolation,
-        },
+        **settings,
     )
     launching = {
         "--fw-race": options.race,
@@ -105,6 +105,27 @@ def from_config(config: pytest.Config) -> Options:
             "launches: add --fw-launches 5, or leave it out"
         )
     return options
+
+
+#: What measures in fresh processes, or needs what was measured so.
+_LAUNCHING = ("launches", "budget_s", "race", "first_call", "gate")
+
+
+def ignored(config: pytest.Config) -> list[str]:
+    """The settings of the ini file that a debugger's session ignores: those of launches.
+
+    On its command line they are refused.
+
+    Args:
+        config: of the session.
+
+    Raises:
+        UsageError: isolation is asked for on the command line, or a setting has the wrong form.
+    """
+    if not debugger.reason(config):
+        return []
+    configured = [name for name in _LAUNCHING if config.getoption(DEST[name]) is None]
+    return [n for n in configured if _ini(config, n) not in (None, SETTINGS[n].default())]
 
 
 def has_gate(config: pytest.Config) -> bool:

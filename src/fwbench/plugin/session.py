@@ -24,10 +24,17 @@ from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import REPRESENTATIVES, Selection
+from fwbench.options.table import DEST
 from fwbench.plugin import debugger, implementations
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
-from fwbench.plugin.options import from_config, from_marker, precision_of, threshold_of
+from fwbench.plugin.options import (
+    from_config,
+    from_marker,
+    ignored,
+    precision_of,
+    threshold_of,
+)
 from fwbench.presets import Schedule
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
@@ -62,6 +69,7 @@ class Session:
 
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
+        ignored: the ini settings that do not hold, for the sake of :attr:`debugger`.
         in_worker: whether this is the session of a worker.
         under_xdist: whether this is the session of a worker of pytest-xdist.
         problem: why nothing may run; kept, because pytest would take an error raised while it
@@ -77,6 +85,7 @@ class Session:
         try:
             check_benchmark(config)
             self.options = from_config(config)
+            self.ignored = [DEST[name] for name in ignored(config)]
         except UsageError as error:
             self.problem = error
 

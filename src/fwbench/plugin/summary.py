@@ -38,6 +38,9 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     }
     names = ", ".join(session.manifests) or "no framework"
     lines = [f"fwbench: {names}; {isolation[session.options.isolation]}"]
+    if session.ignored:
+        names = ", ".join(session.ignored)
+        lines.append(f"  ignored with {session.debugger}: {names} of the ini file")
     if session.plan is not None:
         launches, seed = dataclasses.astuple(session.plan)
         least = " at least" if session.options.is_adaptive else ""
