@@ -381,6 +381,16 @@ def test_markers_take_names_and_numbers(keywords: dict[str, Any], expected: Sele
     assert from_marker(marked(**keywords)) == expected
 
 
+def test_pytest_lists_all_keywords_of_the_marker(pytester: pytest.Pytester) -> None:
+    """With --markers; those that select, and those that do not."""
+    listed = pytester.parseconfigure().getini("markers")
+    (line,) = (line for line in listed if line.startswith("fwbench("))
+    assert line.startswith(
+        "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
+        "families, precision, threshold): "
+    )
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [

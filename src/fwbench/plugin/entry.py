@@ -42,10 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.addinivalue_line(
         "markers",
-        "fwbench(*operations, frameworks, devices, executions, dtypes, directions, sizes, "
-        "families, precision, threshold): measure the operations in every cell of fwbench's grid; "
-        "the keywords are defaults that the command line overrides, but for threshold: the "
-        "smallest change, as a share, that --fw-gate, fwbench ab and --fw-race care for here.",
+        f"fwbench(*operations, {', '.join(options.MARKER_KEYWORDS)}): measure the operations in "
+        "every cell of fwbench's grid; the keywords are defaults that the command line overrides, "
+        "but for threshold: the smallest change, as a share, that --fw-gate, fwbench ab and "
+        "--fw-race care for here.",
     )
     config.pluginmanager.register(Grouping(), "fwbench-Grouping")
     if config.option.pyargs and not suite.is_packaged():

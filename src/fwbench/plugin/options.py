@@ -149,9 +149,10 @@ def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:
     return united
 
 
-#: The marker's keywords that select nothing.
+#: The marker's keywords that select nothing, and all that it has.
 _THRESHOLD, _PRECISION = "threshold", "precision"
-_OTHERS = (_THRESHOLD, _PRECISION)
+_OTHERS = (_PRECISION, _THRESHOLD)
+MARKER_KEYWORDS = (*SELECTORS, *_OTHERS)
 
 
 def from_marker(mark: pytest.Mark) -> Selection:
@@ -163,7 +164,7 @@ def from_marker(mark: pytest.Mark) -> Selection:
     given = {name: value for name, value in mark.kwargs.items() if name not in _OTHERS}
     for name in given:
         if name not in SELECTORS:
-            raise unknown("keyword of the marker fwbench", name, (*SELECTORS, *_OTHERS))
+            raise unknown("keyword of the marker fwbench", name, MARKER_KEYWORDS)
     return Selection(
         **{name: SELECTORS[name].parse(_as_text(value)) for name, value in given.items()}
     )
