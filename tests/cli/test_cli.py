@@ -47,7 +47,7 @@ def test_what_is_not_understood_exits_with_2(
         (["--version"], f"fwbench {__version__}"),
         (["--help"], "recover"),
         (["doctor", "-h"], "N"),
-        (["run", "--help"], "pytest --pyargs fwbench.suite"),
+        (["run", "--help"], "--pyargs fwbench.suite ARGUMENTS"),
         (["--print-completion", "zsh"], "#compdef fwbench"),
     ],
 )

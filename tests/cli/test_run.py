@@ -55,6 +55,13 @@ def test_settings_are_those_of_a_checkout() -> None:
     assert {*run.DEFAULTS} == ours | {f"-W{warning}" for warning in ini["filterwarnings"]}
 
 
+def test_the_help_shows_these_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the command of pytest that it is, word by word."""
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["run", "--help"])
+    assert f"pytest {' '.join(run.DEFAULTS)} --pyargs {suite.NAME} " in capsys.readouterr().out
+
+
 def test_a_suite_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Is said, with the directory that was looked in, and nothing is started."""
     monkeypatch.setattr(suite, "folder", lambda: tmp_path)

@@ -13,11 +13,16 @@ from fwbench.processes import session
 #: The settings of a checkout for ``pytest benchmarks``, as options (pyproject.toml says why).
 DEFAULTS = ("--benchmark-max-time=0.25", "-Wignore::DeprecationWarning:gast.astn")
 
-_DESCRIPTION = """\
+_DESCRIPTION = f"""\
 Measure the suite in a session of pytest, started where you are. Every argument goes to pytest:
-fwbench run ARGUMENTS is pytest --pyargs fwbench.suite ARGUMENTS. Settings are those of the project
-around the current directory (pytest.ini, pyproject.toml), whose .fwbench and .benchmarks keep the
-records; without a project, the current directory does. The exit status is pytest's.
+fwbench run ARGUMENTS is
+
+  pytest {" ".join(DEFAULTS)} --pyargs fwbench.suite ARGUMENTS
+
+so that it measures as a checkout does; the same options among your arguments win. Settings are
+those of the project around the current directory (pytest.ini, pyproject.toml), whose .fwbench and
+.benchmarks keep the records; without a project, the current directory does. The exit status is
+pytest's.
 """
 
 _EXAMPLES = """\
