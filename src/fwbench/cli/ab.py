@@ -70,6 +70,20 @@ def add_to(commands: Any) -> None:
         help="say how often comparisons err on this machine, and what they can see, from so many "
         "launches of a suite of NumPy operations (default: 60, a few minutes)",
     )
+    _add_pairs(ab)
+    ab.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the finished launches of the newest comparison of this project that was "
+        "interrupted; everything but --budget, --fail-on and the files to write must be the same",
+    )
+    add_rules(ab, LEVEL)
+    add_outputs(ab)
+    ab.set_defaults(run=_ab, takes_more=True)
+
+
+def _add_pairs(ab: argparse.ArgumentParser) -> None:
+    """Add how many launches there are, in which order, and what their noise is taken for."""
     ab.add_argument(
         "--pairs",
         metavar="N",
@@ -100,15 +114,6 @@ def add_to(commands: Any) -> None:
         type=checked(values.natural, "seed"),
         help="of the order of launches and cases (default: a new one, which is printed)",
     )
-    ab.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the finished launches of the newest comparison of this project that was "
-        "interrupted; everything but --budget, --fail-on and the files to write must be the same",
-    )
-    add_rules(ab, LEVEL)
-    add_outputs(ab)
-    ab.set_defaults(run=_ab, takes_more=True)
 
 
 def _ab(arguments: argparse.Namespace) -> int:

@@ -27,6 +27,11 @@ from fwbench.report import escaping, verdicts
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench gate`` and ``fwbench baseline`` to the commands."""
+    _add_gate(commands)
+    _add_baseline(commands)
+
+
+def _add_gate(commands: Any) -> None:
     gate = commands.add_parser(
         "gate",
         help="compare two stored runs, and fail if the second is slower",
@@ -61,6 +66,9 @@ def add_to(commands: Any) -> None:
     add_rules(gate)
     add_outputs(gate)
     gate.set_defaults(run=_gate)
+
+
+def _add_baseline(commands: Any) -> None:
     baseline = commands.add_parser("baseline", help="the run that others are compared with")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
     setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
