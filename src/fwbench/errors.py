@@ -142,7 +142,20 @@ class IsolationError(FwbenchError):
 
 
 class WorkerDied(IsolationError):
-    """A worker process ended, was ended, or did not answer in time."""
+    """A worker process ended, was ended, or did not answer in time.
+
+    Args:
+        how: which worker, and how it ended.
+        output: the last lines that it wrote, ready to follow.
+    """
+
+    def __init__(self, how: str, output: str = "") -> None:
+        super().__init__(how, output)
+        self.how = how
+        self.output = output
+
+    def __str__(self) -> str:
+        return f"{self.how}{self.output}"
 
 
 class ComparisonError(FwbenchError):

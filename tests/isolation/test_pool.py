@@ -171,6 +171,56 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
     result.assert_outcomes(passed=3, failed=3)
     failures = [each.text for name, each in project.outcomes().items() if "frail" in name]
     assert all(said in text for text in failures)
+    # The first attempt came before the first case.
+    assert [_GIVEN_UP in text for text in failures] == [False, True, True]
+    assert len(project.lines("attempts")) == 2
+
+
+#: What the cases are told that come after the last attempt.
+_GIVEN_UP = "; it is not started again after 2 failed attempts, whose output earlier failures show"
+
+
+@pytest.mark.parametrize(
+    "hook", ["", "pytest_configure", "pytest_sessionstart", "pytest_collection_finish"]
+)
+def test_worker_that_does_not_begin_its_session(project: Project, hook: str) -> None:
+    """Where a conftest.py or a plugin fails in it alone; so do its cases, after two attempts.
+
+    The last of them in one sentence; those of other frameworks are measured.
+    """
+    project.install_pool()
+    fails = "open('attempts', 'a').write('one\\n'); raise RuntimeError('only in here')"
+    project.write(
+        "conftest.py",
+        f"""
+        import sys
+
+        def fail():
+            if sys.argv[0] == "-c" and sys.argv[2] == "pool":
+                {fails}
+
+        {f"def {hook}(): fail()" if hook else "fail()"}
+        """,
+    )
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4, 5, 6, 7))
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    result = project.run("--junitxml=junit.xml", fw="numpy,pool")
+    result.assert_outcomes(passed=4, failed=4)
+    failures = [each.text for name, each in project.outcomes().items() if "pool" in name]
+    said = "the worker of pool did not begin its session: the worker of pool ended with exit status"
+    assert [text.startswith(said) for text in failures] == [True] * 4
+    assert ["RuntimeError: only in here" in text for text in failures] == [True, True, False, False]
+    assert [_GIVEN_UP in text for text in failures] == [False, False, True, True]
+    assert [text.count("\n") for text in failures[2:]] == [0, 0]
     assert len(project.lines("attempts")) == 2
 
 

@@ -71,7 +71,7 @@ class WorkerPool:
         self._tick = tick
         self._loaded: dict[WorkerSpec, WorkerProcess] = {}
         self._running: dict[WorkerSpec, WorkerProcess] = {}
-        self._failed_starts: dict[WorkerSpec, list[FrameworkBroken]] = defaultdict(list)
+        self._failed_starts: dict[WorkerSpec, list[str]] = defaultdict(list)
 
     def load(self, specs: Iterable[WorkerSpec]) -> None:
         """Import frameworks, all of them at once, while nothing is timed yet.
@@ -105,11 +105,13 @@ class WorkerPool:
             timeout_s: how long the case may take; every epoch that it reports restarts the count.
 
         Raises:
-            FrameworkUnavailable: the worker cannot be started.
+            FrameworkUnavailable: the worker cannot be started, or does not begin its session.
             WorkerDied: it died of this case, or took too long; the next case gets a fresh one.
             IsolationError: the worker did not collect the case.
         """
         worker = self._ready(spec)
+        if not worker.has_begun:
+            yield from self._beginning(spec, worker)
         worker.mark()
         try:
             worker.send("run", nodeid, following)
@@ -135,7 +137,11 @@ class WorkerPool:
             self._running.pop(spec).kill()
         failures = self._failed_starts[spec]
         if len(failures) >= _START_ATTEMPTS:
-            raise failures[-1]
+            raise FrameworkBroken(
+                failures[-1],
+                f"it is not started again after {_START_ATTEMPTS} failed attempts, whose output "
+                "earlier failures show",
+            )
         try:
             return self._started(spec)
         except (FrameworkUnavailable, WorkerDied) as error:
@@ -152,14 +158,37 @@ class WorkerPool:
             worker = self._running[spec] = self._process(spec)
             worker.load()
         self._running[spec] = worker
-        worker.send("session", self._session_of(spec))
         return worker
 
-    def _note_failure(self, spec: WorkerSpec, error: Exception) -> FrameworkBroken:
-        """Count a failed start; returns what its cases are told."""
-        failure = FrameworkBroken(f"the worker of {spec.framework} did not start: {error}")
-        self._failed_starts[spec].append(failure)
-        return failure
+    def _beginning(self, spec: WorkerSpec, worker: WorkerProcess) -> Iterator[list[Any]]:
+        """Have a worker begin its session; yields what it says meanwhile.
+
+        Raises:
+            FrameworkBroken: it died of that.
+        """
+        try:
+            yield from worker.begin(self._session_of(spec))
+        except WorkerDied as error:
+            self._running.pop(spec).kill()
+            raise self._note_failure(spec, error, "did not begin its session") from error
+
+    def _note_failure(
+        self,
+        spec: WorkerSpec,
+        error: FrameworkUnavailable | WorkerDied,
+        what: str = "did not start",
+    ) -> FrameworkBroken:
+        """Count a failed start; returns what the case is told that needed it.
+
+        Args:
+            spec: of the worker.
+            error: of the start.
+            what: the worker failed to do.
+        """
+        failure = f"the worker of {spec.framework} {what}"
+        how = error.how if isinstance(error, WorkerDied) else error
+        self._failed_starts[spec].append(f"{failure}: {how}")
+        return FrameworkBroken(f"{failure}: {error}")
 
     def _process(self, spec: WorkerSpec) -> WorkerProcess:
         return WorkerProcess(

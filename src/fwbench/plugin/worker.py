@@ -12,6 +12,7 @@ from the worker                       meaning
 ``("loaded", version)``               the framework is imported, by that version of fwbench
 ``("unavailable", why, what, bool)``  it cannot be: reason, remedy, whether a package is missing
 ``("manifest", values)``              answer to ``describe``
+``("begun",)``                        the session has collected its cases, and waits for node ids
 ``("report", values)``                a test report, serialised
 ``("epoch", values)``                 a training loop has finished an epoch
 ``("warning", values)``               a warning that a test caused
@@ -157,6 +158,7 @@ class WorkerHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
         """Run what the parent sends until it hangs up."""
+        self.channel.send("begun")
         for nodeid, following in self._requests():
             item = self.items.get(nodeid)
             problem = None

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from fwbench.machine import thread_variables
 from fwbench.processes.channel import Channel
 from fwbench.version import __version__
 
-#: How long a framework may take to be imported.
+#: How long a framework may take to be imported, and a worker to begin its session.
 START_TIMEOUT_S = 300.0
 
 #: How long a worker may take to tear down its fixtures when it is asked to stop.
@@ -92,6 +92,9 @@ class WorkerProcess:
         inherit_output: whether it writes to the session's own output, as with ``-s``.
         tick: called while it is waited for.
 
+    Attributes:
+        has_begun: whether its session of pytest waits for cases.
+
     Raises:
         FrameworkBroken: the system starts no such process.
     """
@@ -105,6 +108,7 @@ class WorkerProcess:
         tick: Tick = lambda _: None,
     ) -> None:
         self.framework = spec.framework
+        self.has_begun = False
         self._tick = tick
         self._doing = f"starting {spec.framework}"
         self._mark = 0
@@ -189,6 +193,22 @@ class WorkerProcess:
                 "recreate it: fwbench env remove, then fwbench env add",
             )
 
+    def begin(self, session: dict[str, Any]) -> Iterator[list[Any]]:
+        """Have the worker begin its session, and yield what it says before it waits for cases.
+
+        Args:
+            session: what it begins with; see :mod:`fwbench.plugin.handover`.
+
+        Raises:
+            WorkerDied: it ended instead, or did not begin in time.
+        """
+        self.send("session", session)
+        until_s = time.monotonic() + START_TIMEOUT_S
+        overdue = f"did not begin its session within {START_TIMEOUT_S:g} s"
+        while (message := self.receive(until_s, overdue))[0] != "begun":
+            yield message
+        self.has_begun = True
+
     def mark(self) -> None:
         """Begin a new case: the tail of the output begins here."""
         self._doing = ""
@@ -244,7 +264,7 @@ class WorkerProcess:
         return self._ended(_ending(self._process.poll()))
 
     def _ended(self, how: str) -> WorkerDied:
-        problem = WorkerDied(f"the worker of {self.framework} {how}{self.tail()}")
+        problem = WorkerDied(f"the worker of {self.framework} {how}", self.tail())
         self.kill()
         return problem
 
