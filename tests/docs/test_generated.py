@@ -22,6 +22,13 @@ def test_the_page_of_commands_is_up_to_date() -> None:
     assert fwbench.cli.page.page() == read("docs/commands.md")
 
 
+def test_the_page_of_commands_shows_what_a_command_needs() -> None:
+    """An option without which it is an error is not among the optional ones."""
+    usages = read("docs/commands.md").splitlines()
+    assert "fwbench recover --output FILE [journal]" in usages
+    assert "fwbench env add [options] name REQUIREMENT [REQUIREMENT ...]" in usages
+
+
 def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
     pytestconfig: pytest.Config,
 ) -> None:

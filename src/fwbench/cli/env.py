@@ -34,10 +34,10 @@ def add_to(commands: Any) -> None:
     add.set_defaults(run=_add)
     actions.add_parser("list", help="list the environments").set_defaults(run=_list)
     show = actions.add_parser("show", help="show what an environment holds")
-    show.add_argument("name")
+    show.add_argument("name", help="as fwbench env list has it")
     show.set_defaults(run=_show)
     remove = actions.add_parser("remove", help="remove an environment with its packages")
-    remove.add_argument("name")
+    remove.add_argument("name", help="as fwbench env list has it")
     remove.set_defaults(run=_remove)
 
 

@@ -57,9 +57,11 @@ def _usage(command: argparse.ArgumentParser, arguments: Sequence[argparse.Action
     """One line; argparse's own differs between versions of Python."""
     if command.usage:
         return command.usage
-    options = ["[options]"] if any(action.option_strings for action in arguments) else []
+    options = [action for action in arguments if action.option_strings]
+    needed = [_form(action).rpartition(", ")[2] for action in options if action.required]
+    more = [] if len(needed) == len(options) else ["[options]"]
     operands = [_operand(action) for action in arguments if not action.option_strings]
-    return " ".join([command.prog, *options, *operands])
+    return " ".join([command.prog, *needed, *more, *operands])
 
 
 def _operand(action: argparse.Action) -> str:

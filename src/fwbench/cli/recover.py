@@ -26,7 +26,13 @@ def add_to(commands: Any) -> None:
         type=Path,
         help="the session's journal (default: the latest under .fwbench/journal)",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
+    parser.add_argument(
+        *("-o", "--output"),
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the JSON file to write",
+    )
     parser.set_defaults(run=_recover)
 
 
