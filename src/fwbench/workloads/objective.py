@@ -17,7 +17,6 @@ from fwbench.workloads.models.layer import Arrays, Shape
 
 _WEIGHTS_SEED = 20
 _CHECK_SEED = 22
-_ORDER_SEED = 24
 #: Draws differ between frameworks all the same; it makes the runs of each repeatable.
 DROPOUT_SEED = 23
 
@@ -172,7 +171,7 @@ class Objective:
         rows = check_rows(batch)
         rng = np.random.default_rng([_CHECK_SEED, rows])
         batches = []
-        for _ in range(steps):
+        for _ in range(TRAJECTORY_STEPS):  # all, as the order is drawn after them
             x: NDArray[Any]
             if self.vocabulary is None:
                 x = rng.random((rows, *self.shape), dtype=np.float32)
@@ -180,9 +179,8 @@ class Objective:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
             y = rng.integers(0, self.classes, (rows, self.labels_per_example), dtype=np.int32)
             batches.append((x, y))
-        shuffled = np.random.default_rng([_ORDER_SEED, rows])  # whatever was drawn before
-        repeated = shuffled.permutation(np.tile(np.arange(rows), batch // rows))
-        return [(x[repeated], y[repeated].ravel()) for x, y in batches]
+        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
+        return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
 
 
 def check_rows(batch: int) -> int:
