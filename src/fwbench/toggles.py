@@ -69,7 +69,7 @@ _ON_OFF = ("off", "on")
 TOGGLES: Mapping[str, Toggle] = {
     toggle.name: toggle
     for toggle in (
-        Toggle("workers", None, "0", "processes that load data; TensorFlow: threads"),
+        Toggle("workers", None, "0", "processes that load data; TensorFlow and JAX: threads"),
         Toggle(
             "sparse",
             _ON_OFF,

@@ -21,9 +21,10 @@ from fwbench.environments.named import Environment, Environments
 from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
-from fwbench.workloads import OPERATIONS
-from support import xla_costs
+from fwbench.workloads import OPERATIONS, data
+from support import jax_learners, xla_costs
 from support.projects import Project
+from support.real_training import SCHEDULE, facts_of
 from support.verification import DTYPES, PARTS, counted, kept, passes, verify
 
 
@@ -48,6 +49,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         "measure it: pytest benchmarks --fw jax",
     ]
     return environment
+
+
+@pytest.fixture
+def project(project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that has the environment, and no data."""
+    monkeypatch.setenv("FWBENCH_ENVS", str(made.folder.parent))
+    for variable in (data.VARIABLE, "KERAS_HOME", "MXNET_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return project
 
 
 def _run(environment: Environment, source: str, *arguments: str) -> Any:
@@ -81,28 +91,148 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
         assert f"  numpy {np.__version__}: cpu" in output
 
 
-def test_what_is_not_written_for_jax_is_skipped_with_the_reason(
-    project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Training loops are a gap, and no failure."""
-    monkeypatch.setenv("FWBENCH_ENVS", str(made.folder.parent))
+#: Of the suite what has other kinds of layers or data; and a network with what they lack.
+_VERIFIED = """
+import pytest
+from fwbench import Sizes, Training
+from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads.models.layers import (
+    Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
+)
+from fwbench.workloads.training import SGD, Schedule
+
+def network(x):
+    x = Relu()(BatchNorm()(Conv(4, 5, relu=False, stride=2, padding=2, bias=False)(x)))
+    x = Concat()(Add()(Conv(4, 2, same=True)(x), MaxPool(3, 1, 1)(x)), AveragePool(3, 1, 1)(x))
+    return Dense(10, relu=False)(Dropout(0.1)(GlobalAveragePool()(x)))
+
+branched = Training(
+    name="branched",
+    network=network,
+    dataset="mnist",
+    shape=(28, 28, 1),
+    classes=10,
+    optimizer=SGD(0.1, momentum=0.0),
+    batches=Sizes(quick=(8,)),
+    schedules={"quick": Schedule(epochs=2)},
+)
+gpt = next(model for model in MODELS if model.name == "gpt_small_step")
+
+@pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
+def test_layers(case):
+    case.measure()
+
+@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, gpt)
+def test_steps(case):
+    case.measure()
+
+@pytest.mark.fwbench(mlp, lenet, sentiment_lstm, sentiment_lstm.loader)
+def test_loops(case):
+    case.measure()
+"""
+
+
+def test_trainings_are_verified(project: Project) -> None:
+    """Parameters, first losses and updates are right with every kind of layer, in every dtype."""
+    project.write("test_it.py", _VERIFIED)
+    result = project.run("--benchmark-disable", "--fw-device=cpu", fw="jax")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    result.assert_outcomes(passed=3 + 5 + 4)
+
+
+_TRAINED = """
+import pytest
+from fwbench.workloads import mlp
+
+@pytest.mark.fwbench(mlp, mlp.step, mlp.loader)
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_records_of_trainings(project: Project) -> None:
+    """Loops, steps, and loaders with threads of their own; a repetition begins anew."""
+    project.write("test_it.py", _TRAINED)
+    result, records = project.measure(
+        *(*SCHEDULE, "--fw-toggle=workers=0,3", "--fw-warmup=0.1", "--fw-device=cpu"), fw="jax"
+    )
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    loops = [f"mlp-jax-cpu-jit-train-float32-128-workers:{n}-synthetic" for n in (0, 3)]
+    loaders = [f"mlp_loader-jax-cpu-eager-train-float32-128-workers:{n}-synthetic" for n in (0, 3)]
+    assert {*records} == {*loops, *loaders, "mlp_step-jax-cpu-jit-train-float32-128"}
+    curves = []
+    for name in loops:
+        facts = facts_of(records[name])
+        assert facts["checked_updates"] == 10
+        assert facts["checked_updates_timed"] == 3
+        assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
+        assert facts["optimizer"]["update"] == "dense"
+        curves.append([epoch["train_loss"] for epoch in facts["epochs"]])
+    once, again = curves
+    assert once == again, "threads deliver the same batches in the same order"
+    assert once[2] < once[1] < once[0] > once[3] > once[4] > once[5]
+    assert once[3] > once[2], "a repetition begins anew"
+
+
+@pytest.fixture(scope="module")
+def learned(made: Environment) -> dict[str, Any]:
+    """What :data:`support.jax_learners.LEARN` prints."""
+    found: dict[str, Any] = _run(made, jax_learners.LEARN)
+    return found
+
+
+def test_dropout_draws_anew_at_every_step(learned: dict[str, Any]) -> None:
+    """Of keys that are split; a reset begins with the first again, and an exact one drops nothing.
+
+    The learning rate is zero, so nothing else changes a loss.
+    """
+    assert len({*learned["exact"]}) == 1
+    once, again = learned["dropped"]
+    assert once == again
+    assert len({*learned["exact"], *once}) == 4
+
+
+def test_moving_averages_become_those_of_the_batch(learned: dict[str, Any]) -> None:
+    """Answers are computed from them, and steps from the moments of their batch."""
+    assert learned["after"] == pytest.approx(learned["normalized"], abs=1e-5)
+    assert learned["before"] != pytest.approx(learned["normalized"], abs=1e-3)
+
+
+def test_a_step_is_compiled_once_and_gives_its_state_up(learned: dict[str, Any]) -> None:
+    """Checked or timed, at any learning rate; without momentum there is none to keep."""
+    assert learned["traced"] == [1] * 4
+    assert learned["gone"] == [True, True]
+    assert learned["held"] == 0
+    assert learned["once"][1] < learned["once"][0]
+
+
+@pytest.mark.serial
+def test_the_waiter_waits_for_steps(learned: dict[str, Any]) -> None:
+    """A step returns before it is done; once the waiter returns, all of its state is there."""
+    assert learned["waits"] == [False, True]
+
+
+def test_what_is_not_written_for_jax_is_skipped_with_the_reason(project: Project) -> None:
+    """Sparse gradients and training in float16 are gaps, and no failures."""
     project.write(
         "test_it.py",
         """
         import pytest
-        from fwbench.workloads import TRAININGS
+        from fwbench.workloads import sentiment_lstm
 
-        @pytest.mark.fwbench(*TRAININGS)
+        @pytest.mark.fwbench(sentiment_lstm, dtypes=("float32", "float16"))
         def test_it(case):
             case.measure()
         """,
     )
-    result = project.run("--benchmark-disable", "--junitxml=junit.xml", fw="jax")
+    asked = ("--benchmark-disable", "--fw-toggle=sparse=on", "--junitxml=junit.xml")
+    result = project.run(*asked, fw="jax")
     assert result.ret == pytest.ExitCode.OK
     outcomes = project.outcomes().values()
-    assert len(outcomes) == 4
-    assert {one.kind for one in outcomes} == {"skipped"}
-    assert all(one.text.endswith("jax trains no models") for one in outcomes)
+    assert [one.kind for one in outcomes] == ["skipped"] * 2
+    reasons = ("has dense gradients of embeddings only (--fw-toggle sparse=off)", "in no float16")
+    for one, reason in zip(outcomes, reasons, strict=True):
+        assert one.text.endswith(reason)
 
 
 _MEASURED = """
@@ -135,14 +265,11 @@ def test_own(case):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_records(
-    project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
+def test_records(project: Project, made: Environment, threads: int) -> None:
     """Beside NumPy, with the same threads; calls return before their work is done.
 
     A user's own operation is measured in both, and each record says which release it is of.
     """
-    monkeypatch.setenv("FWBENCH_ENVS", str(made.folder.parent))
     project.write("test_it.py", _MEASURED)
     result, records = project.measure(f"--fw-threads={threads}", fw="numpy,jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
@@ -311,7 +438,7 @@ def test_what_jax_says_of_itself(made: Environment) -> None:
     assert tuple(said["dtypes"]) == DTYPES
     assert said["threads"] == 1
     assert said["build"]["jaxlib"][0].isdigit()
-    assert said["training_executions"] == []
+    assert said["training_executions"] == ["jit"]
     assert said["missing"] == {}
     assert counted(Manifest.from_json(said)) == kept()["jax"]
 

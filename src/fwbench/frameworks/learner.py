@@ -28,7 +28,8 @@ class Job:
         execution: how the framework runs it.
         dtype: of the computation; parameters are float32 where it is narrower.
         batch: examples in a batch.
-        workers: processes (TensorFlow: threads) that load data; 0 for the training one itself.
+        workers: processes (TensorFlow and JAX: threads) that load data; 0 for the training one
+            itself.
         sparse: whether the gradient of an embedding holds only the rows that occurred.
     """
 

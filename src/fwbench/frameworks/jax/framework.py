@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 # By default JAX takes three quarters of a GPU's memory when it starts, and workers of other
 # frameworks run at the same time.
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
+from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
@@ -57,12 +58,19 @@ class Jax(Framework):
     namespace = jax
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
+    # A step that is called operation by operation is nobody's way to train.
+    training_executions = ("jit",)
+    training_dtypes = ("float32", "float64", "bfloat16")
+    toggle_gaps: ClassVar = {
+        ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
+        "(--fw-toggle sparse=off)"
+    }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
     gaps = GAPS
 
     def __init__(self) -> None:
-        self._latest: Sequence[Any] = ()
+        self._latest: Any = ()
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of XLA's pool, which is created with the first device."""
@@ -123,6 +131,9 @@ class Jax(Framework):
         """Waits for the results of the latest call."""
         return self._wait
 
+    def _keep(self, results: Any) -> None:
+        self._latest = results
+
     def _wait(self) -> None:
         for array in jax.tree.leaves(self._latest):  # a call may have several results
             array.block_until_ready()
@@ -171,6 +182,13 @@ class Jax(Framework):
             return result, gradients
 
         return partial(call, list(inputs), cotangent)
+
+    def learner(self, job: Job) -> Learner:
+        """Pure functions, whose state goes from step to step."""
+        # Here: operations need none of its modules.
+        from fwbench.frameworks.jax.training import JaxLearner
+
+        return JaxLearner(job, _device(job.device), self._keep)
 
     def toggles(self) -> dict[str, Any]:
         """The precision of products; whether the CPU may lag behind is among the variables."""

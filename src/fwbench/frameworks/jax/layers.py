@@ -1,0 +1,271 @@
+"""The layers of a network as pure functions of JAX's: images with their channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax, nn, random
+
+from fwbench.workloads.models import layers
+from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.layer import Layer, Node, Shape
+from fwbench.workloads.objective import DROPOUT_SEED
+
+#: The parameters of a layer, or what it keeps from one step to the next.
+Arrays = Sequence[Any]
+
+#: Images, kernels, and results of convolutions.
+_DIMENSIONS = ("NHWC", "HWIO", "NHWC")
+
+#: They compute in float32 at least, with parameters that are not rounded.
+_PRECISE = (layers.BatchNorm, layers.LayerNorm)
+
+
+class Network:
+    """A network as pure functions of its parameters.
+
+    Args:
+        graph: of the network.
+        dtype: of the computation; parameters are float32 where it is narrower.
+    """
+
+    def __init__(self, graph: Graph, dtype: str) -> None:
+        self._graph = graph
+        self._dtype = dtype
+
+    def initial_state(self, *, drops: bool) -> list[Arrays]:
+        """What each layer keeps from one step to the next, before the first.
+
+        Moving averages of batch normalization; of dropout a random key, and its rate.
+
+        Args:
+            drops: whether dropout drops anything.
+        """
+        return [
+            _STATES.get(type(node.layer), _stateless)(node.layer, node.shapes[0], place, drops)
+            for place, node in enumerate(self._graph.nodes)
+        ]
+
+    def answer(self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any) -> Any:
+        """The logits of a batch, float32 at least, once the network is trained.
+
+        Args:
+            parameters: of each layer.
+            state: of each layer.
+            x: images, or tokens.
+        """
+        functions = [
+            partial(_FUNCTIONS[type(node.layer)], node.layer, [*given, *of_layer])
+            for node, given, of_layer in zip(
+                self._graph.nodes, self._given(parameters), state, strict=True
+            )
+        ]
+        return self._evaluate(functions, x)
+
+    def train(
+        self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any
+    ) -> tuple[Any, list[Arrays]]:
+        """The logits of a batch, float32 at least, while the network is trained.
+
+        Args:
+            parameters: of each layer.
+            state: of each layer.
+            x: images, or tokens.
+
+        Returns:
+            The logits, and the state of each layer for the next step.
+        """
+        later = [*state]
+
+        def function(place: int, node: Node, given: Arrays) -> Callable[..., Any]:
+            if type(node.layer) not in _TRAINED:
+                return partial(_FUNCTIONS[type(node.layer)], node.layer, given)
+
+            def call(x: Any) -> Any:
+                trained = _TRAINED[type(node.layer)]
+                result, later[place] = trained(node.layer, given, state[place], x)
+                return result
+
+            return call
+
+        each = zip(self._graph.nodes, self._given(parameters), strict=True)
+        functions = [function(place, *one) for place, one in enumerate(each)]
+        return self._evaluate(functions, x), later
+
+    def _given(self, parameters: Sequence[Arrays]) -> list[Arrays]:
+        """The parameters of each layer in the dtype that it computes in."""
+        return [
+            arrays
+            if isinstance(node.layer, _PRECISE)
+            else [array.astype(self._dtype) for array in arrays]
+            for node, arrays in zip(self._graph.nodes, parameters, strict=True)
+        ]
+
+    def _evaluate(self, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            x = x.astype(self._dtype)
+        return _precise(self._graph.evaluate(functions, x))
+
+
+def _precise(x: Any) -> Any:
+    """In float32 where it is narrower."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+# Every function takes its layer, the layer's parameters, and results of other layers.
+
+
+def _conv(layer: layers.Conv, parameters: Arrays, x: Any) -> Any:
+    kernel, *bias = parameters
+    strides = (layer.stride, layer.stride)
+    result = lax.conv_general_dilated(
+        x, kernel, strides, layer.zeros, dimension_numbers=_DIMENSIONS
+    )
+    if bias:
+        result = result + bias[0]
+    return nn.relu(result) if layer.relu else result
+
+
+def _dense(layer: layers.Dense, parameters: Arrays, x: Any) -> Any:
+    kernel, bias = parameters
+    result = x @ kernel + bias
+    return nn.relu(result) if layer.relu else result
+
+
+def _pooled(layer: Any, x: Any, start: float, combine: Callable[..., Any]) -> Any:
+    """Windows of an image; what is added around them is what they start with."""
+    around = (layer.padding, layer.padding)
+    return lax.reduce_window(
+        x,
+        start,
+        combine,
+        window_dimensions=(1, layer.size, layer.size, 1),
+        window_strides=(1, layer.step, layer.step, 1),
+        padding=((0, 0), around, around, (0, 0)),
+    )
+
+
+def _average_pool(layer: layers.AveragePool, _: Arrays, x: Any) -> Any:
+    return _pooled(layer, x, 0.0, lax.add) / layer.size**2
+
+
+def _max_pool(layer: layers.MaxPool, _: Arrays, x: Any) -> Any:
+    return _pooled(layer, x, -jnp.inf, lax.max)
+
+
+def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
+    """Over time by ``lax.scan``, as JAX has no recurrent layers."""
+    kernel, recurrent, bias = parameters
+
+    def step(carried: Any, now: Any) -> Any:
+        output, cell = carried
+        enter, keep, new, leave = jnp.split(now + output @ recurrent, 4, axis=-1)
+        cell = nn.sigmoid(keep) * cell + nn.sigmoid(enter) * jnp.tanh(new)
+        return (nn.sigmoid(leave) * jnp.tanh(cell), cell), None
+
+    zeros = jnp.zeros((len(x), layer.units), x.dtype)
+    (output, _), _ = lax.scan(step, (zeros, zeros), jnp.swapaxes(x @ kernel + bias, 0, 1))
+    return output
+
+
+def _attention(layer: layers.Attention, _: Arrays, x: Any) -> Any:
+    """Not by ``nn.dot_product_attention``, which computes in float32 whatever the dtype."""
+    batch, length, width = x.shape
+    split = jnp.reshape(x, (batch, length, 3, layer.heads, -1))
+    queries, keys, values = (split[:, :, place] for place in range(3))
+    scores = jnp.einsum("bqhd,bkhd->bhqk", queries, keys) / queries.shape[-1] ** 0.5
+    if layer.causal:
+        scores = jnp.where(jnp.tri(length, dtype=bool), scores, -jnp.inf)
+    weights = nn.softmax(_precise(scores)).astype(x.dtype)
+    return jnp.reshape(jnp.einsum("bhqk,bkhd->bqhd", weights, values), (batch, length, width // 3))
+
+
+def _batch_norm(layer: layers.BatchNorm, parameters: Arrays, x: Any) -> Any:
+    """By the moving averages, which follow the parameters."""
+    scale, offset, mean, variance = parameters
+    return _normalized(layer, (scale, offset), x, mean, variance)
+
+
+def _layer_norm(layer: layers.LayerNorm, parameters: Arrays, x: Any) -> Any:
+    wide = _precise(x)
+    moments = jnp.mean(wide, -1, keepdims=True), jnp.var(wide, -1, keepdims=True)
+    return _normalized(layer, parameters, x, *moments)
+
+
+def _normalized(layer: Any, parameters: Arrays, x: Any, mean: Any, variance: Any) -> Any:
+    scale, offset = parameters
+    standard = (_precise(x) - mean) * lax.rsqrt(variance + layer.epsilon)
+    return (standard * scale + offset).astype(x.dtype)
+
+
+_FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
+    layers.Conv: _conv,
+    layers.AveragePool: _average_pool,
+    layers.MaxPool: _max_pool,
+    layers.GlobalAveragePool: lambda _, __, x: jnp.mean(x, (1, 2)),
+    layers.Flatten: lambda _, __, x: jnp.reshape(x, (len(x), -1)),
+    layers.Dense: _dense,
+    layers.Relu: lambda _, __, x: nn.relu(x),
+    layers.Dropout: lambda _, __, x: x,
+    layers.BatchNorm: _batch_norm,
+    layers.Add: lambda _, __, x, *others: sum(others, x),
+    layers.Concat: lambda _, __, *inputs: jnp.concatenate(inputs, -1),
+    layers.Embedding: lambda _, parameters, x: parameters[0][x],
+    layers.LSTM: _lstm,
+    layers.Positions: lambda _, parameters, x: x + parameters[0],
+    layers.LayerNorm: _layer_norm,
+    layers.Gelu: lambda _, __, x: nn.gelu(x, approximate=True),
+    layers.Attention: _attention,
+    layers.Tokens: lambda _, __, x: jnp.reshape(x, (-1, x.shape[-1])),
+}
+
+
+# Those that compute something else while they are trained also take their state, and return it.
+
+
+def _trained_batch_norm(
+    layer: layers.BatchNorm, parameters: Arrays, averages: Arrays, x: Any
+) -> tuple[Any, Arrays]:
+    wide = _precise(x)
+    moments = jnp.mean(wide, (0, 1, 2)), jnp.var(wide, (0, 1, 2))
+    later = [
+        layer.momentum * average + (1.0 - layer.momentum) * moment
+        for average, moment in zip(averages, moments, strict=True)
+    ]
+    return _normalized(layer, parameters, x, *moments), later
+
+
+def _trained_dropout(_: layers.Dropout, __: Arrays, state: Arrays, x: Any) -> tuple[Any, Arrays]:
+    """The rate is an argument: what is checked without dropout is the code that is timed."""
+    key, rate = state
+    key, own = random.split(key)
+    kept = random.bernoulli(own, 1.0 - rate, x.shape)
+    return jnp.where(kept, x / (1.0 - rate).astype(x.dtype), 0.0), [key, rate]
+
+
+_TRAINED: dict[type[Layer], Callable[..., tuple[Any, Arrays]]] = {
+    layers.BatchNorm: _trained_batch_norm,
+    layers.Dropout: _trained_dropout,
+}
+
+
+def _averages(_: layers.BatchNorm, before: Shape, __: int, ___: bool) -> Arrays:
+    return [jnp.zeros(before[-1]), jnp.ones(before[-1])]
+
+
+def _key_and_rate(layer: layers.Dropout, _: Shape, place: int, drops: bool) -> Arrays:
+    key = random.fold_in(random.key(DROPOUT_SEED), place)  # of its own for each layer
+    return [key, jnp.asarray(layer.rate if drops else 0.0)]
+
+
+def _stateless(_: Layer, __: Shape, ___: int, ____: bool) -> Arrays:
+    return []
+
+
+_STATES: dict[type[Layer], Callable[[Any, Shape, int, bool], Arrays]] = {
+    layers.BatchNorm: _averages,
+    layers.Dropout: _key_and_rate,
+}

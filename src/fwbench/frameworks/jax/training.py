@@ -1,0 +1,187 @@
+"""Training in JAX: pure functions, ``jax.value_and_grad``, and a whole step compiled by ``jit``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.jax.layers import Network
+from fwbench.frameworks.jax.updates import Moments, update_of
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.workloads.objective import SGD, Batch, RMSprop
+
+#: Called with results that the clock has to wait for.
+Keep = Callable[[Any], None]
+
+#: What is made of a step that takes the state first, which it may overwrite; loaders, which take
+#: no steps, are ``eager``.
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda step: step,
+    "jit": partial(jax.jit, donate_argnums=0),
+}
+
+
+class _State(NamedTuple):
+    """All that a step changes.
+
+    Attributes:
+        parameters: of each layer.
+        layers: what each layer keeps.
+        moments: what the optimiser keeps.
+        steps: how many there were.
+        learning_rate: of the steps to come.
+    """
+
+    parameters: Sequence[Sequence[Any]]
+    layers: Sequence[Sequence[Any]]
+    moments: Moments
+    steps: Any
+    learning_rate: Any
+
+
+class _Batches(Loader):
+    """Batches gathered by NumPy, as JAX has no loader; ahead in threads where asked for."""
+
+    def __init__(
+        self, job: Job, batch: Batch, place: Callable[[Batch], Placed], keep: Keep
+    ) -> None:
+        self._arrays = batch
+        self._place = place
+        self._keep = keep
+        self._batch = job.batch
+        self._workers = job.workers
+        self._chosen: NDArray[Any] = np.zeros((0, job.batch), np.int64)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        self._chosen = order.reshape(-1, self._batch)
+
+    def __iter__(self) -> Iterator[Placed]:
+        for batch in self._ahead() if self._workers else map(self._take, self._chosen):
+            self._keep(batch)
+            yield batch
+
+    def _take(self, chosen: NDArray[Any]) -> Placed:
+        examples, labels = self._arrays
+        return self._place((examples[chosen], labels[chosen]))
+
+    def _ahead(self) -> Iterator[Placed]:
+        """With as many batches under way as there are threads."""
+        under_way: deque[Future[Placed]] = deque()
+        with ThreadPoolExecutor(self._workers) as pool:
+            for chosen in self._chosen:
+                under_way.append(pool.submit(self._take, chosen))
+                if len(under_way) > self._workers:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+
+
+class JaxLearner(Learner):
+    """A network of pure functions, whose state goes from step to step.
+
+    Args:
+        job: what to train, and how.
+        device: JAX's own object.
+        keep: called with results that the clock has to wait for.
+    """
+
+    executions = tuple(_EXECUTIONS)
+    _state: _State
+
+    def __init__(self, job: Job, device: Any, keep: Keep) -> None:
+        super().__init__(job)
+        self._device = device
+        self._keep = keep
+        self._dtype = "float64" if job.dtype == "float64" else "float32"
+        self._network = Network(job.training.graph, job.dtype)
+        self._update = update_of(job.training.optimizer)
+        self._step = _EXECUTIONS[job.execution](self._train)
+        self._answer = jax.jit(self._network.answer)
+        self.reset(exact=False)
+
+    def _train(self, state: _State, examples: Any, labels: Any) -> tuple[_State, Any]:
+        """The state after a step, and the loss before it."""
+
+        def loss_of(parameters: Any) -> Any:
+            logits, layers = self._network.train(parameters, state.layers, examples)
+            return _cross_entropy(logits, labels), layers
+
+        differentiated = jax.value_and_grad(loss_of, has_aux=True)
+        (loss, layers), gradients = differentiated(state.parameters)
+        steps = state.steps + 1
+        decreases, moments = self._update.decrease(
+            gradients, state.moments, state.learning_rate, steps
+        )
+        parameters = jax.tree.map(jnp.subtract, state.parameters, decreases)
+        return _State(parameters, layers, moments, steps, state.learning_rate), loss
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The loss of one step, in one compiled function; the state before it is given up."""
+        self._state, loss = self._step(self._state, examples, labels)
+        self._keep((self._state, loss))
+        return loss
+
+    def reset(self, *, exact: bool) -> None:
+        """A state of the same shapes, so that compiled code stays; without dropout if exact."""
+        training = self.job.training
+        parameters = [
+            [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
+        ]
+        state = _State(
+            parameters,
+            self._network.initial_state(drops=not exact),
+            self._update.start(parameters),
+            jnp.zeros((), jnp.int32),
+            jnp.asarray(training.optimizer.learning_rate),
+        )
+        self._state = jax.device_put(state, self._device)
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """A part of the state."""
+        rate = jax.device_put(jnp.asarray(learning_rate), self._device)
+        self._state = self._state._replace(learning_rate=rate)
+
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """All parameters."""
+        return map(np.asarray, jax.tree.leaves(self._state.parameters))
+
+    def place(self, batch: Batch) -> Placed:
+        """The batch by ``jax.device_put``."""
+        examples, labels = jax.device_put(batch, self._device)
+        return examples, labels
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """NumPy's indexing, batch by batch."""
+        return _Batches(self.job, batch, self.place, self._keep)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step as NumPy's number."""
+        return np.asarray([float(loss) for loss in losses])
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """Compiled, whatever the execution: it is not timed."""
+        x, _ = self.place((examples, np.zeros(0, np.int32)))
+        answer = self._answer(self._state.parameters, self._state.layers, x)
+        return np.asarray(answer, np.float64)
+
+    def notes(self) -> dict[str, Any]:
+        """Where its optimiser adds epsilon."""
+        if isinstance(self.job.training.optimizer, RMSprop):
+            return {"epsilon_placement": "added to the mean square"}
+        if isinstance(self.job.training.optimizer, SGD):
+            return {}
+        return {"epsilon_placement": "added to the root of the second moment", "update": "dense"}
+
+
+def _cross_entropy(logits: Any, labels: Any) -> Any:
+    """The mean softmax cross-entropy, as in Optax."""
+    of_labels = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
+    return -jnp.mean(of_labels)
