@@ -42,18 +42,18 @@ with framework.scope("cpu", "float32"):
     after, _ = judge(normalizing.logits(batch[0]), batch[1])
     plain = learner(momentum=0.0)
     once = losses(plain, 2, exact=True)
-    kept = framework._latest
+    kept = plain._state
     framework.waiter("cpu")()
     plain.step(*plain.place(batch))
-    gone = [array.is_deleted() for arrays in kept[0].parameters for array in arrays]
-    held = len(kept[0].moments)
+    gone = [array.is_deleted() for arrays in kept.parameters for array in arrays]
+    held = len(kept.moments)
     large = learner(Flatten(), Dense(4096), Dense(4096))
     losses(large, 2, exact=True)
     framework.waiter("cpu")()
     loss = large.step(*large.place(batch))
     before_it = loss.is_ready()
     framework.waiter("cpu")()
-    waits = [before_it, all(one.is_ready() for one in jax.tree.leaves(framework._latest))]
+    waits = [before_it, all(one.is_ready() for one in jax.tree.leaves(large._state))]
 print(json.dumps({
     "exact": exact, "dropped": dropped, "before": before, "normalized": normalized, "after": after,
     "once": once, "gone": gone, "held": held, "waits": waits,

@@ -126,7 +126,8 @@ class JaxLearner(Learner):
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step, in one compiled function; the state before it is given up."""
         self._state, loss = self._step(self._state, examples, labels)
-        self._keep((self._state, loss))
+        # All results of a compiled function are there at the same time: the state with the loss.
+        self._keep(loss)
         return loss
 
     def reset(self, *, exact: bool) -> None:
