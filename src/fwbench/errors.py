@@ -21,6 +21,7 @@
      │   ├─ ImpossibleRate       ... it is faster than the machine can be
      │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
+     ├─ ProbeError               a case cannot be profiled, or its memory cannot be measured
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
      ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
@@ -127,6 +128,10 @@ class TooLargeToVerify(VerificationError):
 
 class WrongTraining(VerificationError):
     """A training has other parameters or other first losses than its float64 reference."""
+
+
+class ProbeError(FwbenchError):
+    """A probe cannot find out what it is for: a gap in the record, and no failure."""
 
 
 class ConformanceError(FwbenchError):

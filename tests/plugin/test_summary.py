@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,7 @@ def session(**changes: Any) -> Any:
         "absent": {},
         "plan": None,
         "known_toggles": TOGGLES,
+        "traces": Path("traces"),
         "debugger": "",
         "ignored": [],
     }

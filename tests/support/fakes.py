@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fwbench.cases.case import Case
+from fwbench.cases.case import Case, Probe
 from fwbench.errors import FwbenchError
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
@@ -107,6 +107,7 @@ def case_of(
     warmup_s: float = 10.0,
     kind: type[Case] = Case,
     tell: Callable[[Any], Any] = lambda _: None,
+    probe: Probe | None = None,
     **settings: Any,
 ) -> Case:
     """The case of a cell, on the fake framework's clock.
@@ -117,12 +118,14 @@ def case_of(
         warmup_s: how long it is warmed up at most.
         kind: what measures such a cell.
         tell: called with every epoch of a training loop.
+        probe: has the case instead of a measurement.
         settings: of pytest-benchmark's fixture.
     """
     clock = Clock(framework.clock, framework.waiter(cell.device))
     facts = framework.manifest("Fake CPU")
     benchmark = fixture(clock, cell, **settings)
-    return kind(cell, framework, facts, clock, FixtureBenchmark(benchmark), warmup_s, tell=tell)
+    timing = FixtureBenchmark(benchmark)
+    return kind(cell, framework, facts, clock, timing, warmup_s, tell=tell, probe=probe)
 
 
 def square(direction: str, framework: FakeFramework, **changes: Any) -> Case:

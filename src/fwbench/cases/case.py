@@ -26,6 +26,10 @@ from fwbench.records.facts import CaseFacts
 __tracebackhide__ = True
 
 
+#: Finds out something about a case, which it binds, in a process that does nothing else.
+Probe = Callable[["Case", Clock], Any]
+
+
 def _no_progress(_: Any) -> None:
     pass
 
@@ -55,6 +59,7 @@ class Case:
         tell: Callable[[Any], Any] = _no_progress,
         cache: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 (it does not change)
+        probe: Probe | None = None,
     ) -> None:
         self.cell = cell
         self.framework = framework
@@ -65,6 +70,7 @@ class Case:
         self._tell = tell
         self._cache = cache
         self._limits = limits
+        self._probe = probe
         self._other_processes = OtherProcesses()
 
     @property
@@ -76,10 +82,11 @@ class Case:
         """Bind, verify, warm up, measure, and verify this case again; record what is known of it.
 
         What fails after the rounds has no record either. With ``--benchmark-disable`` the case is
-        bound and verified, and nothing is timed.
+        bound and verified, and nothing is timed; in the process of a probe it is only bound.
 
         Returns:
-            What the last timed call of the work returned; None for a training loop.
+            What the last timed call of the work returned; None for a training loop, and for a
+            probe.
 
         Raises:
             WrongResult: the result differs from the reference: of the first call, of the last
@@ -94,11 +101,17 @@ class Case:
             Diverged: a loss became infinite or NaN.
         """
         self.measured = True
-        return self._measure()
+        return self._measure() if self._probe is None else self._probed(self._probe)
 
     def bind(self) -> Work:
         """Place the inputs on the device and build the zero-argument ``run``; untimed."""
         return bind(self.cell, self.framework)
+
+    def _probed(self, probe: Probe) -> None:
+        """Let a probe have the case, which was verified and timed in another process."""
+        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            probe(self, self._clock)
+        self._benchmark.leave_unused()
 
     def _measure(self) -> Any:
         benchmark = self._benchmark

@@ -194,6 +194,11 @@ class TrainingCase(Case):
             )
         )
 
+    def bind(self) -> Work:
+        """A batch on the device, and a learner that has not seen it; of a loop, a step."""
+        timed = self._benchmark.enabled
+        return _Step(self.learner(), self._clock, self.checked_steps, timed=timed)
+
     def data(self) -> DataSet:
         """The data set, read once in a process."""
         assert self.cell.data is not None  # noqa: S101 (the grid's duty)
@@ -202,11 +207,6 @@ class TrainingCase(Case):
 
 class StepCase(TrainingCase):
     """The case of one step on a batch that lies on the device."""
-
-    def bind(self) -> Work:
-        """A batch on the device, and a learner that has not seen it."""
-        timed = self._benchmark.enabled
-        return _Step(self.learner(), self._clock, self.checked_steps, timed=timed)
 
     def _record(self, facts: CaseFacts) -> None:
         """With what the first call took beyond a typical one."""

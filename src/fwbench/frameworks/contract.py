@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks import declarations, sources, table
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Device, Gap, Manifest
 from fwbench.toggles import Toggle
@@ -213,6 +214,17 @@ class Framework(ABC):
             ``peak_bytes()``: the most in use at once since then; None where it is not known.
         """
         return lambda: None
+
+    def profiler(self, device: str) -> Profiler | None:
+        """The framework's own profiler; None where it has none.
+
+        Args:
+            device: of the work that is to be profiled.
+
+        Raises:
+            ImportError: what it needs is not installed.
+        """
+        return None
 
     def toggles(self) -> dict[str, Any]:
         """Switches other than environment variables that change speed, with their values."""

@@ -63,6 +63,8 @@ class Options:
         repetitions: of a training loop; None for the preset's.
         steps: at most so many batches an epoch; None for the preset's.
         toggles: the values asked for, by toggle.
+        profile: whether cases are profiled after they were timed.
+        traces: where profiles write their traces; None for the project's own folder.
         data: a folder to look for data sets in first.
         record_host: whether records have the machine's name and absolute paths.
         tables: whether pytest-benchmark's tables have cases, too.
@@ -89,6 +91,8 @@ class Options:
     repetitions: int | None
     steps: int | None
     toggles: toggles.Values
+    profile: bool
+    traces: Path | None
     data: Path | None
     record_host: bool
     tables: bool
@@ -101,6 +105,11 @@ class Options:
     gate: Mapping[str, float] | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
+
+    @property
+    def probing(self) -> str:
+        """The option for which cases are run again, each in a process of its own; or nothing."""
+        return "--fw-profile" if self.profile else ""
 
     @property
     def is_adaptive(self) -> bool:

@@ -146,6 +146,22 @@ SETTINGS: Mapping[str, Option] = {
         tuple,
         repeated=True,
     ),
+    "profile": Option(
+        "--fw-profile",
+        values.switch,
+        "",
+        "after a case was timed, run a few calls of it under its framework's own profiler, in a "
+        "process of their own, and record where the time goes by class of operators",
+        lambda: False,
+        switch=True,
+    ),
+    "traces": Option(
+        "--fw-traces",
+        values.output_folder,
+        "FOLDER",
+        "where --fw-profile writes a trace of each case for https://ui.perfetto.dev (default: "
+        ".fwbench/traces)",
+    ),
     "data": Option(
         "--fw-data",
         values.folder,

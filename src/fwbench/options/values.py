@@ -132,6 +132,18 @@ def folder(text: str) -> Path:
     return path.absolute()
 
 
+def output_folder(text: str) -> Path:
+    """The absolute path of a directory to write to, which need not exist.
+
+    Raises:
+        UsageError: there is something else.
+    """
+    path = Path(text).expanduser().absolute()
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{text!r} is a file; name a directory to write to")
+    return path
+
+
 def seconds(text: str, what: str, *, zero: bool) -> float:
     """A finite number of seconds, positive or (where allowed) zero.
 

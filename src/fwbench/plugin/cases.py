@@ -10,7 +10,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, project
-from fwbench.cases.case import Case
+from fwbench.cases.case import Case, Probe
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure import empty_stack
@@ -20,6 +20,7 @@ from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
 from fwbench.plugin.neighbours import check_cases
+from fwbench.plugin.probing import probe_of_worker
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.storage import Store
@@ -109,7 +110,14 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         tell=_teller(item),
         cache=project.own_folder(item.config.rootpath, "data"),
         limits=session.limits(manifest.device(cell.device)),
+        probe=_probe(item, session),
     )
+
+
+def _probe(item: pytest.Item, session: Session) -> Probe | None:
+    """The probe for which this worker was started; None if it measures times."""
+    worker = item.config.pluginmanager.get_plugin("fwbench-worker")
+    return None if worker is None else probe_of_worker(session.traces, worker.channel.send)
 
 
 def _refusing(check: Callable[..., None], *arguments: Any) -> None:

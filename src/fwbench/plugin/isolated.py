@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from fwbench import suite
-from fwbench.errors import FwbenchError
+from fwbench.errors import FwbenchError, UsageError
 from fwbench.isolation.pool import WorkerPool
 from fwbench.plugin import handover, neighbours
 from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes.process import WorkerSpec
@@ -29,6 +30,21 @@ class IsolatedRunner:
         self.progress = progress
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
+        self.probes = Probes(session.options, session.traces, self.run_alone)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find out before the first measurement whether probes can write what they find.
+
+        Raises:
+            UsageError: they cannot.
+        """
+        if self.config.option.collectonly or not any(map(is_measured, items)):
+            return
+        try:
+            self.probes.prepare()
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what other plugins do not do for cases."""
@@ -80,7 +96,7 @@ class IsolatedRunner:
         if not is_measured(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for report in self.reports(item):
+        for report in self.probes.complete(item, self.reports(item)):
             self.progress.clear()
             self.keep(report)
             item.ihook.pytest_runtest_logreport(report=report)
@@ -138,22 +154,44 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
+    def run_alone(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
+        """Run a case in a worker that runs nothing else, and give the worker's messages.
+
+        Args:
+            item: of the case.
+            variables: the environment variables of the worker, in addition to the case's.
+
+        Raises:
+            FwbenchError: it does not start, or dies.
+        """
+        spec = self._worker_of(item)
+        alone = spec._replace(variables=(*spec.variables, *variables.items()))
+        workers = self._new_pool(partial(self._session_of, [item]))
+        try:
+            timeout_s = self.session.options.timeout_s
+            yield from workers.run(alone, item.nodeid, None, timeout_s)
+        finally:
+            workers.kill()
+
     def _pool(self, session: pytest.Session) -> WorkerPool:
         if self.workers is None:
-            self.workers = WorkerPool(
-                partial(self._worker_session, session),
-                self.session.options.threads,
-                inherit_output=self.config.option.capture == "no",
-                tick=self.progress.tick,
-            )
+            self.workers = self._new_pool(partial(self._worker_session, session))
         return self.workers
 
+    def _new_pool(self, session_of: Callable[[WorkerSpec], dict[str, Any]]) -> WorkerPool:
+        return WorkerPool(
+            session_of,
+            self.session.options.threads,
+            inherit_output=self.config.option.capture == "no",
+            tick=self.progress.tick,
+        )
+
     def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
-        files = {
-            suite.module_name(item.path) or str(item.path): None
-            for item in cases_of(session)
-            if self._worker_of(item) == worker
-        }
+        own = [item for item in cases_of(session) if self._worker_of(item) == worker]
+        return self._session_of(own, worker)
+
+    def _session_of(self, items: Sequence[pytest.Item], worker: WorkerSpec) -> dict[str, Any]:
+        files = {suite.module_name(item.path) or str(item.path): None for item in items}
         manifest = self.session.manifests[worker.framework]
         return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
 

@@ -62,7 +62,7 @@ def _ini(config: pytest.Config, name: str) -> Any:
     try:
         if option.repeated:
             return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
-        if option.parse is values.folder and config.inipath:
+        if option.parse in (values.folder, values.output_folder) and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / Path(text).expanduser())
         return option.parse(str(text))
@@ -98,6 +98,11 @@ def from_config(config: pytest.Config) -> Options:
         raise UsageError(
             f"{flag} measures in fresh processes, and {debugging or '--fw-isolation=none'} in this "
             "one: leave out one of them"
+        )
+    if options.probing and options.isolation == "none":
+        raise UsageError(
+            f"{options.probing} runs each case again in a process of its own, and "
+            f"{debugging or '--fw-isolation=none'} has one process for all: leave out one of them"
         )
     if options.first_call == "fresh" and flag is None:
         raise UsageError(

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from fwbench import grid, machine, toggles
+from fwbench import grid, machine, project, toggles
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.environments.named import Environments
 from fwbench.errors import FwbenchError, UsageError
@@ -86,8 +87,21 @@ class Session:
             check_benchmark(config)
             self.options = from_config(config)
             self.ignored = [DEST[name] for name in ignored(config)]
+            self._check_probing()
         except UsageError as error:
             self.problem = error
+
+    def _check_probing(self) -> None:
+        """Refuse to run cases once more that were not timed.
+
+        Raises:
+            UsageError: that is asked for.
+        """
+        if self.options.probing and self.verify_only:
+            raise UsageError(
+                f"{self.options.probing} is for cases that were timed, and --benchmark-disable "
+                "times none: leave out one of them"
+            )
 
     @property
     def isolated(self) -> bool:
@@ -139,6 +153,11 @@ class Session:
             StorageError: the facts of its environment cannot be read.
         """
         return self._inventory.interpreter_of(name)
+
+    @property
+    def traces(self) -> Path:
+        """The folder for traces of profiles."""
+        return self.options.traces or project.own_folder(self._config.rootpath, "traces")
 
     @functools.cached_property
     def machine(self) -> Machine:

@@ -129,6 +129,7 @@ class Summary:
             [*self.failed.values()],
             self.session.known_toggles,
             os.cpu_count(),
+            str(self.session.traces),
         )
         lines = screen(outcome, view(reporter))
         if lines:

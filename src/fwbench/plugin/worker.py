@@ -15,6 +15,7 @@ from the worker                       meaning
 ``("begun",)``                        the session has collected its cases, and waits for node ids
 ``("report", values)``                a test report, serialised
 ``("epoch", values)``                 a training loop has finished an epoch
+``("probed", values)``                a probe has found these facts of a case
 ``("warning", values)``               a warning that a test caused
 ``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
 ``("stopped", reason)``               a test asked the whole session to stop

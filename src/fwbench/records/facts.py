@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.stopping import PRECISE, TIME_OVER
+from fwbench.records.probed import Profile
 from fwbench.records.table import (
     ABOVE_MINUS_1,
     FRACTION,
@@ -278,6 +279,9 @@ class CaseFacts(Measured):
         "that over its median time", SHARE, POSITIVE, needs=("flops", "bytes")
     )
 
+    # What probes found out, each in a process of its own.
+    profile: Profile | None = fact("where the time of a call goes; with `--fw-profile`")
+
     # Launches.
     launch: int | None = fact(
         "which launch, while launches are not merged", COUNT, NOT_NEGATIVE, needs=("statistic",)
@@ -290,6 +294,17 @@ class CaseFacts(Measured):
         """Peak memory of the process above what it held before the model was built."""
         before, peak = self.host_memory_before_bytes, self.peak_host_memory_bytes
         return None if before is None or peak is None else max(0, peak - before)
+
+    @property
+    def call_s(self) -> float | None:
+        """Median time of a call; of a training loop, of a step."""
+        return self.completion_s if self.step_s is None else self.step_s
+
+    @property
+    def profile_overhead(self) -> float | None:
+        """What a call took longer under the profiler, as a share; None where it is not known."""
+        profiled_s = None if self.profile is None else self.profile.call_s
+        return None if not (profiled_s and self.call_s) else profiled_s / self.call_s - 1
 
     def is_known(self, name: str) -> bool:
         """Whether a key is declared, or a toggle that was asked for."""

@@ -22,6 +22,7 @@ from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
 from fwbench.workloads.operation import Implementation
@@ -189,6 +190,13 @@ class Jax(Framework):
         from fwbench.frameworks.jax.training import JaxLearner
 
         return JaxLearner(job, _device(job.device), self._keep)
+
+    def profiler(self, device: str) -> Profiler:
+        """``jax.profiler``."""
+        # Here, for the sake of sessions without a profile.
+        from fwbench.frameworks.jax.profiler import JaxProfiler
+
+        return JaxProfiler()
 
     def toggles(self) -> dict[str, Any]:
         """The precision of products; whether the CPU may lag behind is among the variables."""

@@ -13,9 +13,11 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
+from fwbench.frameworks import probing
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
+from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device
 from fwbench.toggles import variable
@@ -28,6 +30,11 @@ if "bool" not in vars(np):
 # Read at import.
 if variable("onednn") in os.environ:
     os.environ["MXNET_MKLDNN_ENABLED"] = str(int(os.environ[variable("onednn")] == "on"))
+
+# Read at import: the profiler knows the operators of a bulk by one name, made of all of theirs.
+if probing.asked() == probing.PROFILE:
+    os.environ["MXNET_EXEC_BULK_EXEC_TRAIN"] = "0"
+    os.environ["MXNET_EXEC_BULK_EXEC_INFERENCE"] = "0"
 
 try:
     import mxnet as mx
@@ -219,6 +226,13 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.training import MXNetLearner
 
         return MXNetLearner(job, _context(job.device))
+
+    def profiler(self, device: str) -> Profiler:
+        """``mx.profiler``."""
+        # Here, for the sake of sessions without a profile.
+        from fwbench.frameworks.mxnet.profiler import MXNetProfiler
+
+        return MXNetProfiler()
 
     def build(self) -> dict[str, str]:
         """The features it was compiled with."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.manifest import Device
@@ -207,6 +208,13 @@ class TensorFlow(Framework):
         memory, name = tf.config.experimental, device.upper()
         memory.reset_memory_stats(name)
         return lambda: int(memory.get_memory_info(name)["peak"])
+
+    def profiler(self, device: str) -> Profiler:
+        """``tf.profiler``."""
+        # Here, for the sake of sessions without a profile.
+        from fwbench.frameworks.tensorflow.profiler import TensorFlowProfiler
+
+        return TensorFlowProfiler()
 
     def toggles(self) -> dict[str, Any]:
         """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
@@ -160,6 +161,13 @@ class Torch(Framework):
         index = int(device.removeprefix("gpu:"))
         torch.cuda.reset_peak_memory_stats(index)
         return partial(torch.cuda.max_memory_allocated, index)
+
+    def profiler(self, device: str) -> Profiler:
+        """``torch.profiler``."""
+        # Here, its imports take a moment that sessions without a profile need not wait for.
+        from fwbench.frameworks.torch.profiler import TorchProfiler
+
+        return TorchProfiler(device)
 
     def toggles(self) -> dict[str, Any]:
         """Deterministic algorithms, TF32 and the library that computes on the CPU."""

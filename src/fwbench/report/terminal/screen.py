@@ -10,7 +10,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import condition
 from fwbench.report.ranking.contests import Contest, Timed, works
-from fwbench.report.terminal import notes, session, training
+from fwbench.report.terminal import notes, probed, session, training
 from fwbench.report.terminal.contestants import Entry, facts_of, failed, timed
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.marks import legend
@@ -54,6 +54,7 @@ class Outcome:
         failed: what tells each case that failed from others.
         toggles: those of the session, by name.
         cpus: of the machine; None where it is not known.
+        traces: the folder of the traces of profiles.
     """
 
     records: Sequence[Entry]
@@ -61,6 +62,7 @@ class Outcome:
     failed: Sequence[CaseFacts] = ()
     toggles: Mapping[str, Toggle] = field(default_factory=lambda: TOGGLES)
     cpus: int | None = None
+    traces: str = ""
 
     @cached_property
     def cases(self) -> Sequence[CaseFacts]:
@@ -163,8 +165,9 @@ def _notes(outcome: Outcome, view: View) -> Iterator[str]:
         yield from notes.overhead(cases)
     yield from training.unequal(records, toggles)
     yield from notes.dispatch(cases, in_full=view.in_full)
-    names = [str(entry["param"]) for entry in records]
-    yield from notes.unsteady([*zip(names, cases, strict=True)], in_full=view.in_full)
+    named = [*zip((str(entry["param"]) for entry in records), cases, strict=True)]
+    yield from notes.unsteady(named, in_full=view.in_full)
+    yield from probed.profiles(named, outcome.traces, in_full=view.in_full)
 
 
 def _skips(skips: Sequence[str], view: View) -> list[Line]:

@@ -1,0 +1,115 @@
+"""``tf.profiler``: operators from the trace that it writes.
+
+Kernels of a graph run side by side, so that their times together may be more than the step's:
+shares are those of the operators' time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import keras
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from fwbench.frameworks import profiler, xplane
+from fwbench.frameworks.profiler import Operator, Profiler, class_of
+from fwbench.frameworks.tensorflow.operator_classes import PREFIXES
+from fwbench.frameworks.xplane import Event, instruction, instruction_class
+
+#: Kernels of graphs are traced as name and type (``OpKernel::TraceString``), with this between.
+_BETWEEN = ":"
+
+#: How eager operators are traced, with the type of their kernels.
+_EAGER = "EagerLocalExecute: "
+
+#: Where Keras names what its optimisers do, in the names of a graph's operators.
+_OPTIMISERS = ("sgd/", "adam/", "rmsprop/")
+
+#: The range around what its optimisers do, where operators have no names.
+_OPTIMISER_RANGE = "fwbench: optimiser"
+
+#: What only calls operators.
+_CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Case")
+
+
+class TensorFlowProfiler(Profiler):
+    """What TensorFlow's profiler says of operators, and of XLA's instructions."""
+
+    def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
+        """From the events of kernels; those of its scheduler are left out."""
+        with tempfile.TemporaryDirectory() as folder:
+            with _optimisers_traced(), tf.profiler.experimental.Profile(folder):
+                work()
+            events = [*_events(Path(folder))]
+        xplane.write_trace(events, trace)
+        return [*_operators(events)]
+
+
+@contextmanager
+def _optimisers_traced() -> Iterator[None]:
+    """Have Keras' optimisers say when they begin and end."""
+    applied = keras.optimizers.Optimizer.apply_gradients
+
+    def traced(*arguments: Any, **more: Any) -> Any:
+        with tf.profiler.experimental.Trace(_OPTIMISER_RANGE):
+            return applied(*arguments, **more)
+
+    with patch.object(keras.optimizers.Optimizer, "apply_gradients", traced):
+        yield
+
+
+def _operators(events: Sequence[Event]) -> Iterator[Operator]:
+    optimisers = [event for event in events if event.name == _OPTIMISER_RANGE]
+    kernels = [event for event in events if event.is_instruction or _type(event)]
+    for event, time_s in xplane.own_times_s(kernels):
+        if event.is_instruction:
+            name, operator_class = instruction(event.name), instruction_class(event.name)
+        else:
+            name = _type(event)
+            operator_class = class_of(name, PREFIXES)
+            if _is_optimisers(event, optimisers):
+                operator_class = profiler.OPTIMISER
+        yield Operator(name, operator_class, time_s, 1)
+
+
+def _type(event: Event) -> str:
+    """The type of a kernel; empty for what is no kernel, or does nothing but call others."""
+    if event.name.startswith(_EAGER):
+        kind = event.name.removeprefix(_EAGER)
+    else:
+        name, _, kind = event.name.rpartition(_BETWEEN)
+        if not name or name.endswith(_BETWEEN) or not kind.isidentifier():
+            return ""
+    return "" if kind.startswith(_CALLS) else kind
+
+
+def _is_optimisers(event: Event, ranges: Sequence[Event]) -> bool:
+    name = event.name.lower()
+    return any(optimiser in name for optimiser in _OPTIMISERS) or any(
+        each.thread == event.thread and each.start_ns <= event.start_ns < each.end_ns
+        for each in ranges
+    )
+
+
+def _events(folder: Path) -> Iterator[Event]:
+    for file in folder.rglob("*.xplane.pb"):
+        space: Any = xplane_pb2.XSpace()
+        space.ParseFromString(file.read_bytes())
+        for plane in space.planes:
+            for line in plane.lines:
+                thread = f"{plane.name} {line.name} {line.id}"
+                for event in line.events:
+                    statistics = (plane.stat_metadata[s.metadata_id].name for s in event.stats)
+                    yield Event(
+                        thread,
+                        plane.event_metadata[event.metadata_id].name,
+                        line.timestamp_ns + event.offset_ps / 1e3,
+                        event.duration_ps / 1e3,
+                        xplane.INSTRUCTION in statistics,
+                    )

@@ -1,0 +1,155 @@
+"""Runs cases that were timed once more, each in a process of its own, to find out other things.
+
+What a profiler leaves behind in its process, and what memory was held before, is then nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from fwbench.cases.case import Case, Probe
+from fwbench.cases.probes.profile import profile
+from fwbench.errors import FwbenchError, ProbeError, UsageError
+from fwbench.frameworks import probing
+from fwbench.grid import Cell
+from fwbench.measure.clock import Clock
+from fwbench.options.options import Options
+from fwbench.plugin.session import CELL
+from fwbench.project import make_own_folder
+from fwbench.records.facts import CaseFacts
+from fwbench.records.probed import Profile
+
+#: The kind of the message by which a worker sends what a probe has found.
+FOUND = "probed"
+
+#: How much of an error's text a gap has.
+_REASON_CHARACTERS = 300
+
+
+class RunAlone(Protocol):
+    """Runs a case in a worker that runs nothing else."""
+
+    def __call__(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
+        """The messages of the worker.
+
+        Args:
+            item: of the case.
+            variables: the environment variables of the worker, in addition to the case's.
+
+        Raises:
+            FwbenchError: it does not start, or dies.
+        """
+
+
+class Probes:
+    """The probes of a session, in the process that the user has started.
+
+    Args:
+        options: of the session.
+        traces: the folder for traces of profiles.
+        run_alone: runs a case.
+    """
+
+    def __init__(self, options: Options, traces: Path, run_alone: RunAlone) -> None:
+        self._options = options
+        self._traces = traces
+        self._run_alone = run_alone
+
+    def prepare(self) -> None:
+        """Create the folder of traces, before anything is measured.
+
+        Raises:
+            UsageError: that is impossible.
+        """
+        if not self._options.profile:
+            return
+        try:
+            if self._options.traces is None:
+                make_own_folder(self._traces)
+            self._traces.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"traces of profiles cannot be written to {self._traces}: {error.strerror}; name "
+                "another directory with --fw-traces"
+            ) from None
+
+    def complete(
+        self, item: pytest.Item, reports: Iterable[pytest.TestReport]
+    ) -> Iterator[pytest.TestReport]:
+        """Reports of a case, with what probes have found in the one that has its record.
+
+        Args:
+            item: of the case.
+            reports: as they come.
+        """
+        for report in reports:
+            measured = getattr(report, "fwbench", None)
+            if measured is not None:
+                facts = measured["entry"]["extra_info"]["fwbench"]
+                for probe in self._asked(item.stash[CELL]):
+                    facts |= self._found(item, probe)
+            yield report
+
+    def _asked(self, cell: Cell) -> Iterator[str]:
+        if self._options.profile:
+            yield probing.PROFILE
+
+    def _found(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
+        """What a probe has found, or why it has not."""
+        reason = "its worker ended without an answer"
+        try:
+            with closing(self._run_alone(item, {probing.VARIABLE: probe})) as messages:
+                for kind, values in messages:
+                    if kind == FOUND:
+                        return values
+                    if kind == "report" and values["outcome"] == "failed":
+                        reason = _reason(values["longrepr"])
+        except FwbenchError as error:
+            reason = str(error)
+        return GAPS[probe](reason)
+
+
+def _reason(longrepr: Any) -> str:
+    """Why a test has failed, from its serialised report."""
+    crash = longrepr.get("reprcrash") if isinstance(longrepr, dict) else None
+    return str(crash["message"] if crash else longrepr)
+
+
+def _first_line(reason: str) -> str:
+    return reason.strip().partition("\n")[0][:_REASON_CHARACTERS]
+
+
+#: By probe, the facts that stand for a gap.
+GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
+    probing.PROFILE: lambda reason: CaseFacts(profile=Profile(gap=_first_line(reason))),
+}
+
+
+def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | None:
+    """The probe for which this process was started; None if it measures times.
+
+    Args:
+        traces: the folder for traces of profiles.
+        send: sends a message to the parent.
+    """
+    asked = probing.asked()
+    find = _PROBES.get(asked)
+    if find is None:
+        return None
+
+    def probe(case: Case, clock: Clock) -> None:
+        try:
+            found = find(case, clock, traces)
+        except ProbeError as error:
+            found = GAPS[asked](str(error))
+        send(FOUND, dict(found))
+
+    return probe
+
+
+_PROBES: Mapping[str, Callable[[Case, Clock, Path], CaseFacts]] = {probing.PROFILE: profile}

@@ -1,0 +1,120 @@
+"""What profilers share: classes of operators by their names, own times of events, traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fwbench.frameworks import profiler, xplane
+from fwbench.frameworks.mxnet import operator_classes as mxnet
+from fwbench.frameworks.profiler import CLASSES, Operator, Prefixes, class_of, together
+from fwbench.frameworks.tensorflow import operator_classes as tensorflow
+from fwbench.frameworks.torch import operator_classes as torch
+from fwbench.frameworks.xplane import Event
+
+_TABLE = {profiler.ELEMENTWISE: ("log", "add"), profiler.LOSS: ("log_softmax",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "operator_class"),
+    [
+        ("log", profiler.ELEMENTWISE),
+        ("log2", profiler.ELEMENTWISE),
+        ("log_softmax_backward", profiler.LOSS),
+        ("logical", profiler.ELEMENTWISE),
+        ("catalogue", profiler.OTHER),
+        ("", profiler.OTHER),
+    ],
+)
+def test_the_longest_prefix_decides(name: str, operator_class: str) -> None:
+    """And an operator that nobody classed is of the class ``other``, not of a near one."""
+    assert class_of(name, _TABLE) == operator_class
+
+
+@pytest.mark.parametrize(
+    "prefixes",
+    [torch.PREFIXES, tensorflow.PREFIXES, mxnet.PREFIXES, xplane.HLO],
+    ids=["torch", "tensorflow", "mxnet", "xla"],
+)
+def test_a_table_has_classes_that_there_are(prefixes: Prefixes) -> None:
+    """A class that reports do not know would be in no picture; a prefix is of one class."""
+    assert {*prefixes} <= {*CLASSES}
+    every = [prefix for of_class in prefixes.values() for prefix in of_class]
+    assert sorted({each for each in every if every.count(each) > 1}) == []
+
+
+def test_operators_of_a_name_are_one() -> None:
+    """Times and calls are added up; the same name in another class stays apart."""
+    found = together(
+        [
+            Operator("add", profiler.ELEMENTWISE, 1.0, 1),
+            Operator("add", profiler.OPTIMISER, 4.0, 1),
+            Operator("add", profiler.ELEMENTWISE, 2.0, 3),
+        ]
+    )
+    assert found == [
+        Operator("add", profiler.OPTIMISER, 4.0, 1),
+        Operator("add", profiler.ELEMENTWISE, 3.0, 4),
+    ]
+
+
+def event(name: str, start_s: float, end_s: float, thread: str = "one") -> Event:
+    """An event from one second to another."""
+    return Event(thread, name, start_s * 1e9, (end_s - start_s) * 1e9)
+
+
+def test_own_time_is_without_what_lies_within() -> None:
+    """Of the same thread, at any depth, in whatever order events are written."""
+    events = [
+        *(event("inner", 2.0, 4.0), event("outer", 0.0, 10.0), event("innermost", 2.5, 3.0)),
+        *(event("second", 4.0, 5.0), event("later", 10.0, 11.0)),
+        event("elsewhere", 1.0, 9.0, thread="two"),
+    ]
+    own_s = {each.name: time_s for each, time_s in xplane.own_times_s(events)}
+    assert own_s == pytest.approx(
+        {
+            "outer": 7.0,
+            "inner": 1.5,
+            "innermost": 0.5,
+            "second": 1.0,
+            "later": 1.0,
+            "elsewhere": 8.0,
+        }
+    )
+
+
+def test_events_become_a_trace(tmp_path: Path) -> None:
+    """Complete events in microseconds, each with its thread, whose name is metadata."""
+    file = tmp_path / "trace.json"
+    xplane.write_trace([event("a", 1.0, 3.0), event("b", 2.0, 3.0, thread="two")], file)
+    named, other, first, second = json.loads(file.read_text())["traceEvents"]
+    assert (named["ph"], named["args"], other["args"]) == ("M", {"name": "one"}, {"name": "two"})
+    assert (first["name"], first["ts"], first["dur"]) == ("a", 1e6, 2e6)
+    assert first["tid"] == named["tid"] != second["tid"] == other["tid"]
+
+
+@pytest.mark.parametrize(
+    ("name", "operator_class"),
+    [
+        ("dot.4", profiler.MATMUL),
+        ("MatMul_1.8", profiler.MATMUL),
+        ("multiply_subtract_fusion.1", profiler.FUSED),
+        ("ynn_fusion.12", profiler.FUSED),
+        ("wrapped_reduce-window.6", profiler.POOLING),
+        ("convolution-window-dilated", profiler.CONVOLUTION),
+        ("wrapped_add", profiler.ELEMENTWISE),
+    ],
+)
+def test_a_fusion_is_fused(name: str, operator_class: str) -> None:
+    """Whatever it is made of; a fusion of one operator is that operator."""
+    assert xplane.instruction_class(name) == operator_class
+
+
+def test_an_instruction_loses_its_number() -> None:
+    """XLA numbers them."""
+    names = ["dot.12", "reduce-window", "fusion.1.2", "add.clone"]
+    assert [xplane.instruction(name) for name in names] == [
+        *("dot", "reduce-window", "fusion.1", "add.clone")
+    ]

@@ -1,0 +1,133 @@
+"""Cases are run again for probes, in processes of their own; what comes of it fails no case."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.projects import Project
+
+_ID = "double-numpy-cpu-eager-forward-float32-4"
+
+_CASES = """
+import os
+from pathlib import Path
+import pytest
+from declared import double
+
+@pytest.mark.fwbench(double, sizes=(4,))
+def test_it(case):
+    with Path("processes").open("a") as file:
+        print(os.getpid(), file=file)
+    assert case.measure() is not None
+"""
+
+#: What gives NumPy a profiler, in every process of a session.
+_PROFILED = """
+from fwbench.frameworks import profiler
+from fwbench.frameworks.numpy.framework import NumPy
+
+class Seen(profiler.Profiler):
+    def profile(self, work, trace):
+        work()
+        trace.write_text("[]")
+        PROFILE
+        return [
+            profiler.Operator("double", profiler.ELEMENTWISE, 1.0, 3),
+            profiler.Operator("x", profiler.OTHER, 1.0, 3),
+        ]
+
+NumPy.profiler = lambda self, device: Seen()
+"""
+
+
+@pytest.fixture
+def profiled(project: Project) -> Project:
+    """A project in which NumPy has a profiler."""
+    project.write("test_it.py", _CASES)
+    project.write("conftest.py", _PROFILED.replace("PROFILE", ""))
+    return project
+
+
+def profile_of(records: dict[str, Any]) -> dict[str, Any]:
+    """The profile in the record of the only case."""
+    found: dict[str, Any] = records[_ID]["extra_info"]["fwbench"]["profile"]
+    return found
+
+
+def test_a_profile_is_in_the_record(profiled: Project) -> None:
+    """By a process of its own, after all launches; trace, summary and table of classes as well."""
+    result, records = profiled.measure("--fw-profile", "--fw-launches=2", "-v")
+    result.assert_outcomes(passed=1)
+    found = profile_of(records)
+    assert found["shares"] == {"elementwise": 0.5, "other": 0.5}
+    processes = profiled.lines("processes")
+    assert len({*processes}) == len(processes) == 3
+    trace = profiled.path / ".fwbench" / "traces" / found["trace"]
+    assert json.loads(trace.read_text()) == []
+    result.stdout.fnmatch_lines(
+        [
+            "where the time goes, by the frameworks' own profilers:",
+            f"  {_ID}: elementwise 50%, other 50% (profiler: *%)",
+            f"traces for https://ui.perfetto.dev: {trace.parent}",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("raise RuntimeError('no counters')", "RuntimeError: no counters"),
+        ("import os; os._exit(3)", "the worker of numpy ended with exit status 3*"),
+    ],
+    ids=["raises", "dies"],
+)
+def test_a_profiler_that_fails_is_a_gap(profiled: Project, what: str, reason: str) -> None:
+    """The case has its times, and the record says why it has no profile."""
+    profiled.write("conftest.py", _PROFILED.replace("PROFILE", what))
+    result, records = profiled.measure("--fw-profile")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 case profiled, 1 without a result: -v *"])
+    gap = profile_of(records)["gap"]
+    assert gap.startswith(reason.rstrip("*"))
+    assert "\n" not in gap
+
+
+def test_a_framework_without_a_profiler_is_a_gap(project: Project) -> None:
+    """It says so itself; the traces' folder is the one that was asked for, and is created."""
+    project.write("test_it.py", _CASES)
+    result, records = project.measure("--fw-profile", "--fw-traces=some/traces")
+    result.assert_outcomes(passed=1)
+    assert profile_of(records) == {"gap": "numpy has no profiler"}
+    assert (project.path / "some" / "traces").is_dir()
+
+
+def test_without_the_option_nothing_is_run_again(project: Project) -> None:
+    """One process, and no profile."""
+    project.write("test_it.py", _CASES)
+    _, records = project.measure()
+    assert "profile" not in records[_ID]["extra_info"]["fwbench"]
+    assert len(project.lines("processes")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--benchmark-disable"], ["--fw-profile", "--benchmark-disable times none"]),
+        (["--fw-isolation=none"], ["--fw-profile", "--fw-isolation=none has one process"]),
+        (["--fw-traces=test_it.py"], ["--fw-traces", "'test_it.py' is a file"]),
+        (["--fw-traces=/proc/traces"], ["--fw-traces", "cannot be written to /proc/traces"]),
+    ],
+    ids=["disabled", "no isolation", "file", "not writable"],
+)
+def test_what_cannot_be_is_refused(
+    project: Project, arguments: list[str], words: list[str]
+) -> None:
+    """Before anything is measured, in one sentence."""
+    project.write("test_it.py", _CASES)
+    result = project.run("--fw-profile", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert len([line for line in result.errlines if all(word in line for word in words)]) == 1
+    assert project.lines("processes") == []

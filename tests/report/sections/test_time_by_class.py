@@ -1,0 +1,89 @@
+"""Where the time goes: shares by class of operators, and operators by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fwbench.report import sections
+from fwbench.report.writers import markdown
+from support.reports import case, chart_of, column, part, stored
+from support.section_parts import legends, rows
+
+_WORK = "gemm forward cpu float32 100"
+
+
+def profile(operator: str = "aten::mm", **facts: Any) -> dict[str, Any]:
+    """A profile with two classes, most of it one operator's."""
+    known = {"name": operator, "operator_class": "matmul", "time_s": 1.5e-3, "calls": 2.0}
+    return {
+        "calls": 3,
+        "call_s": 3e-3,
+        "operators_s": 2e-3,
+        "trace": "trace.json",
+        "shares": {"matmul": 0.75, "other": 0.25},
+        "operators": [known],
+        **facts,
+    }
+
+
+def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
+    """A bar for each case, a part for each class; in the table what the profiler cost."""
+    made = stored(
+        tmp_path,
+        "run.json",
+        case(framework="torch", profile=profile(), completion_s=2e-3),
+        case(framework="mxnet", profile=profile("dot", shares={"loss": 1.0})),
+        case(framework="numpy", profile={"gap": "numpy has no profiler"}),
+        case("dot", framework="numpy"),
+    )
+    found = part([made], f"where the time goes: {_WORK}")
+    assert found.columns[:4] == ["case", "matmul", "loss", "other"]
+    first, second, gap = rows(found)
+    assert {name: text for name, text in first.items() if text} == {
+        "case": "torch eager",
+        "matmul": "75%",
+        "other": "25%",
+        "operators": "2 ms",
+        "call": "2 ms",
+        "call profiled": "3 ms",
+        "overhead": "+50%",
+    }
+    assert second["loss"] == "100%"
+    assert gap["nothing profiled"] == "numpy has no profiler"
+    chart = chart_of(found, "where the time goes")
+    assert legends(chart) == ["matmul", "loss", "other"]
+    assert "torch eager: matmul 75%, other 25%; mxnet eager: loss 100%" in chart.text
+    assert found.notes[0] in markdown.render([made])
+
+
+def test_operators_are_listed(tmp_path: Path) -> None:
+    """With class, own time in a call, share of all operators, and calls."""
+    made = stored(tmp_path, "run.json", case(framework="torch", profile=profile()))
+    found = part([made], f"operators: {_WORK}")
+    assert rows(found) == [
+        {
+            "case": "torch eager",
+            "operator": "aten::mm",
+            "class": "matmul",
+            "a call": "1.5 ms",
+            "of operators": "75%",
+            "calls": "2",
+        }
+    ]
+    assert column(found, "a call")["torch eager"].value == 1.5e-3
+
+
+def test_gaps_alone_have_a_table(tmp_path: Path) -> None:
+    """And neither picture nor operators."""
+    made = stored(tmp_path, "run.json", case(profile={"gap": "numpy has no profiler"}))
+    titles = [each.title for each in sections.details([made])]
+    assert f"where the time goes: {_WORK}" in titles
+    assert f"operators: {_WORK}" not in titles
+    assert not part([made], "where the time goes").charts
+
+
+def test_without_profiles_there_is_no_section(tmp_path: Path) -> None:
+    """Most runs have none."""
+    made = stored(tmp_path, "run.json", case())
+    assert not [s for s in sections.details([made]) if "time goes" in s.title]
