@@ -82,25 +82,24 @@ class Work(ABC):
         return ()
 
 
-class OperationWork(Work):
-    """An operation's."""
+class RepeatedWork(Work):
+    """Work on operands that are changed after it was timed, to see that it is done in every call.
 
-    def __init__(self, cell: Cell, framework: Framework) -> None:
-        self.cell = cell
+    Args:
+        framework: that computes it.
+    """
+
+    def __init__(self, framework: Framework) -> None:
         self.framework = framework
-        self.operation = cast("Operation", cell.workload)
-        self.terms = self.operation.terms(cell.size)
-        self.allowed = verify.tolerance(cell.dtype, self.terms, self.operation.tolerance)
         self._found = CaseFacts()
         self._right: list[bytes] = []
-        self._drawn: Sequence[NDArray[Any]] | None = None  # while they are placed again and again
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The result, or each of several results."""
         return [*result] if isinstance(result, list | tuple) else [result]
 
     def verify(self, result: Any) -> CaseFacts:
-        """The values are the NumPy reference's; also tells whether memory is shared."""
+        """The values are the reference's; also tells whether memory is shared."""
         on_host = self._read(result)
         self._found = self._compare(on_host) | self._memory(result) | self._moved(on_host)
         self._right = [digest(array) for array in on_host]
@@ -111,13 +110,11 @@ class OperationWork(Work):
         facts, right = self._found, self._right
         with verify.within(_LAST):
             facts = _worse(facts, self._verify_last(last, right))
-        self._drawn = self.operation.operands(self.cell.size)
         with verify.within(_CHANGED):
             run = self._change(self._operands(changed=True))
             facts = _worse(facts, self.verify(call(run)))
         with verify.within(_RESTORED):
             run = self._change(self._operands(changed=False))
-            self._drawn = None
             return _worse(facts, self._verify_same(call(run), right))
 
     def _verify_last(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
@@ -134,24 +131,20 @@ class OperationWork(Work):
     def _read(self, result: Any) -> list[NDArray[Any]]:
         return [reading.read(self.framework, array) for array in self.arrays(result)]
 
+    @abstractmethod
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The operands in the dtype of the case, or others of the same shapes."""
-        operation, size = self.operation, self.cell.size
-        operands = operation.operands(size) if self._drawn is None else self._drawn
-        if changed:
-            operands = operation.changed_operands(size, operands)
-        return [in_dtype(x, self.cell.dtype) for x in operands]
+        """The operands, or others of the same shapes."""
 
     @abstractmethod
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """What the comparison of a result with what it must be has found."""
 
-    @abstractmethod
     def _memory(self, result: Any) -> CaseFacts:
-        """Whether the result shares memory with what it was computed from."""
+        """Whether the result shares memory with what it was computed from, where that is told."""
+        return CaseFacts()
 
     def _moved(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """What a call moves, where that is not what the operation declares."""
+        """What a call moves, where that is not what the workload declares."""
         return CaseFacts()
 
     @abstractmethod
@@ -164,6 +157,27 @@ class OperationWork(Work):
         Raises:
             WrongResult: the work has changed them.
         """
+
+
+class OperationWork(RepeatedWork):
+    """An operation's."""
+
+    def __init__(self, cell: Cell, framework: Framework) -> None:
+        super().__init__(framework)
+        self.cell = cell
+        self.operation = cast("Operation", cell.workload)
+        self.terms = self.operation.terms(cell.size)
+        self.allowed = verify.tolerance(cell.dtype, self.terms, self.operation.tolerance)
+        self._drawn: Sequence[NDArray[Any]] | None = None  # from the changed ones to the first
+
+    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+        """The operands in the dtype of the case, or others of the same shapes."""
+        operation, size = self.operation, self.cell.size
+        operands = operation.operands(size) if self._drawn is None else self._drawn
+        self._drawn = operands if changed else None
+        if changed:
+            operands = operation.changed_operands(size, operands)
+        return [in_dtype(x, self.cell.dtype) for x in operands]
 
     def _facts(self, found: Deviation, gradient_error: float = 0.0) -> CaseFacts:
         return CaseFacts(
@@ -189,5 +203,5 @@ def _worse(found: CaseFacts, more: CaseFacts) -> CaseFacts:
     if more.max_relative_error is not None:
         errors = found.max_relative_error or 0.0, more.max_relative_error
         bits = [b for b in (found.precision_bits, more.precision_bits) if b is not None]
-        worse |= CaseFacts(max_relative_error=max(errors), precision_bits=min(bits))
+        worse |= CaseFacts(max_relative_error=max(errors), precision_bits=min(bits, default=None))
     return worse
