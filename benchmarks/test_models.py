@@ -1,11 +1,21 @@
-"""Training steps of the networks that people know: ``pytest benchmarks/test_models.py``."""
+"""The networks that people know, trained and in use: ``pytest benchmarks/test_models.py``."""
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import MODELS
+from fwbench.workloads import FORWARD_BACKWARDS, INFERENCES, MODELS
 
 
 @pytest.mark.fwbench(*MODELS, families="representatives")
-def test_model(case: Case) -> None:
+def test_step(case: Case) -> None:
+    case.measure()
+
+
+@pytest.mark.fwbench(*INFERENCES, families="representatives")
+def test_inference(case: Case) -> None:
+    case.measure()
+
+
+@pytest.mark.fwbench(*FORWARD_BACKWARDS, families="representatives")
+def test_forward_backward(case: Case) -> None:
     case.measure()

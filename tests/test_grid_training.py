@@ -245,7 +245,9 @@ def test_a_direction_is_asked_of_operations() -> None:
     """Loops and their parts have none; once, for all of them."""
     for of in (mlp, mlp.step, mlp.loader):
         (only,) = trained(of, directions=("backward",))
-        assert only.gap == f"--fw-direction is for operations, and {of.name} is trained"
+        assert (
+            only.gap == f"--fw-direction is for operations, and {of.name} has one direction: train"
+        )
 
 
 def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:

@@ -150,11 +150,7 @@ def check(
         raise UsageError(f"no framework can be used here:{reasons}")
     who = ", ".join(manifest.name for manifest in chosen)
     devices = _union(device.name for manifest in chosen for device in manifest.devices)
-    executions = _union(
-        name
-        for manifest in chosen
-        for name in (*manifest.executions, *manifest.training_executions)
-    )
+    executions = _union(name for manifest in chosen for name in manifest.every_execution)
     for name in selection.devices or ():
         if name not in devices:
             raise UsageError(f"device {name!r} is not there; {who}: {', '.join(devices)}")
@@ -268,7 +264,8 @@ def _missing(
 ) -> str | None:
     """Why the request leaves a workload out in every framework."""
     if workload.directions and selection.directions is not None:
-        return f"--fw-direction is for operations, and {workload.name} is trained"
+        (only,) = workload.directions
+        return f"--fw-direction is for operations, and {workload.name} has one direction: {only}"
     if isinstance(preset, str) and not more.verify_only:
         return workload.missing(preset)
     return None

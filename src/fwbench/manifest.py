@@ -85,8 +85,9 @@ class Manifest:
         differentiable: whether it offers gradients.
         gaps: what it does not offer.
         training_executions: how it can train models.
+        network_executions: how it can run networks without training them.
         whole_loops: those of them that have no single steps.
-        training_dtypes: in which it can train.
+        training_dtypes: in which it can train, and run networks.
         process_toggles: the toggles of a whole process that it knows.
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
         threads: the threads that it computes with; None where it is not known.
@@ -117,6 +118,7 @@ class Manifest:
     sources: tuple[str, ...]
     notices: tuple[str, ...] = ()
     own_toggles: tuple[Toggle, ...] = ()
+    network_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""
@@ -142,6 +144,11 @@ class Manifest:
     def framework(self) -> str:
         """Its name, wherever it is installed."""
         return framework_of(self.name)
+
+    @property
+    def every_execution(self) -> tuple[str, ...]:
+        """Of operations, training and networks; one may occur more than once."""
+        return (*self.executions, *self.training_executions, *self.network_executions)
 
     def device(self, name: str) -> Device:
         """The device of that name.

@@ -19,7 +19,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
-from fwbench.workloads import FAMILIES, MODELS, TRAININGS
+from fwbench.workloads import FAMILIES, FORWARD_BACKWARDS, INFERENCES, MODELS, TRAININGS
 from fwbench.workloads.workload import Workload
 from support.documents import PAGES, ROOT, Command, commands, read
 
@@ -135,7 +135,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file["benchmarks/test_training.py"] = [
         part for training in TRAININGS for part in (training.step, training.loader, training)
     ]
-    by_file["benchmarks/test_models.py"] = [*MODELS]
+    by_file["benchmarks/test_models.py"] = [*MODELS, *INFERENCES, *FORWARD_BACKWARDS]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for of in named or by_file.values() for workload in of]
 

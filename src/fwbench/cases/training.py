@@ -179,6 +179,18 @@ class TrainingCase(Case):
         timed = self._benchmark.enabled
         return self.training.checked_steps if timed else learning.CHECKED_UNTIMED
 
+    @property
+    def typical_s(self) -> float:
+        """The median time of a call, once it was timed."""
+        return statistics.median(self._benchmark.rounds_s)
+
+    def compiled(self, facts: CaseFacts) -> CaseFacts:
+        """What the first call took beyond a typical one, once it was timed."""
+        first_s = facts.first_call_in_process_s
+        if first_s is None:
+            return CaseFacts()
+        return CaseFacts(compile_s=max(0.0, first_s - self.typical_s))
+
     def learner(self) -> Learner:
         """The framework's learner, with its model built and its weights the initial ones."""
         cell = self.cell
@@ -210,10 +222,8 @@ class StepCase(TrainingCase):
 
     def _record(self, facts: CaseFacts) -> None:
         """With what the first call took beyond a typical one."""
-        first_s = facts.first_call_in_process_s
-        if self._benchmark.timed and first_s is not None:
-            typical_s = statistics.median(self._benchmark.rounds_s)
-            facts |= CaseFacts(compile_s=max(0.0, first_s - typical_s))
+        if self._benchmark.timed:
+            facts |= self.compiled(facts)
         super()._record(facts)
 
 

@@ -52,7 +52,9 @@ class Framework(ABC):
         training_executions: how it can train models; empty: not at all. Each is one that the
             training code names, too (:attr:`fwbench.Learner.executions`).
         whole_loops: those of them that are loops of the framework's own, without single steps.
-        training_dtypes: in which it can train.
+        network_executions: how it can answer with networks and differentiate them, without an
+            update (:meth:`fwbench.Learner.inference`); empty: not at all. Its learner names each.
+        training_dtypes: in which it can train, and run networks.
         process_toggles: the toggles of a whole process that its file reads when it is imported.
         own_toggles: toggles that it adds to fwbench's; its file reads each from the environment
             (:func:`fwbench.toggles.variable`) when it is imported.
@@ -71,6 +73,7 @@ class Framework(ABC):
     reads_stack: ClassVar[bool] = False
     training_executions: ClassVar[tuple[str, ...]] = ()
     whole_loops: ClassVar[frozenset[str]] = frozenset()
+    network_executions: ClassVar[tuple[str, ...]] = ()
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
     process_toggles: ClassVar[tuple[str, ...]] = ()
     own_toggles: ClassVar[tuple[Toggle, ...]] = ()
@@ -204,7 +207,7 @@ class Framework(ABC):
         raise NotImplementedError(f"{self.name} offers no gradient")
 
     def learner(self, job: Job) -> Learner:
-        """A model in training, for one of :attr:`training_executions`."""
+        """A model, for one of :attr:`training_executions` or :attr:`network_executions`."""
         raise NotImplementedError(f"{self.name} trains no models")
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
@@ -268,6 +271,7 @@ class Framework(ABC):
             gaps=tuple(self.gaps),
             training_executions=self.training_executions,
             whole_loops=tuple(sorted(self.whole_loops)),
+            network_executions=self.network_executions,
             training_dtypes=self.training_dtypes,
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,
@@ -281,7 +285,11 @@ class Framework(ABC):
     def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
         offered = {
             "operations": operations,
-            "executions": (*self.executions, *self.training_executions),
+            "executions": (
+                *self.executions,
+                *self.training_executions,
+                *self.network_executions,
+            ),
             "dtypes": (*self.dtypes, *self.training_dtypes),
         }
         package = self.package or type(self).__module__.partition(".")[0]

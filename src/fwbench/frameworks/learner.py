@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import Batch, Objective
 
 #: One batch as a framework has it: examples and labels on the device.
@@ -166,6 +167,47 @@ class Learner(ABC):
     @abstractmethod
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """The model's answers, with dropout off, on the host."""
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """Bind the network with its initial weights to a batch, to answer as it does in use.
+
+        Dropout is off, and batch normalization goes by its moving averages as they begin: means of
+        0 and variances of 1.
+
+        Args:
+            examples: of one batch, on the device. Where arrays cannot be written they are an
+                argument of the :class:`functools.partial` that is returned.
+
+        Returns:
+            ``run()``, which returns the logits as the framework has them.
+        """
+        raise NotImplementedError(f"{type(self).__name__} answers in no inference of its own")
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """Bind the loss and its gradients, with the initial weights, to a batch: no update.
+
+        As in training, but for dropout, which is off.
+
+        Args:
+            examples: of one batch, on the device; see :meth:`inference`.
+            labels: of the same.
+
+        Returns:
+            ``run()``, which returns ``(loss, [gradient, ...])`` as the framework has them: the mean
+            loss, and its gradient by each array of :meth:`trained`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no gradients without an update")
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """NumPy's arrays in the order and the layouts of the framework's parameters.
+
+        Args:
+            of_nodes: for each node of the graph arrays shaped as its parameters.
+
+        Returns:
+            Those that stand for a parameter that is trained.
+        """
+        raise NotImplementedError(f"{type(self).__name__} tells no layouts of its parameters")
 
     def notes(self) -> dict[str, Any]:
         """How this framework's training differs from others', for the record."""

@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, project
 from fwbench.cases.case import Case, Probe
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure import empty_stack
@@ -28,6 +29,7 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
+from fwbench.workloads.models.passes import ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
@@ -41,6 +43,8 @@ _CASES: dict[type[Workload], type[Case]] = {
     Step: StepCase,
     ModelStep: StepCase,
     Loading: LoaderCase,
+    Inference: InferenceCase,
+    ForwardBackward: ForwardBackwardCase,
 }
 
 #: The shortest round of work that is done when its call returns.

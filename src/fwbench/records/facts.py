@@ -263,8 +263,8 @@ class CaseFacts(Measured):
     first_epoch_excess: float | None = fact(
         "what the first epoch took beyond a typical one", SHARE, ABOVE_MINUS_1
     )
-    images_per_s: float | None = fact("images learned from in a second", PER_SECOND, POSITIVE)
-    tokens_per_s: float | None = fact("tokens learned from in a second", PER_SECOND, POSITIVE)
+    images_per_s: float | None = fact("images that went through in a second", PER_SECOND, POSITIVE)
+    tokens_per_s: float | None = fact("tokens that went through in a second", PER_SECOND, POSITIVE)
     test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
     tested_examples: int | None = fact("examples that each of them is of", COUNT, POSITIVE)
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)

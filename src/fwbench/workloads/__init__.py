@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
@@ -62,7 +63,8 @@ OPERATIONS: tuple[Operation, ...] = tuple(
 )
 
 _BY_NAME: dict[str, Workload] = {
-    workload.name: workload for workload in (*OPERATIONS, *TRAININGS, *MODELS)
+    workload.name: workload
+    for workload in (*OPERATIONS, *TRAININGS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS)
 }
 
 __all__ = [
@@ -73,8 +75,10 @@ __all__ = [
     "ELEMENTWISE",
     "FAMILIES",
     "FFT",
+    "FORWARD_BACKWARDS",
     "IMAGE",
     "INDEXING",
+    "INFERENCES",
     "LINALG",
     "LOSSES",
     "MODELS",

@@ -124,6 +124,7 @@ def test_a_split_looks_at_the_same_work_only() -> None:
     [
         ({}, "operations, forward"),
         ({"direction": "backward"}, "operations, backward"),
+        ({"parameters": 10}, "networks, forward"),
         ({"direction": "train", "checked_steps": 10}, "training steps"),
         ({"direction": "train"}, "loaders"),
         (
@@ -136,6 +137,6 @@ def test_a_split_looks_at_the_same_work_only() -> None:
     ],
 )
 def test_kinds_of_workloads(facts: dict[str, Any], name: str) -> None:
-    """Operations are apart from training, and whole loops from steps."""
+    """Operations are apart from networks and training, and whole loops from steps."""
     assert kind(timed("a", **facts).facts) == name
     assert Contest([timed("a", **facts)], "").kind == (name, "cpu")

@@ -118,6 +118,7 @@ class MXNet(Framework):
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16")
     training_executions = ("eager", "hybridize")
+    network_executions = ("eager", "hybridize")
     process_toggles = ("onednn",)
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     gaps = GAPS

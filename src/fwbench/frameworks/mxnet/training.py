@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
 import mxnet as mx
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
 
 
@@ -109,25 +111,58 @@ class MXNetLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """Weights in place, so that cached operators stay; a new trainer."""
+        self._begin(dropout=not exact)
+        mx.random.seed(DROPOUT_SEED)
+        optimizer = self.job.training.optimizer
+        name, constants = _OPTIMIZERS[type(optimizer)]
+        parameters = self._net.collect_params()
+        self._trainer = gluon.Trainer(parameters, name, constants(optimizer, self.job))
+
+    def _begin(self, *, dropout: bool) -> None:
+        """The initial weights and averages."""
         # Not by record(train_mode=False): MXNet's dropout has no gradient then.
-        rates = [0.0 if exact else rate for _, rate in self._dropouts]
+        rates = [rate if dropout else 0.0 for _, rate in self._dropouts]
         if rates != [block._rate for block, _ in self._dropouts]:  # noqa: SLF001 (no other way)
             for (block, _), rate in zip(self._dropouts, rates, strict=True):
                 block._rate = rate  # noqa: SLF001 (see above)
             self._compile()
-        training = self.job.training
-        parameters = self._net.collect_params()
-        of_nodes = training.graph.channels_first(training.initial())
-        for block, arrays in zip(self._net.blocks, of_nodes, strict=True):
-            each = [*arrays, *_averages(block)]
-            given = [
-                p for p in block.collect_params().values() if not isinstance(p, gluon.Constant)
-            ]
-            for parameter, array in zip(given, each, strict=True):
-                parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
-        mx.random.seed(DROPOUT_SEED)
-        name, constants = _OPTIMIZERS[type(training.optimizer)]
-        self._trainer = gluon.Trainer(parameters, name, constants(training.optimizer, self.job))
+        for parameter, array in self._in_layout(self.job.training.initial()):
+            parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
+
+    def _in_layout(self, of_nodes: Sequence[Arrays]) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """Each parameter, and each average, with its array in MXNet's layout."""
+        converted = self.job.training.graph.channels_first(of_nodes)
+        for block, arrays in zip(self._net.blocks, converted, strict=True):
+            given = block.collect_params().values()
+            settable = [p for p in given if not isinstance(p, gluon.Constant)]
+            yield from zip(settable, [*arrays, *_averages(block)], strict=True)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The network outside ``record``."""
+        self._begin(dropout=False)
+        answer: Callable[[Any], Any] = self._net
+        return partial(answer, examples)
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """``record`` and ``backward``; each gradient has its array, which every call writes."""
+        self._begin(dropout=False)
+        gradients = [parameter.grad() for parameter in self._parameters]
+        return partial(self._differentiated, gradients, examples, labels)
+
+    def _differentiated(self, gradients: Sequence[Any], examples: Any, labels: Any) -> Any:
+        with autograd.record():
+            loss = self._loss(self._net(examples), labels).mean()
+        loss.backward()
+        return loss, gradients
+
+    @property
+    def _parameters(self) -> list[Any]:
+        every = (p for block in self._net.blocks for p in block.collect_params().values())
+        return [parameter for parameter in every if parameter.grad_req != "null"]
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """Channels first."""
+        return [array for p, array in self._in_layout(of_nodes) if p.grad_req != "null"]
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the trainer."""
@@ -135,8 +170,7 @@ class MXNetLearner(Learner):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """Those that have a gradient."""
-        trained = (p for p in self._net.collect_params().values() if p.grad_req != "null")
-        return (parameter.data().asnumpy() for parameter in trained)
+        return (parameter.data().asnumpy() for parameter in self._parameters)
 
     def place(self, batch: Batch) -> Placed:
         """The batch by ``mx.nd.array``, channels first."""

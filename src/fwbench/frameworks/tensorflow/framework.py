@@ -80,6 +80,7 @@ class TensorFlow(Framework):
     dtypes = ("float32", "float64", "float16", "bfloat16")
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
+    network_executions = ("eager", "graph", "xla")
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
@@ -102,7 +103,6 @@ class TensorFlowLearner(Learner):
         ]
         constants = job.training.optimizer
         self.optimizer = _OPTIMIZERS[type(constants)](constants)
-        self.optimizer.build(self.model.trainable_variables)
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self._dropouts = [
             (layer, layer.rate)
@@ -122,14 +122,18 @@ class TensorFlowLearner(Learner):
         """Compile the step, which reads the rates of dropout when it is traced."""
         self._step = _EXECUTIONS[self.job.execution](self._train)
 
-    def _train(self, examples: Any, labels: Any) -> Any:
-        variables = self.model.trainable_variables
+    def _differentiated(self, variables: Sequence[Any], examples: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = self.loss(labels, self.model(examples, training=True))
         gradients = tape.gradient(loss, variables)
         if not self.job.sparse:
             # Those of embeddings come as slices.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return loss, gradients
+
+    def _train(self, examples: Any, labels: Any) -> Any:
+        variables = self.model.trainable_variables
+        loss, gradients = self._differentiated(variables, examples, labels)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
@@ -139,20 +143,42 @@ class TensorFlowLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """Variables in place, so that compiled code stays where nothing is dropped out."""
-        arrays = [array for arrays in self.job.training.initial() for array in arrays]
-        for variable, array in zip(self._parameters, arrays, strict=True):
-            variable.assign(array)
-        for variable, array in self._averages:
-            variable.assign(array)
+        if not self.optimizer.built:  # not for a network that is never updated
+            self.optimizer.build(self.model.trainable_variables)
         for variable in self.optimizer.variables:
             if variable is not self.optimizer.learning_rate:
                 variable.assign(np.zeros(variable.shape, variable.dtype))
         self.set_learning_rate(self.job.training.optimizer.learning_rate)
-        rates = [0.0 if exact else rate for _, rate in self._dropouts]
+        self._begin(dropout=not exact)
+
+    def _begin(self, *, dropout: bool) -> None:
+        """The initial weights and averages."""
+        arrays = self.trained(self.job.training.initial())
+        for variable, array in zip(self._parameters, arrays, strict=True):
+            variable.assign(array)
+        for variable, array in self._averages:
+            variable.assign(array)
+        rates = [rate if dropout else 0.0 for _, rate in self._dropouts]
         if rates != [layer.rate for layer, _ in self._dropouts]:
             for (layer, _), rate in zip(self._dropouts, rates, strict=True):
                 layer.rate = rate
             self.build()
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The model as a function, called with ``training=False``."""
+        self._begin(dropout=False)
+        answer = _EXECUTIONS[self.job.execution](partial(self.model, training=False))
+        return partial(answer, examples)
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """A ``GradientTape`` around the model, all of it inside the graph where there is one."""
+        self._begin(dropout=False)
+        differentiated = partial(self._differentiated, self._parameters)
+        return partial(_EXECUTIONS[self.job.execution](differentiated), examples, labels)
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """As they are: Keras has the layouts of the definitions."""
+        return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """A variable of the optimiser."""

@@ -59,6 +59,7 @@ class Torch(Framework):
     on_request = frozenset({"compile"})
     dtypes = ("float32", "float64", "float16", "bfloat16")
     training_executions = ("eager", "compile")
+    network_executions = ("eager", "compile")
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("onednn",)
     gaps = (

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
 
 
@@ -91,26 +92,64 @@ class TorchLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """Weights in place, so that compiled code stays; new optimisers."""
-        training = self.job.training
-        of_nodes = training.graph.channels_first(training.initial())
-        arrays = [array for arrays in of_nodes for array in arrays]
-        with torch.no_grad():
-            for parameter, array in zip(self._model.parameters(), arrays, strict=True):
-                parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
-        for module in self._model.modules():
-            if isinstance(module, nn.Dropout):
-                module.train(not exact)
-            elif isinstance(module, BATCH_NORMS):
-                module.reset_running_stats()
+        self._begin(dropout=not exact)
         torch.manual_seed(DROPOUT_SEED)
         self._optimizers = self._new_optimizers()
         if exact:
             for optimizer in self._optimizers:
                 _EXACT.get(type(optimizer), _as_it_is)(optimizer, self.job.training.optimizer)
 
+    def _begin(self, *, dropout: bool) -> None:
+        """The initial weights and averages."""
+        pairs = self._in_layout(self.job.training.initial())
+        with torch.no_grad():
+            for parameter, array in pairs:
+                parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        self._model.train()
+        for module in self._model.modules():
+            if isinstance(module, nn.Dropout):
+                module.train(dropout)
+            elif isinstance(module, BATCH_NORMS):
+                module.reset_running_stats()
+
+    def _in_layout(self, of_nodes: Sequence[Arrays]) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """Each parameter with its array in PyTorch's layout."""
+        converted = self.job.training.graph.channels_first(of_nodes)
+        arrays = [array for arrays in converted for array in arrays]
+        return zip(self._model.parameters(), arrays, strict=True)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """``eval`` and ``inference_mode``."""
+        self._begin(dropout=False)
+        self._model.eval()
+        return partial(self._answer, examples)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def _answer(self, examples: Any) -> Any:
+        with self._precision():
+            return self._forward(examples)
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """``torch.autograd.grad``, which returns gradients instead of adding them up."""
+        self._begin(dropout=False)
+        return partial(self._differentiated, self._parameters, examples, labels)
+
+    def _differentiated(self, parameters: Sequence[Any], examples: Any, labels: Any) -> Any:
+        with self._precision():
+            loss = self._loss(self._forward(examples), labels)
+        return loss.detach(), torch.autograd.grad(loss, parameters)
+
+    @property
+    def _parameters(self) -> list[Any]:
+        return [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """Channels first."""
+        return [array for parameter, array in self._in_layout(of_nodes) if parameter.requires_grad]
+
     def _new_optimizers(self) -> list[Any]:
         constants = self.job.training.optimizer
-        parameters = [p for p in self._model.parameters() if p.requires_grad]
+        parameters = self._parameters
         if isinstance(constants, RMSprop):
             return [
                 torch.optim.RMSprop(
@@ -145,8 +184,7 @@ class TorchLearner(Learner):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """Those that have a gradient."""
-        trained = (p for p in self._model.parameters() if p.requires_grad)
-        return (parameter.detach().cpu().numpy() for parameter in trained)
+        return (parameter.detach().cpu().numpy() for parameter in self._parameters)
 
     def _tensors(self, batch: Batch) -> Placed:
         x, y = batch

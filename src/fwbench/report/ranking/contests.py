@@ -151,5 +151,6 @@ def kind(facts: CaseFacts) -> str:
     if facts.epochs:
         return "training loops"
     if facts.direction != "train":
-        return f"operations, {facts.direction}"
+        what = "operations" if facts.parameters is None else "networks"
+        return f"{what}, {facts.direction}"
     return "loaders" if facts.checked_steps is None else "training steps"

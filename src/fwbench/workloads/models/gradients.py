@@ -284,6 +284,25 @@ def _lstm(_: layers.LSTM, parameters: Arrays, x: Array) -> Result:
     return lstm(parameters, x)
 
 
+def untrained(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> NDArray[Any]:
+    """The result of one layer in a network that is in use, and has not been trained.
+
+    Args:
+        layer: which.
+        parameters: of it, float64.
+        inputs: as for :func:`forward`.
+
+    Raises:
+        DeclarationError: a layer without a reference.
+    """
+    if isinstance(layer, layers.BatchNorm):  # by its moving averages as they begin: 0 and 1
+        scale, offset = parameters
+        (x,) = inputs
+        normal: Array = x / np.sqrt(1.0 + layer.epsilon) * scale + offset
+        return normal
+    return forward(layer, parameters, *inputs)[0]
+
+
 _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Conv: _conv,
     layers.AveragePool: _average_pool,

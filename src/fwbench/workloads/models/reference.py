@@ -11,6 +11,7 @@ losses of the suite's loops are stored; ``scripts/trajectories.py`` writes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.gradients import Array, PullBack, forward
+from fwbench.workloads.models.gradients import Array, PullBack, forward, untrained
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import (
@@ -108,6 +109,20 @@ def answer(
         results.append(result)
         pull_backs.append(backward)
     return results[-1], pull_backs
+
+
+def inference(graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]) -> NDArray[Any]:
+    """The logits of a batch by a network that is in use, and has not been trained.
+
+    Args:
+        graph: of the network.
+        parameters: of each node, float64.
+        x: the examples, float64, or tokens.
+    """
+    nodes = zip(graph.nodes, parameters, strict=True)
+    functions = [partial(untrained, node.layer, arrays) for node, arrays in nodes]
+    logits: NDArray[Any] = graph.evaluate(functions, x)
+    return logits
 
 
 def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) -> list[Arrays]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from fwbench.manifest import Manifest
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models import convolutional, inception, residual, transformers
-from fwbench.workloads.models.graph import Network
+from fwbench.workloads.models.graph import Graph, Network
 from fwbench.workloads.objective import SGD, Objective
 from fwbench.workloads.training import Trains, step_gap
 from fwbench.workloads.workload import Cost
@@ -118,16 +118,8 @@ class ModelStep(Trains):
         return whole or super().gap(manifest, device, execution, direction, dtype)
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """The arithmetic of kernels alone, and parameters read and written once.
-
-        The gradients by results and by parameters are as much work each as the forward pass; that
-        by the examples is not needed.
-        """
-        graph = self.at(size).graph
-        first = graph.nodes[0]
-        needless = first.layer.multiply_adds(*first.shapes)
-        multiply_adds = _shape(size)["batch"] * (3 * graph.multiply_adds - needless)
-        return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
+        """That of the gradients, and parameters that are read and written once."""
+        return cost_of_gradients(self.at(size).graph, _shape(size)["batch"])
 
     def number_of(self, size: Size) -> int:
         """What the work grows with, which orders the sizes of a network.
@@ -142,6 +134,22 @@ class ModelStep(Trains):
             return shape["batch"] * side**2
         tokens = shape["batch"] * shape["length"]
         return tokens * shape["layers"] * shape["units"] ** 2
+
+
+def cost_of_gradients(graph: Graph, batch: int) -> Cost:
+    """The arithmetic of kernels alone; parameters are read, and as many numbers written.
+
+    The gradients by results and by parameters are as much work each as the forward pass; that by
+    the examples is not needed.
+
+    Args:
+        graph: of the network.
+        batch: how many examples.
+    """
+    first = graph.nodes[0]
+    needless = first.layer.multiply_adds(*first.shapes)
+    multiply_adds = batch * (3 * graph.multiply_adds - needless)
+    return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
 
 
 @lru_cache(maxsize=64)

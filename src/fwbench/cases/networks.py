@@ -1,0 +1,276 @@
+"""Networks without an update: their answers, and loss and gradients, against the reference.
+
+Logits are compared one by one. Gradients are not continuous: where rounding decides on which side
+of 0 the input of a ReLU is, or which element of a window is the largest, a part of the gradient
+comes or goes. So they are compared array by array, with bounds that let a few of these decisions
+differ, and that zeros, another order of elements, twice or half of a gradient exceed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.forward import check_count
+from fwbench.cases.inputs import Inputs
+from fwbench.cases.training import TrainingCase
+from fwbench.cases.work import RepeatedWork, Work
+from fwbench.errors import WrongGradient
+from fwbench.frameworks.contract import Array, BoundCall, Framework
+from fwbench.frameworks.learner import Learner
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.layers import BatchNorm
+from fwbench.workloads.objective import Objective
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: What a logit may be off by, relative to the larger of itself and their root mean square.
+LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 1e-1}
+
+#: What the gradient by a parameter may be off by, relative to its norm, and how many times that in
+#: a network with batch normalization, which spreads what one decision changes over the whole batch.
+#: Narrower dtypes decide too often.
+GRADIENT_TOLERANCES = {"float64": 1e-6, "float32": 1e-2}
+_NORMALIZED = 40.0
+
+#: In place of examples or labels where the others alone are placed.
+_NONE = np.zeros(0, np.int32)
+
+
+class _Batch(Inputs):
+    """A batch as a learner places it, in the layout of its framework."""
+
+    def __init__(self, framework: Framework, learner: Learner) -> None:
+        super().__init__(framework, learner.job.device, learner.job.dtype)
+        self._learner = learner
+
+    def _placed(self, operand: NDArray[Any]) -> Array:
+        is_labels = operand.ndim == 1
+        batch = (_NONE, operand) if is_labels else (operand, _NONE)
+        return self._learner.place(batch)[is_labels]
+
+
+class _NetworkWork(RepeatedWork):
+    """A network on a batch that lies on the device."""
+
+    #: How many of examples and labels it takes.
+    takes: int
+
+    def __init__(self, learner: Learner, framework: Framework) -> None:
+        super().__init__(framework)
+        self.learner = learner
+        self._batch = _Batch(framework, learner)
+        operands = self._operands(changed=False)
+        self._keep(operands)
+        self.run = self._bound(*map(self._batch.place, operands))
+
+    @property
+    def training(self) -> Objective:
+        """The network, with its loss."""
+        return self.learner.job.training
+
+    @property
+    @abstractmethod
+    def allowed(self) -> float:
+        """What a result may be off by."""
+
+    @abstractmethod
+    def _bound(self, *placed: Array) -> BoundCall:
+        """The call on a batch."""
+
+    def verify(self, result: Any) -> CaseFacts:
+        """And the network has as many parameters as its description."""
+        verify.parameters(self.learner.parameters(), self.training.parameters)
+        return super().verify(result)
+
+    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+        """The first batch of the check, or the second."""
+        *_, batch = self.training.check_batches(self.learner.job.batch, 1 + changed)
+        return [*batch[: self.takes]]
+
+    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        self._keep(operands)
+        return self._batch.change(self.run, operands)
+
+    def _keep(self, operands: Sequence[NDArray[Any]]) -> None:
+        """For the reference: a framework's arrays may share memory with what they were made of."""
+        self._current = [np.array(operand) for operand in operands]
+
+    def _check_inputs(self) -> None:
+        self._batch.check()
+
+    def _facts(self, error: float) -> CaseFacts:
+        return CaseFacts(
+            parameters=self.training.parameters, max_relative_error=error, tolerance=self.allowed
+        )
+
+
+class Answers(_NetworkWork):
+    """The logits of a batch."""
+
+    takes = 1
+
+    @property
+    def allowed(self) -> float:
+        """What a logit may be off by."""
+        return LOGIT_TOLERANCES[self.learner.job.dtype]
+
+    def _bound(self, *placed: Array) -> BoundCall:
+        return self.learner.inference(*placed)
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The logits are the reference's."""
+        training = self.training
+        (examples,) = self._current
+        different = _different(examples)
+        few = reference.inference(
+            training.graph, training.initial(), _wide(training, examples[different.rows])
+        )
+        each = training.labels_per_example
+        expected = few.reshape(len(different.rows), each, -1)[different.places]
+        expected = expected.reshape(len(examples) * each, -1)
+        check_count(on_host, [expected])
+        return self._facts(verify.compare(on_host[0], expected, self.allowed).largest)
+
+
+class Gradients(_NetworkWork):
+    """The loss of a batch, and its gradients by all parameters."""
+
+    takes = 2
+
+    @property
+    def allowed(self) -> float:
+        """What the gradient by a parameter may be off by."""
+        layers = (node.layer for node in self.training.graph.nodes)
+        normalized = any(isinstance(layer, BatchNorm) for layer in layers)
+        allowed = GRADIENT_TOLERANCES[self.learner.job.dtype]
+        return _NORMALIZED * allowed if normalized else allowed
+
+    def _bound(self, *placed: Array) -> BoundCall:
+        return self.learner.forward_backward(*placed)
+
+    def arrays(self, result: Any) -> Sequence[Array]:
+        """The loss, and the gradients.
+
+        Raises:
+            WrongGradient: it is something else.
+        """
+        match result:
+            case [loss, [*gradients]]:
+                return [loss, *gradients]
+        raise WrongGradient(
+            f"the call returned a {type(result).__name__}, and not the loss with the gradients; "
+            "return (loss, [gradient, ...])"
+        )
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The loss is the reference's, and so are the gradients."""
+        training = self.training
+        examples, labels = self._current
+        # The mean over examples that are repeated alike is that over different ones.
+        rows = _different(examples).rows
+        own = labels.reshape(len(examples), -1)[rows].ravel()
+        few = _wide(training, examples[rows])
+        loss, of_nodes = reference.gradients(training.graph, training.initial(), few, own)
+        mean, *gradients = on_host
+        (scale,) = training.loss_scales([loss])
+        allowed = scale * verify.LOSS_TOLERANCES[self.learner.job.dtype] / loss
+        verify.compare(mean, np.asarray(loss), allowed)
+        expected = self.learner.trained(of_nodes)
+        verify.count(gradients, range(len(expected)))
+        return self._facts(compare_gradients(gradients, expected, self.allowed))
+
+
+def compare_gradients(
+    gradients: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]], allowed: float
+) -> float:
+    """Compare gradients with the reference's, each by the norm of the difference.
+
+    Relative to the gradient's norm that is the most that a derivative in any direction is off by.
+
+    Args:
+        gradients: the framework's.
+        expected: the same in float64.
+        allowed: the largest relative error allowed.
+
+    Returns:
+        The largest relative error.
+
+    Raises:
+        WrongGradient: a shape differs, or one is off by more than allowed.
+    """
+    largest = 0.0
+    for place, (actual, right) in enumerate(zip(gradients, expected, strict=True)):
+        verify.gradient_shape(place, actual, right)
+        norm = float(np.linalg.norm(right))
+        error = float(np.linalg.norm(actual.astype(np.float64) - right)) / (norm or 1.0)
+        if not error <= allowed:
+            raise WrongGradient(
+                f"the gradient by parameter {place} of the shape {right.shape} is wrong: it has "
+                f"the norm {np.linalg.norm(actual):.9g}, and that of the float64 reference "
+                f"{norm:.9g}; the norm of their difference is {error:.3g} of that, "
+                f"{allowed:.3g} is allowed"
+            )
+        largest = max(largest, error)
+    return largest
+
+
+class _Different(NamedTuple):
+    """What is repeated in a batch.
+
+    Attributes:
+        rows: where each different example is for the first time.
+        places: for each example, which of the different ones it is.
+    """
+
+    rows: list[int]
+    places: list[int]
+
+
+def _different(examples: NDArray[Any]) -> _Different:
+    known: dict[bytes, int] = {}
+    places = [known.setdefault(example.tobytes(), len(known)) for example in examples]
+    return _Different([places.index(place) for place in range(len(known))], places)
+
+
+def _wide(training: Objective, examples: NDArray[Any]) -> NDArray[Any]:
+    """Images in float64; tokens as they are."""
+    return examples if training.vocabulary is not None else examples.astype(np.float64)
+
+
+class PassCase(TrainingCase):
+    """The case of a network without an update."""
+
+    #: What is done with it.
+    work: type[_NetworkWork]
+
+    def bind(self) -> Work:
+        """A batch on the device, and a network with its initial weights."""
+        return self.work(self.learner(), self.framework)
+
+    def _record(self, facts: CaseFacts) -> None:
+        """With throughput, and with what the first call took beyond a typical one."""
+        if self._benchmark.timed:
+            units = self.cell.batch * self.training.units_per_example
+            rate: dict[str, Any] = {f"{self.training.unit}_per_s": units / self.typical_s}
+            facts |= self.compiled(facts) | CaseFacts(**rate)
+        super()._record(facts)
+
+
+class InferenceCase(PassCase):
+    """The case of a network's answers."""
+
+    work = Answers
+
+
+class ForwardBackwardCase(PassCase):
+    """The case of a network's loss and gradients."""
+
+    work = Gradients

@@ -1,0 +1,179 @@
+"""The networks that people know, without an update: inference, and forward with backward pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fwbench.manifest import Manifest
+from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.steps import MODELS, cost_of_gradients
+from fwbench.workloads.objective import Objective
+from fwbench.workloads.training import Trains
+from fwbench.workloads.workload import Cost, Workload, first
+
+#: Of the suite's loops those whose networks are measured so, too.
+_LOOPS = ("mlp", "lenet")
+
+#: The dtypes in which gradients are verified; :mod:`fwbench.cases.networks` has the bounds.
+_DIFFERENTIATED = ("float32", "float64")
+
+#: Examples at a time where throughput is what matters.
+_SEVERAL = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Pass(Workload):
+    """A network on a batch that lies on the device, from its initial weights, without an update.
+
+    Args:
+        model: the name of the network.
+        trains: a workload that trains it.
+        sizes: by preset, of the form that this workload has.
+    """
+
+    model: str
+    trains: Trains
+    sizes: Sizes
+    family: str = "models"
+    representative: bool = False
+    on_request: ClassVar[bool] = True
+    suffix: ClassVar[str]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The network's name with a suffix: ``resnet50_inference``."""
+        return f"{self.model}_{self.suffix}"
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The sizes by preset."""
+        return self.sizes
+
+    @property
+    def form(self) -> Form | None:
+        """How sizes are written; None where they are batch sizes alone."""
+        return self.trains.form
+
+    def at(self, size: Size) -> Objective:
+        """The network of a size.
+
+        Args:
+            size: of the case.
+
+        Raises:
+            DeclarationError: a layer has no result at this size.
+        """
+        return self.trains.at(size)
+
+    def number_of(self, size: Size) -> int:
+        """As for the training of the network."""
+        return self.trains.number_of(size)
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those of networks; a framework without any has a gap in ``eager``."""
+        return manifest.network_executions or ("eager",)
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """No networks at all, no such device, no such dtype, or not offered."""
+        framework = manifest.name
+        return first(
+            {
+                f"{framework} runs no networks": not manifest.network_executions,
+                f"{framework} sees no {device}": not manifest.has(device),
+                f"{framework} runs networks in no {dtype}": dtype not in manifest.training_dtypes,
+            }
+        ) or manifest.gap(self.name, execution, direction, dtype, device)
+
+    @abstractmethod
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
+        """The arithmetic of kernels alone, and parameters once for each time they are moved."""
+
+
+class Inference(Pass):
+    """The logits of a batch, as of a network in use."""
+
+    suffix = "inference"
+    directions: ClassVar = ("forward",)
+
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
+        """A forward pass, for which parameters are read."""
+        graph = self.at(size).graph
+        flops = 2.0 * batch_of(size) * graph.multiply_adds
+        return Cost(flops=flops, elements=float(graph.parameters))
+
+
+class ForwardBackward(Pass):
+    """The loss of a batch and its gradients by all parameters."""
+
+    suffix = "forward_backward"
+    directions: ClassVar = ("backward",)
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """As ever, and where right gradients cannot be told from wrong ones."""
+        gap = super().gap(manifest, device, execution, direction, dtype)
+        if gap is None and dtype not in _DIFFERENTIATED:
+            return f"gradients of networks are not verified in {dtype}: each ReLU may decide anew"
+        return gap
+
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
+        """As for a step of training, whose update is no arithmetic of kernels."""
+        return cost_of_gradients(self.at(size).graph, batch_of(size))
+
+
+def batch_of(size: Size) -> int:
+    """How many examples a batch has.
+
+    Args:
+        size: of the case.
+    """
+    return size if isinstance(size, int) else size["batch"]
+
+
+def _with_batch(size: Size, batch: int) -> Size:
+    """The same network, and as many examples.
+
+    Args:
+        size: of another batch.
+        batch: how many.
+    """
+    if isinstance(size, int):
+        return batch
+    assert isinstance(size, Shape)  # noqa: S101 (the only other kind of size)
+    return size.form.read(size.form.template.format(**{**size, "batch": batch}))
+
+
+def _for_inference(sizes: Sizes) -> Sizes:
+    """A batch of one for latency, and others for throughput; the smallest comes first."""
+    smallest, largest = sizes.quick[0], sizes.quick[-1]
+    quick = [_with_batch(smallest, 1), _with_batch(largest, 1), _with_batch(largest, _SEVERAL)]
+    paper = [size for one in sizes.paper for size in (_with_batch(one, 1), one)]
+    return Sizes(tuple(dict.fromkeys(quick)), tuple(dict.fromkeys(paper)))
+
+
+def _for_gradients(sizes: Sizes) -> Sizes:
+    return Sizes(sizes.quick, sizes.paper)
+
+
+#: By name, what trains each network.
+_TRAINS: dict[str, Trains] = {
+    **{loop.name: loop for loop in TRAININGS if loop.name in _LOOPS},
+    **{step.model: step for step in MODELS},
+}
+
+#: The answers of each network.
+INFERENCES = tuple(
+    Inference(model, trains, _for_inference(trains.by_preset)) for model, trains in _TRAINS.items()
+)
+
+#: The loss and the gradients of each network.
+FORWARD_BACKWARDS = tuple(
+    ForwardBackward(model, trains, _for_gradients(trains.by_preset))
+    for model, trains in _TRAINS.items()
+)

@@ -1,0 +1,284 @@
+"""Networks without an update as cases: answers, and loss and gradients, are the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase, compare_gradients
+from fwbench.errors import FwbenchError, WrongGradient, WrongResult, WrongTraining
+from fwbench.frameworks.learner import Job
+from fwbench.presets import Sizes
+from fwbench.workloads import lenet, sentiment_lstm
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, Embedding, Flatten, Tokens
+from fwbench.workloads.models.passes import ForwardBackward, Inference, Pass
+from fwbench.workloads.training import Training
+from support.fake_learner import FakeLearner, Trainer
+from support.fakes import case_of, cell, fails
+
+PICTURES = replace(
+    lenet,
+    name="small",
+    network=sequential(Conv(3, 3), BatchNorm(), Flatten(), Dense(4, relu=False)),
+    shape=(4, 4, 1),
+    classes=4,
+)
+TEXTS = replace(
+    sentiment_lstm,
+    name="words",
+    network=sequential(Embedding(7, 3), Tokens(), Dense(7, relu=False)),
+    shape=(5,),
+    classes=7,
+)
+
+
+class NetworkLearner(FakeLearner):
+    """Answers and differentiates by the reference, at the cost of a call."""
+
+    by: Network
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """As the framework does it."""
+        return partial(self._spent, self.by.infers, examples)
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """As the framework does it."""
+        return partial(self._spent, self.by.differentiates, examples, labels)
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """As they are."""
+        return [array for arrays in of_nodes for array in arrays]
+
+    def _spent(self, function: Callable[..., Any], *batch: Any) -> Any:
+        by = self.by
+        by.clock.spend(by.dispatch_s)
+        by.clock.enqueue(by.work_s)
+        if not by.asynchronous:
+            by.clock.wait()
+        return function(self.job.training, *batch)
+
+
+def answers(training: Training, examples: NDArray[Any]) -> NDArray[Any]:
+    """The right logits, rounded."""
+    logits = reference.inference(training.graph, training.initial(), examples)
+    return logits.astype(np.float32)
+
+
+def gradients(
+    training: Training, examples: NDArray[Any], labels: NDArray[Any]
+) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """The right loss and gradients, rounded."""
+    loss, of_nodes = reference.gradients(training.graph, training.initial(), examples, labels)
+    every = [array.astype(np.float32) for arrays in of_nodes for array in arrays]
+    return np.float32(loss), every  # type: ignore[return-value]
+
+
+@dataclass
+class Network(Trainer):
+    """The fake framework, which also answers.
+
+    Attributes:
+        infers: the logits of a batch.
+        differentiates: the loss of a batch and its gradients.
+    """
+
+    infers: Callable[..., Any] = answers
+    differentiates: Callable[..., Any] = gradients
+
+    def learner(self, job: Job) -> NetworkLearner:
+        """A new one."""
+        return NetworkLearner(job, self)
+
+
+KINDS: dict[type[Pass], Any] = {Inference: InferenceCase, ForwardBackward: ForwardBackwardCase}
+
+
+def case(
+    of: type[Pass], framework: Network | None = None, training: Training = PICTURES, size: int = 8
+) -> Any:
+    """A case of a small network."""
+    workload = of(training.name, training, Sizes(quick=(size,)))
+    (direction,) = workload.directions or ()
+    one = cell(workload, size=size, direction=direction)
+    return case_of(one, framework or Network(), kind=KINDS[of])
+
+
+def measured(one: Any) -> dict[str, Any]:
+    """What the record says."""
+    one.measure()
+    facts: dict[str, Any] = one.benchmark.extra_info["fwbench"]
+    return facts
+
+
+each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
+
+
+@each_kind
+@pytest.mark.parametrize("training", [PICTURES, TEXTS], ids=lambda training: str(training.name))
+@pytest.mark.parametrize("size", [1, 8, 24])
+def test_what_the_reference_says_is_right(of: type[Pass], training: Training, size: int) -> None:
+    """In batches that repeat their examples, and with an answer for each token."""
+    facts = measured(case(of, training=training, size=size))
+    assert facts["parameters"] == training.parameters
+    assert 0 < facts["max_relative_error"] < 1e-6
+    allowed = {Inference: 2e-5, ForwardBackward: 0.4 if training is PICTURES else 1e-2}
+    assert facts["tolerance"] == allowed[of]
+
+
+def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:
+    """Examples and tokens that went through in a second, by the median call."""
+    framework = Network(first_s=0.0, asynchronous=False, work_s=0.5, dispatch_s=0.0)
+    facts = measured(case(Inference, framework))
+    assert (facts["workload"], facts["direction"]) == ("small_inference", "forward")
+    assert facts["images_per_s"] == 8 / 0.5
+    assert facts["compile_s"] == 0.0
+    assert facts["flops"] == 2 * 8 * PICTURES.graph.multiply_adds
+    framework = Network(asynchronous=False, work_s=0.25, dispatch_s=0.0)
+    facts = measured(case(ForwardBackward, framework, TEXTS))
+    assert (facts["workload"], facts["direction"]) == ("words_forward_backward", "backward")
+    assert facts["tokens_per_s"] == 8 * 5 / 0.25
+    assert "images_per_s" not in facts
+
+
+def _in_training(training: Training, examples: NDArray[Any]) -> Any:
+    """With the statistics of the batch."""
+    return reference.answer(training.graph, training.initial(), examples)[0].astype(np.float32)
+
+
+def _first_only() -> Callable[..., Any]:
+    """Keeps the answers to the first batch."""
+    kept: list[Any] = []
+
+    def kept_answers(training: Training, examples: NDArray[Any]) -> Any:
+        if not kept:
+            kept.append(answers(training, examples))
+        return kept[0]
+
+    return kept_answers
+
+
+def _less_and_less(calls: int) -> Callable[..., Any]:
+    """Right for so many calls, and from then on zeros."""
+    left = [None] * calls
+
+    def fewer(training: Training, examples: NDArray[Any]) -> Any:
+        right = answers(training, examples)
+        if left:
+            left.pop()
+            return right
+        return np.zeros_like(right)
+
+    return fewer
+
+
+@pytest.mark.parametrize(
+    ("infers", "said"),
+    [
+        (_in_training, "the result is wrong: largest relative error"),
+        (lambda *of: answers(*of)[::-1], "the result is wrong: largest relative error"),
+        (lambda *of: answers(*of)[:4], r"result has the shape \(4, 4\), the NumPy reference \(8,"),
+        (lambda *of: [answers(*of)] * 2, "the call returned 2 results, the NumPy reference 1"),
+        (_first_only(), "a call on changed inputs is wrong"),
+        (_less_and_less(4), "the result of the last timed call is wrong"),
+    ],
+    ids=["statistics of the batch", "order", "half", "two", "kept", "less"],
+)
+def test_wrong_answers_fail(infers: Callable[..., Any], said: str) -> None:
+    """Before anything is timed, or afterwards."""
+    fails(case(Inference, Network(infers=infers)), WrongResult, said)
+
+
+def _changed(change: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
+    return lambda *of: change(*gradients(*of))
+
+
+def _kept_loss() -> Callable[..., Any]:
+    """Computes the gradients in each call, and the loss in the first."""
+    kept: list[Any] = []
+
+    def kept_loss(*of: Any) -> Any:
+        loss, every = gradients(*of)
+        kept.append(loss)
+        return kept[0], every
+
+    return kept_loss
+
+
+@pytest.mark.parametrize(
+    ("differentiates", "error", "said"),
+    [
+        (_changed(lambda loss, every: every), WrongGradient, "returned a list, and not the loss"),
+        (
+            _changed(lambda loss, every: (loss, every[:-1])),
+            WrongGradient,
+            "5 gradients were returned, for 6 inputs",
+        ),
+        (
+            _changed(lambda loss, every: (loss, [*every[:-1], 0 * every[-1]])),
+            WrongGradient,
+            r"by parameter 5 of the shape \(4,\) is wrong: it has the norm 0, and that of the",
+        ),
+        (
+            _changed(lambda loss, every: (loss, [each / 2 for each in every])),
+            WrongGradient,
+            r"by parameter 0 .* is wrong: .* difference is 0\.5 of that, 0\.4 is allowed",
+        ),
+        (
+            _changed(lambda loss, every: (loss, [*every[:-2], every[-2][::-1], every[-1]])),
+            WrongGradient,
+            r"by parameter 4 .* is wrong",
+        ),
+        (
+            _changed(lambda loss, every: (loss, [every[0].T, *every[1:]])),
+            WrongGradient,
+            r"gradient of input 0 has the shape \(3, 1, 3, 3\)",
+        ),
+        (_changed(lambda loss, every: (8 * loss, every)), WrongResult, "the result is wrong"),
+        (_kept_loss(), WrongResult, "a call on changed inputs is wrong"),
+    ],
+    ids=["no loss", "fewer", "left out", "half", "order", "layout", "sum of losses", "kept"],
+)
+def test_wrong_gradients_fail(
+    differentiates: Callable[..., Any], error: type[FwbenchError], said: str
+) -> None:
+    """Each parameter by its place, and the loss."""
+    fails(case(ForwardBackward, Network(differentiates=differentiates)), error, said)
+
+
+@each_kind
+def test_another_network_fails(of: type[Pass]) -> None:
+    """By the number of its parameters, before its answers."""
+    fails(case(of, Network(too_many=1)), WrongTraining, "the model trains .* another model")
+
+
+@each_kind
+def test_work_that_changes_its_batch_fails(of: type[Pass]) -> None:
+    """The next call would compute something else."""
+
+    def changing(right: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(training: Training, *batch: NDArray[Any]) -> Any:
+            result = right(training, *batch)
+            batch[0][:] = batch[0][::-1]
+            return result
+
+        return changed
+
+    framework = Network(infers=changing(answers), differentiates=changing(gradients))
+    fails(case(of, framework), WrongResult, "the work changed input 0")
+
+
+def test_gradients_that_vanish_are_right() -> None:
+    """Where the reference's is 0 everywhere, nothing else is."""
+    zeros = np.zeros((2, 3))
+    assert compare_gradients([zeros], [zeros], 1e-9) == 0.0
+    with pytest.raises(WrongGradient, match=r"the norm 0\.002449.*, and that of .* reference 0;"):
+        compare_gradients([zeros + 1e-3], [zeros], 1e-4)

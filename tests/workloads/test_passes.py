@@ -1,0 +1,138 @@
+"""Networks without an update: sizes, costs, and who runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.presets import Shape
+from fwbench.workloads import (
+    FORWARD_BACKWARDS,
+    INFERENCES,
+    MODELS,
+    lenet,
+    lenet_inference,
+    resnet50_forward_backward,
+    resnet50_inference,
+    resnet50_step,
+)
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.gradients import forward, untrained
+from fwbench.workloads.models.layers import BatchNorm, Dense
+from fwbench.workloads.models.passes import Pass, batch_of
+from support.fakes import manifest
+
+each_pass = pytest.mark.parametrize(
+    "of", [*INFERENCES, *FORWARD_BACKWARDS], ids=lambda of: str(of.name)
+)
+
+
+def test_every_network_is_measured_in_use() -> None:
+    """Those that are trained by steps, and those of the two loops of digits."""
+    names = {"mlp", "lenet", *(step.model for step in MODELS)}
+    assert {of.model for of in INFERENCES} == {of.model for of in FORWARD_BACKWARDS} == names
+
+
+@each_pass
+def test_passes_are_left_out_where_nobody_asks_for_them(of: Pass) -> None:
+    """As training steps of networks are."""
+    assert of.family == "models"
+    assert not of.representative
+    assert of.on_request
+
+
+@each_pass
+def test_sizes_grow_from_the_smallest(of: Pass) -> None:
+    """The smallest is the one to verify."""
+    sizes = of.by_preset
+    numbers = [of.number_of(size) for size in sizes.quick]
+    assert numbers == sorted({*numbers})
+    assert of.smallest == sizes.quick[0]
+    for size in sizes.every:
+        assert of.size_of(str(size) if isinstance(size, Shape) else size) == size
+
+
+@pytest.mark.parametrize("of", INFERENCES, ids=lambda of: str(of.name))
+def test_inference_has_latency_and_throughput_of_one_network(of: Pass) -> None:
+    """Of one example, and of several; the published batch, too."""
+    *_, one, several = of.by_preset.quick
+    assert (batch_of(one), batch_of(several)) == (1, 8)
+    if isinstance(one, Shape) and isinstance(several, Shape):
+        assert {**one, "batch": 8} == {**several}
+    assert [batch_of(size) == 1 for size in of.by_preset.paper] == [True, False]
+
+
+def test_a_pass_costs_what_its_kernels_do() -> None:
+    """Answers one forward pass; gradients two more, but for the one by the pictures."""
+    (size, _) = resnet50_inference.by_preset.paper
+    graph = resnet50_inference.at(size).graph
+    answers = resnet50_inference.cost_of("forward", size)
+    assert answers.flops == 2 * graph.multiply_adds == pytest.approx(2 * 4.089e9, rel=1e-3)
+    assert answers.elements == graph.parameters
+    step, gradients = (
+        of.cost_of(of.directions[0], size) for of in (resnet50_step, resnet50_forward_backward)
+    )
+    assert gradients == step
+    assert 2.9 * answers.flops < gradients.flops < 3 * answers.flops
+
+
+def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
+    """And they cost in proportion."""
+    one, eight = (lenet_inference.cost_of("forward", batch) for batch in (1, 8))
+    assert one.flops == 2 * lenet.graph.multiply_adds
+    assert eight.flops == 8 * one.flops
+
+
+@pytest.mark.parametrize(
+    ("changes", "cell", "gap"),
+    [
+        ({}, ("cpu", "eager", "forward", "float32"), "fake runs no networks"),
+        (
+            {"network_executions": ("eager",)},
+            ("cpu", "eager", "forward", "float16"),
+            "fake runs networks in no float16",
+        ),
+        (
+            {"network_executions": ("eager",)},
+            ("gpu:7", "eager", "forward", "float32"),
+            "fake sees no gpu:7",
+        ),
+        ({"network_executions": ("eager",)}, ("cpu", "eager", "forward", "float32"), None),
+    ],
+)
+def test_gaps(changes: Any, cell: tuple[str, ...], gap: str | None) -> None:
+    """A framework that trains runs no networks unless it says so."""
+    one = manifest(**changes)
+    assert lenet_inference.executions(one) == ("eager",)
+    assert lenet_inference.gap(one, *cell) == gap
+
+
+def test_gradients_are_measured_where_they_can_be_verified() -> None:
+    """Answers in narrow dtypes, too."""
+    narrow = manifest(network_executions=("eager",), training_dtypes=("float32", "bfloat16"))
+    cell = ("cpu", "eager", "backward", "bfloat16")
+    assert lenet_inference.gap(narrow, *cell) is None
+    assert "not verified in bfloat16" in str(resnet50_forward_backward.gap(narrow, *cell))
+
+
+def test_a_network_in_use_goes_by_averages() -> None:
+    """Batch normalization alone differs; its averages begin as 0 and 1."""
+    rng = np.random.default_rng(1)
+    x, scale, offset = rng.standard_normal((5, 3)), rng.standard_normal(3), rng.standard_normal(3)
+    layer = BatchNorm(epsilon=0.5)
+    expected = scale * x / np.sqrt(1.5) + offset
+    np.testing.assert_allclose(untrained(layer, [scale, offset], x), expected, rtol=1e-14)
+    dense = [rng.standard_normal((3, 2)), rng.standard_normal(2)]
+    np.testing.assert_array_equal(
+        untrained(Dense(2), dense, x), forward(Dense(2), dense, x)[0], strict=True
+    )
+
+
+def test_answers_of_the_reference_are_those_of_training_without_batch_normalization() -> None:
+    """Through the same layers."""
+    ((x, _),) = lenet.check_batches(4, 1)
+    parameters = lenet.initial()
+    trained, _ = reference.answer(lenet.graph, parameters, x)
+    np.testing.assert_array_equal(reference.inference(lenet.graph, parameters, x), trained)
