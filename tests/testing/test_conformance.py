@@ -31,7 +31,6 @@ def test_fwbenchs_own_frameworks_conform(framework: str, project: Project) -> No
     lacks = {"test_undeclared_device_is_refused"}
     if framework == "numpy":
         lacks |= {"test_gradients_follow_variables", "test_undeclared_execution_is_refused"}
-    if framework in ("numpy", "jax"):
         lacks |= {"test_first_losses_are_right", "test_undeclared_training_is_refused"}
     # Of a machine with one processor nothing can be said about a second thread.
     assert lacks <= all_tests - passed <= {*lacks, "test_processor_time_fits_threads"}
