@@ -174,6 +174,22 @@ def test_records_of_trainings(project: Project) -> None:
     assert once[3] > once[2], "a repetition begins anew"
 
 
+def test_a_step_is_probed(project: Project) -> None:
+    """Its instructions, most of them fused, and what XLA has planned; a forward pass needs less."""
+    project.write("test_it.py", _TRAINED)
+    result, records = project.measure(
+        *("--fw-profile", "--fw-memory", "-k", "mlp_step", "--fw-device=cpu"), fw="jax"
+    )
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    (facts,) = map(facts_of, records.values())
+    shares = facts["profile"]["shares"]
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert shares["fused"] > shares.get("other", 0.0)
+    trace = project.path / ".fwbench" / "traces" / facts["profile"]["trace"]
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert 0 < facts["forward_memory"]["planned_bytes"] < facts["memory"]["planned_bytes"]
+
+
 @pytest.fixture(scope="module")
 def learned(made: Environment) -> dict[str, Any]:
     """What :data:`support.jax_learners.LEARN` prints."""

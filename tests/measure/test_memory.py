@@ -45,10 +45,26 @@ def test_the_largest_part_stands() -> None:
     assert _grown_bytes(measured) > 90 * _MEBIBYTE
 
 
+def test_what_was_largest_can_be_forgotten() -> None:
+    """What is held then is told, and the peak is that of what follows."""
+    measured = PeakMemory()
+    _allocate(200)
+    held = np.ones(50 * _MEBIBYTE, dtype=np.uint8)
+    held_bytes = measured.restart()
+    _allocate(20)
+    measured.pause()
+    assert held.any()
+    assert 65 * _MEBIBYTE < _grown_bytes(measured) < 120 * _MEBIBYTE
+    assert measured.before_bytes is not None
+    assert held_bytes is not None
+    assert 45 * _MEBIBYTE < held_bytes - measured.before_bytes < 100 * _MEBIBYTE
+
+
 def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is claimed."""
     monkeypatch.setattr(memory, "reset_peak_memory", lambda: False)
     measured = PeakMemory()
     measured.pause()
     measured.resume()
+    assert measured.restart() is None
     assert (measured.before_bytes, measured.peak_bytes) == (None, None)

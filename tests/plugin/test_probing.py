@@ -104,6 +104,31 @@ def test_a_framework_without_a_profiler_is_a_gap(project: Project) -> None:
     assert (project.path / "some" / "traces").is_dir()
 
 
+def test_memory_is_in_the_record(project: Project) -> None:
+    """Of an operation in both directions, each in a process of its own; and a line for each."""
+    project.write("test_it.py", _CASES)
+    result, records = project.measure("--fw-memory", "-v")
+    result.assert_outcomes(passed=1)
+    memory = records[_ID]["extra_info"]["fwbench"]["memory"]
+    assert memory["peak_bytes"] >= memory["bound_bytes"] > 0
+    assert memory["before_bytes"] > 0
+    assert (memory["planned_bytes"], memory["saved_bytes"]) == (None, None)
+    assert "forward_memory" not in records[_ID]["extra_info"]["fwbench"]
+    assert len({*project.lines("processes")}) == 2
+    result.stdout.fnmatch_lines(["peak memory above *:", f"  {_ID}: forward * MiB"])
+
+
+def test_a_probe_that_dies_is_a_gap(project: Project) -> None:
+    """Each probe has a gap of its own."""
+    project.write("test_it.py", _CASES)
+    project.write("conftest.py", "import os\nif os.environ.get('FWBENCH_PROBE'): os._exit(7)\n")
+    result, records = project.measure("--fw-memory", "--fw-profile")
+    result.assert_outcomes(passed=1)
+    facts = records[_ID]["extra_info"]["fwbench"]
+    for probe in ("memory", "profile"):
+        assert "exit status 7" in facts[probe]["gap"]
+
+
 def test_without_the_option_nothing_is_run_again(project: Project) -> None:
     """One process, and no profile."""
     project.write("test_it.py", _CASES)
@@ -117,10 +142,11 @@ def test_without_the_option_nothing_is_run_again(project: Project) -> None:
     [
         (["--benchmark-disable"], ["--fw-profile", "--benchmark-disable times none"]),
         (["--fw-isolation=none"], ["--fw-profile", "--fw-isolation=none has one process"]),
+        (["--pdb"], ["--fw-profile", "--pdb has one process"]),
         (["--fw-traces=test_it.py"], ["--fw-traces", "'test_it.py' is a file"]),
         (["--fw-traces=/proc/traces"], ["--fw-traces", "cannot be written to /proc/traces"]),
     ],
-    ids=["disabled", "no isolation", "file", "not writable"],
+    ids=["disabled", "no isolation", "debugger", "file", "not writable"],
 )
 def test_what_cannot_be_is_refused(
     project: Project, arguments: list[str], words: list[str]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -28,6 +28,43 @@ Array = Any
 #: One call of the bound work, and nothing else: what the clock runs around. Where arrays cannot be
 #: written it is a :class:`functools.partial` whose arguments are the inputs.
 BoundCall = Callable[[], Any]
+
+
+class Saved(NamedTuple):
+    """What a forward pass keeps for the backward pass.
+
+    Attributes:
+        size_bytes: of all of it.
+        tensors: how many.
+    """
+
+    size_bytes: int
+    tensors: int
+
+
+#: Tells how much memory a planner reserves for results; None where there is no planner.
+Plan = Callable[[], int | None]
+
+
+def with_plan(run: BoundCall, plan: Plan) -> BoundCall:
+    """Bound work that can say what memory was planned for it, for :func:`planned_bytes`.
+
+    Args:
+        run: is called as before, and costs as much.
+        plan: is called once, after all calls.
+    """
+    vars(run)[_PLAN] = plan
+    return run
+
+
+def planned_bytes(run: BoundCall) -> int | None:
+    """What a planner reserves for the results of bound work; None where there is no planner."""
+    plan: Plan | None = getattr(run, _PLAN, None)
+    return None if plan is None else plan()
+
+
+#: The attribute by which bound work says so.
+_PLAN = "planned_bytes"
 
 
 class Framework(ABC):
@@ -217,6 +254,14 @@ class Framework(ABC):
             ``peak_bytes()``: the most in use at once since then; None where it is not known.
         """
         return lambda: None
+
+    def saved_for_backward(self, run: BoundCall) -> Saved | None:
+        """What a call keeps for its gradient, parameters apart; None where that is not told.
+
+        Args:
+            run: bound work, or a step of a learner's; it is called once.
+        """
+        return None
 
     def profiler(self, device: str) -> Profiler | None:
         """The framework's own profiler; None where it has none.

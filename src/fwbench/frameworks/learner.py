@@ -209,6 +209,14 @@ class Learner(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} tells no layouts of its parameters")
 
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """What a planner reserves for the results of the network; None where there is none.
+
+        Args:
+            training: of forward and backward pass, and not of the forward pass alone.
+        """
+        return None
+
     def notes(self) -> dict[str, Any]:
         """How this framework's training differs from others', for the record."""
         return {}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 
 PROFILE = "profile"
+MEMORY = "memory"
+FORWARD_MEMORY = "forward-memory"
 
 #: Names the probe for which a worker was started; no other worker has it.
 VARIABLE = "FWBENCH_PROBE"

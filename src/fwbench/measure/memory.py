@@ -25,6 +25,12 @@ class PeakMemory:
         if self._known:
             self.peak_bytes = max(self.peak_bytes or 0, peak_memory_bytes() or 0)
 
+    def restart(self) -> int | None:
+        """Forget what was largest so far; returns what is held now, None if that is not known."""
+        self.resume()
+        self.peak_bytes = peak_memory_bytes() if self._known else None
+        return self.peak_bytes
+
     def resume(self) -> None:
         """Look for a new one from here on."""
         if self._known:

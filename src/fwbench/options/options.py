@@ -65,6 +65,7 @@ class Options:
         toggles: the values asked for, by toggle.
         profile: whether cases are profiled after they were timed.
         traces: where profiles write their traces; None for the project's own folder.
+        memory: whether their memory is measured, each in a process of its own.
         data: a folder to look for data sets in first.
         record_host: whether records have the machine's name and absolute paths.
         tables: whether pytest-benchmark's tables have cases, too.
@@ -93,6 +94,7 @@ class Options:
     toggles: toggles.Values
     profile: bool
     traces: Path | None
+    memory: bool
     data: Path | None
     record_host: bool
     tables: bool
@@ -109,7 +111,7 @@ class Options:
     @property
     def probing(self) -> str:
         """The option for which cases are run again, each in a process of its own; or nothing."""
-        return "--fw-profile" if self.profile else ""
+        return "--fw-profile" if self.profile else "--fw-memory" if self.memory else ""
 
     @property
     def is_adaptive(self) -> bool:

@@ -162,6 +162,15 @@ SETTINGS: Mapping[str, Option] = {
         "where --fw-profile writes a trace of each case for https://ui.perfetto.dev (default: "
         ".fwbench/traces)",
     ),
+    "memory": Option(
+        "--fw-memory",
+        values.switch,
+        "",
+        "after a case was timed, measure the peak memory of a few calls of it in a process of "
+        "their own; of training, of the forward pass alone in another one",
+        lambda: False,
+        switch=True,
+    ),
     "data": Option(
         "--fw-data",
         values.folder,

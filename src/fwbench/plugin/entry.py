@@ -6,7 +6,6 @@ with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.cases` brings i
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from fwbench.cases.case import Case
 
-#: In the name of what xdist's workers collect instead of cases: its controller then refuses them.
+#: What xdist's workers collect instead of cases, so that its controller can refuse them.
 _UNDER_XDIST = "fwbench-under-xdist"
 
 
@@ -77,8 +76,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     session = begin(metafunc.config)
     if session.under_xdist:
-        names = _stand_ins(mark)
-        metafunc.parametrize("case", [None] * len(names), ids=names, indirect=True)
+        metafunc.parametrize("case", [None], ids=[_UNDER_XDIST], indirect=True)
         return
     parameters = [
         pytest.param(
@@ -87,15 +85,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for cell in session.cells(mark, _place(metafunc.definition))
     ]
     metafunc.parametrize("case", parameters, indirect=True)
-
-
-def _stand_ins(mark: pytest.Mark) -> list[str]:
-    """One for each workload and framework, with their names: ``-k`` selects them as cases."""
-    from fwbench.frameworks import registry
-
-    workloads = [getattr(workload, "name", workload) for workload in mark.args]
-    pairs = itertools.product(workloads, registry.registered())
-    return [f"{workload}-{framework}-{_UNDER_XDIST}" for workload, framework in pairs]
 
 
 def _place(item: pytest.Item) -> str:

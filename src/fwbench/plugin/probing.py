@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from fwbench.cases.case import Case, Probe
+from fwbench.cases.probes.memory import forward_memory, memory
 from fwbench.cases.probes.profile import profile
 from fwbench.errors import FwbenchError, ProbeError, UsageError
 from fwbench.frameworks import probing
@@ -22,7 +24,8 @@ from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
 from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Profile
+from fwbench.records.probed import Memory, Profile
+from fwbench.workloads.training import Loading, Trains
 
 #: The kind of the message by which a worker sends what a probe has found.
 FOUND = "probed"
@@ -98,6 +101,10 @@ class Probes:
     def _asked(self, cell: Cell) -> Iterator[str]:
         if self._options.profile:
             yield probing.PROFILE
+        if self._options.memory:
+            yield probing.MEMORY
+            if isinstance(cell.workload, Trains) and not isinstance(cell.workload, Loading):
+                yield probing.FORWARD_MEMORY
 
     def _found(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
         """What a probe has found, or why it has not."""
@@ -127,6 +134,10 @@ def _first_line(reason: str) -> str:
 #: By probe, the facts that stand for a gap.
 GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
     probing.PROFILE: lambda reason: CaseFacts(profile=Profile(gap=_first_line(reason))),
+    probing.MEMORY: lambda reason: CaseFacts(memory=Memory(gap=_first_line(reason))),
+    probing.FORWARD_MEMORY: lambda reason: CaseFacts(
+        forward_memory=Memory(gap=_first_line(reason))
+    ),
 }
 
 
@@ -138,18 +149,20 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         send: sends a message to the parent.
     """
     asked = probing.asked()
-    find = _PROBES.get(asked)
+    finds: Mapping[str, Callable[[Case, Clock], CaseFacts]] = {
+        probing.PROFILE: partial(profile, folder=traces),
+        probing.MEMORY: memory,
+        probing.FORWARD_MEMORY: forward_memory,
+    }
+    find = finds.get(asked)
     if find is None:
         return None
 
     def probe(case: Case, clock: Clock) -> None:
         try:
-            found = find(case, clock, traces)
+            found = find(case, clock)
         except ProbeError as error:
             found = GAPS[asked](str(error))
         send(FOUND, dict(found))
 
     return probe
-
-
-_PROBES: Mapping[str, Callable[[Case, Clock, Path], CaseFacts]] = {probing.PROFILE: profile}

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.stopping import PRECISE, TIME_OVER
-from fwbench.records.probed import Profile
+from fwbench.records.probed import Memory, Profile
 from fwbench.records.table import (
     ABOVE_MINUS_1,
     FRACTION,
@@ -281,6 +281,8 @@ class CaseFacts(Measured):
 
     # What probes found out, each in a process of its own.
     profile: Profile | None = fact("where the time of a call goes; with `--fw-profile`")
+    memory: Memory | None = fact("memory of its calls; with `--fw-memory`")
+    forward_memory: Memory | None = fact("of training: memory of the forward pass alone")
 
     # Launches.
     launch: int | None = fact(

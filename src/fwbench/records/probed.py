@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.records.table import FRACTION, NOT_NEGATIVE, POSITIVE, Table, fact, one_of
-from fwbench.records.units import COUNT, SECONDS, SHARE
+from fwbench.records.units import BYTES, COUNT, SECONDS, SHARE
+
+_NO_PROC = "where the system does not tell"
 
 
 class ProfiledOperator(Table):
@@ -28,3 +30,48 @@ class Profile(Table):
     )
     operators: list[ProfiledOperator] | None = fact("the ten operators that take most of it")
     trace: str | None = fact("file for Perfetto, in the folder of traces")
+
+
+class Memory(Table):
+    """The memory of a process that has made a few calls of a case, and nothing else."""
+
+    gap: str | None = fact("why nothing was measured")
+    before_bytes: int | None = fact(
+        "memory of the process before the work was bound: interpreter and framework", BYTES,
+        NOT_NEGATIVE, null=_NO_PROC,
+    )  # fmt: skip
+    bound_bytes: int | None = fact(
+        "memory of the process with the model built, or the inputs placed", BYTES, NOT_NEGATIVE,
+        null=_NO_PROC,
+    )  # fmt: skip
+    peak_bytes: int | None = fact(
+        "peak memory of the process in the calls", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    )
+    device_peak_bytes: int | None = fact(
+        "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
+    )
+    planned_bytes: int | None = fact(
+        "memory that the framework's planner reserves for results; of one framework only",
+        BYTES, NOT_NEGATIVE, null="where there is no planner",
+    )  # fmt: skip
+    saved_bytes: int | None = fact(
+        "memory of the tensors that are kept for the backward pass, parameters apart", BYTES,
+        NOT_NEGATIVE, null="where the framework does not tell",
+    )  # fmt: skip
+    saved_tensors: int | None = fact(
+        "how many these are", COUNT, NOT_NEGATIVE, null="where the framework does not tell"
+    )
+
+    @property
+    def above_bytes(self) -> int | None:
+        """The peak above what was held before."""
+        if self.peak_bytes is None or self.before_bytes is None:
+            return None
+        return max(0, self.peak_bytes - self.before_bytes)
+
+    @property
+    def calls_bytes(self) -> int | None:
+        """The peak above what was held with the model built, or the inputs placed."""
+        if self.peak_bytes is None or self.bound_bytes is None:
+            return None
+        return max(0, self.peak_bytes - self.bound_bytes)

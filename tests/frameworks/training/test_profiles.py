@@ -1,64 +1,72 @@
-"""Steps of a small network under each framework's own profiler."""
+"""Steps of a small network under each framework's own profiler, and what memory they take."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fwbench.frameworks import profiler
-from support.real_training import all_of, facts_of, if_installed
+from support.projects import Project
+from support.real_training import all_of, facts_of
 
 pytestmark = pytest.mark.usefixtures("started")
 
 _EXECUTIONS = {"torch": "eager", "mxnet": "hybridize", "tensorflow": "graph"}
 
-_SUITE = Path(__file__).parents[3]
+#: A network with every class of operators but norms.
+_NETWORK = """
+import pytest
+from fwbench import Sizes, Training
+from fwbench.workloads.models.layers import Conv, Dense, Flatten, MaxPool
+from fwbench.workloads.objective import SGD
+from fwbench.presets import Schedule
+
+def network(x):
+    x = MaxPool(2, 2)(Conv(8, 5)(x))
+    return Dense(10, relu=False)(Dense(64)(Flatten()(x)))
+
+small = Training(
+    name="small",
+    network=network,
+    dataset="mnist",
+    shape=(28, 28, 1),
+    classes=10,
+    optimizer=SGD(0.1, momentum=0.9),
+    batches=Sizes(quick=(64,)),
+    schedules={"quick": Schedule(epochs=2)},
+)
+
+@pytest.mark.fwbench(small.step)
+def test_it(case):
+    case.measure()
+"""
+
+_MADE_OF = {
+    *(profiler.CONVOLUTION, profiler.MATMUL, profiler.POOLING),
+    *(profiler.OPTIMISER, profiler.LOSS),
+}
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, suite_cache: Path) -> dict[str, Any]:
-    """The facts of a step of LeNet, by framework, with the text of its trace."""
-    folder = tmp_path_factory.mktemp("profiles")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "benchmarks/test_training.py", "-k", "lenet_step"),
-            *(f"--fw={all_of(*_EXECUTIONS)}", f"--fw-execution={','.join(_EXECUTIONS.values())}"),
-            *("--fw-device=cpu", "--fw-profile", f"--fw-traces={folder}", "--fw-warmup=0"),
-            *(f"--benchmark-json={folder / 'run.json'}", "--benchmark-max-time=0.01"),
-            *("--fw-size=8", "-o", f"cache_dir={suite_cache}"),
-        ],
-        cwd=_SUITE,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == pytest.ExitCode.OK, done.stdout + done.stderr
-    facts = map(facts_of, json.loads((folder / "run.json").read_text())["benchmarks"])
-    return {
-        each["framework"]: (each["profile"], (folder / each["profile"]["trace"]).read_text())
-        for each in facts
-        if each["execution"] == _EXECUTIONS[each["framework"]]
-    }
-
-
-@pytest.mark.parametrize("framework", [if_installed(name) for name in _EXECUTIONS])
-def test_a_step_has_what_it_is_made_of(framework: str, found: dict[str, Any]) -> None:
+def test_a_step_has_what_it_is_made_of(project: Project) -> None:
     """Convolutions, products, pooling, an optimiser and a loss; little that nobody classed."""
-    profile, trace = found[framework]
-    shares = profile["shares"]
-    assert sum(shares.values()) == pytest.approx(1.0)
-    made_of = {
-        *(profiler.CONVOLUTION, profiler.MATMUL, profiler.POOLING),
-        *(profiler.OPTIMISER, profiler.LOSS),
-    }
-    assert made_of <= {name for name, share in shares.items() if share > 0}
-    classes = {each["name"]: each["operator_class"] for each in profile["operators"]}
-    assert len(classes) <= 10
-    assert profiler.OTHER not in [*classes.values()][:3]
-    assert json.loads(trace)["traceEvents"]
+    frameworks = all_of(*_EXECUTIONS)
+    project.write("test_it.py", _NETWORK)
+    result, records = project.measure(
+        *("--fw-profile", "--fw-traces=traces", "--fw-device=cpu"),
+        f"--fw-execution={','.join(_EXECUTIONS[name] for name in frameworks.split(','))}",
+        fw=frameworks,
+    )
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    profiled = {}
+    for facts in map(facts_of, records.values()):
+        if facts["execution"] == _EXECUTIONS[facts["framework"]]:
+            profiled[facts["framework"]] = profile = facts["profile"]
+            assert sum(profile["shares"].values()) == pytest.approx(1.0)
+            assert {*profile["shares"]} >= _MADE_OF, facts["framework"]
+            classes = {each["name"]: each["operator_class"] for each in profile["operators"]}
+            assert profiler.OTHER not in [*classes.values()][:3], facts["framework"]
+            assert not [name for name in classes if "," in name], "bulks are switched off"
+            trace = json.loads((project.path / "traces" / profile["trace"]).read_text())
+            assert trace["traceEvents"]
+    assert {*profiled} == {*frameworks.split(",")}

@@ -40,6 +40,29 @@ def test_all_cases_have_one_line_otherwise() -> None:
     assert "traces for https://ui.perfetto.dev: /traces" in lines
 
 
+def test_memory_has_a_line_in_full() -> None:
+    """Forward and training apart, with what is planned and saved; or why there is none."""
+    forward = {"before_bytes": 2**30, "peak_bytes": 2**30 + 40 * 2**20, "planned_bytes": 7 * 2**20}
+    step = {"before_bytes": 2**30, "peak_bytes": 2**30 + 90 * 2**20, "saved_bytes": 60 * 2**20}
+    records = (
+        entry("torch", direction="train", memory=step, forward_memory=forward),
+        entry("numpy", memory={"gap": "it died"}),
+        entry("mxnet", memory={"before_bytes": None, "peak_bytes": None}),
+    )
+    lines = shown(*records, view=IN_FULL)
+    start = lines.index("peak memory above what was held before, each in a process of its own:")
+    assert lines[start + 1 : start + 4] == [
+        "  gemm-torch: forward 40 MiB (7 MiB planned), train 90 MiB (60 MiB saved)",
+        "  gemm-numpy: forward it died",
+        "  gemm-mxnet: forward unknown",
+    ]
+    assert "memory of 3 cases measured: -v shows it, and reports do" in shown(*records)
+
+
 def test_without_probes_nothing_is_said() -> None:
     """Most sessions have none."""
-    assert not [line for line in shown(entry("torch"), traces="/traces") if "profile" in line]
+    assert not [
+        line
+        for line in shown(entry("torch"), traces="/traces")
+        if "profile" in line or "memory" in line
+    ]

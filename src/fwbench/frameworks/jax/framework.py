@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, with_plan
+from fwbench.frameworks.jax import planning
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.learner import Job, Learner
@@ -152,7 +153,7 @@ class Jax(Framework):
             self._latest = (result,)
             return result
 
-        return partial(call, *inputs)
+        return _planned(partial(call, *inputs), function, *inputs)
 
     def backward(
         self,
@@ -182,7 +183,9 @@ class Jax(Framework):
             self._latest = (result, *gradients)
             return result, gradients
 
-        return partial(call, list(inputs), cotangent)
+        return _planned(
+            partial(call, list(inputs), cotangent), differentiated, list(inputs), cotangent
+        )
 
     def learner(self, job: Job) -> Learner:
         """Pure functions, whose state goes from step to step."""
@@ -208,6 +211,13 @@ class Jax(Framework):
             "jaxlib": jax.lib.__version__,
             "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
         }
+
+
+def _planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
+    """Bound work with what XLA has planned for it, if it is compiled as a whole."""
+    if not hasattr(function, "lower"):
+        return run
+    return with_plan(run, partial(planning.planned_bytes, function, *arguments))
 
 
 def _device(name: str) -> Any:

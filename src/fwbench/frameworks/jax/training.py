@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.frameworks.jax import planning
 from fwbench.frameworks.jax.layers import Network
 from fwbench.frameworks.jax.updates import Moments, update_of
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
@@ -172,6 +173,17 @@ class JaxLearner(Learner):
         x, _ = self.place((examples, np.zeros(0, np.int32)))
         answer = self._answer(self._state.parameters, self._state.layers, x)
         return np.asarray(answer, np.float64)
+
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """Of the compiled step, or of the compiled answers."""
+        if self.job.execution != "jit":
+            return None
+        (batch,) = self.job.training.check_batches(self.job.batch, 1)
+        examples, labels = self.place(batch)
+        state = self._state
+        if training:
+            return planning.planned_bytes(self._step, state, examples, labels)
+        return planning.planned_bytes(self._answer, state.parameters, state.layers, examples)
 
     def notes(self) -> dict[str, Any]:
         """Where its optimiser adds epsilon."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, with_plan
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.profiler import Profiler
@@ -194,7 +194,8 @@ class MXNet(Framework):
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
     ) -> BoundCall:
         """The operator, or the block, with its inputs."""
-        return partial(_EXECUTIONS[execution](implementation), *inputs)
+        function = _EXECUTIONS[execution](implementation)
+        return _planned(partial(function, *inputs), function, inputs)
 
     def backward(
         self,
@@ -219,7 +220,7 @@ class MXNet(Framework):
             differentiate(result, cotangents)
             return result, [source.grad for source in sources]
 
-        return run
+        return _planned(run, function, inputs, variables)
 
     def learner(self, job: Job) -> Learner:
         """A Gluon network with its trainer."""
@@ -239,6 +240,21 @@ class MXNet(Framework):
         """The features it was compiled with."""
         features = mx.runtime.Features()
         return {"features": " ".join(name for name in features if features.is_enabled(name))}
+
+
+def _planned(
+    run: BoundCall, function: Any, inputs: Sequence[Any], variables: Sequence[int] = ()
+) -> BoundCall:
+    """Bound work with what is planned for it, if it is a graph."""
+    if not isinstance(function, _Block):
+        return run
+
+    def plan() -> int | None:
+        from fwbench.frameworks.mxnet import planning
+
+        return planning.of_operation(function, inputs, variables)
+
+    return with_plan(run, plan)
 
 
 def _at_least_1d(array: Any) -> Any:

@@ -12,6 +12,7 @@ from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays
@@ -192,6 +193,19 @@ class MXNetLearner(Learner):
         """Outside ``record``, where dropout is off."""
         x, _ = self.place((examples, np.zeros(0, np.int32)))
         return cast("NDArray[Any]", self._net(x).asnumpy().astype(np.float64))
+
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """Of a hybridized network; nobody plans what is not a graph."""
+        if self.job.execution != "hybridize":
+            return None
+        (batch,) = self.job.training.check_batches(self.job.batch, 1)
+        examples, labels = self.place(batch)
+        arrays = {"examples": examples}
+        graph = self._net(mx.sym.var("examples"))
+        if training:
+            arrays["labels"] = labels
+            graph = self._loss(graph, mx.sym.var("labels"))
+        return planning.planned_bytes(graph, arrays, training=training, constant=arrays)
 
     def notes(self) -> dict[str, Any]:
         """Where its optimiser adds epsilon."""

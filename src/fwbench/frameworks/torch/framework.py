@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, Saved
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
@@ -162,6 +162,21 @@ class Torch(Framework):
         index = int(device.removeprefix("gpu:"))
         torch.cuda.reset_peak_memory_stats(index)
         return partial(torch.cuda.max_memory_allocated, index)
+
+    def saved_for_backward(self, run: BoundCall) -> Saved:
+        """By ``saved_tensors_hooks``; tensors that share memory count once."""
+        saved: dict[int, int] = {}
+
+        def pack(tensor: Any) -> Any:
+            owner = tensor if tensor._base is None else tensor._base  # noqa: SLF001 (no other way)
+            if not (owner.is_leaf and owner.requires_grad):  # a parameter is there in any case
+                storage = tensor.untyped_storage()
+                saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            run()
+        return Saved(sum(saved.values()), len(saved))
 
     def profiler(self, device: str) -> Profiler:
         """``torch.profiler``."""

@@ -168,6 +168,7 @@ def _notes(outcome: Outcome, view: View) -> Iterator[str]:
     named = [*zip((str(entry["param"]) for entry in records), cases, strict=True)]
     yield from notes.unsteady(named, in_full=view.in_full)
     yield from probed.profiles(named, outcome.traces, in_full=view.in_full)
+    yield from probed.memory(named, in_full=view.in_full)
 
 
 def _skips(skips: Sequence[str], view: View) -> list[Line]:

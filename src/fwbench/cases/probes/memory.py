@@ -1,0 +1,109 @@
+"""The memory of a case: a few calls in a process that has done nothing else.
+
+The peak is that of the calls. What binding takes for a moment, such as random numbers that inputs
+are drawn from, is forgotten before the first one.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from fwbench.cases.case import Case
+from fwbench.cases.training import LoopCase, StepCase, TrainingCase
+from fwbench.frameworks.contract import BoundCall, Plan, planned_bytes
+from fwbench.frameworks.learner import Learner
+from fwbench.measure.clock import Clock
+from fwbench.measure.memory import PeakMemory
+from fwbench.records.facts import CaseFacts
+from fwbench.records.probed import Memory
+
+#: The first one compiles, and allocates what others use again.
+_CALLS = 3
+
+
+class _Bound(NamedTuple):
+    """Work, and what is planned for it.
+
+    Attributes:
+        run: one call.
+        plan: tells what its planner reserves.
+        differentiates: whether a call has a backward pass.
+    """
+
+    run: BoundCall
+    plan: Plan
+    differentiates: bool
+
+
+def memory(case: Case, clock: Clock) -> CaseFacts:
+    """The memory of the calls that are timed; of a training loop, of a step.
+
+    Args:
+        case: which; it is bound, and neither verified nor timed.
+        clock: waits for the case's device.
+    """
+    if isinstance(case, StepCase | LoopCase):
+        return CaseFacts(memory=_measured(case, clock, partial(_step, case)))
+    return CaseFacts(memory=_measured(case, clock, partial(_called, case)))
+
+
+def forward_memory(case: Case, clock: Clock) -> CaseFacts:
+    """The memory of a model's answers to a batch, for which nothing is kept for gradients.
+
+    Args:
+        case: of training.
+        clock: waits for the case's device.
+    """
+    assert isinstance(case, TrainingCase)  # noqa: S101 (nobody asks it of others)
+    return CaseFacts(forward_memory=_measured(case, clock, partial(_forward, case)))
+
+
+def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
+    framework = case.framework
+    device_peak_bytes = framework.watch_memory(case.cell.device)
+    host = PeakMemory()
+    bound = bind()
+    gc.collect()
+    bound_bytes = host.restart()
+    for _ in range(_CALLS):
+        clock.time(bound.run)
+    host.pause()
+    device_bytes = device_peak_bytes()
+    saved = framework.saved_for_backward(bound.run) if bound.differentiates else None
+    return Memory(
+        before_bytes=host.before_bytes,
+        bound_bytes=bound_bytes,
+        peak_bytes=host.peak_bytes,
+        device_peak_bytes=device_bytes,
+        planned_bytes=bound.plan(),
+        saved_bytes=None if saved is None else saved.size_bytes,
+        saved_tensors=None if saved is None else saved.tensors,
+    )
+
+
+def _called(case: Case) -> _Bound:
+    run = case.bind().run
+    return _Bound(run, partial(planned_bytes, run), case.cell.direction == "backward")
+
+
+def _learner(case: TrainingCase) -> Learner:
+    learner = case.learner()
+    learner.reset(exact=False)
+    return learner
+
+
+def _step(case: TrainingCase) -> _Bound:
+    learner = _learner(case)
+    (batch,) = learner.job.training.check_batches(learner.job.batch, 1)
+    run = partial(learner.step, *learner.place(batch))
+    return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
+
+
+def _forward(case: TrainingCase) -> _Bound:
+    learner = _learner(case)
+    ((examples, _),) = learner.job.training.check_batches(learner.job.batch, 1)
+    run = partial(learner.logits, examples)
+    return _Bound(run, partial(learner.planned_bytes, training=False), differentiates=False)

@@ -1,0 +1,175 @@
+"""The memory of a case is that of its calls: what binding takes for a moment does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fwbench.cases.case import Case
+from fwbench.cases.probes.memory import forward_memory, memory
+from fwbench.frameworks.contract import BoundCall, Saved, planned_bytes, with_plan
+from fwbench.frameworks.learner import Job
+from fwbench.measure import memory as measure
+from fwbench.measure.clock import Clock
+from fwbench.records.facts import CaseFacts
+from fwbench.records.probed import Memory
+from fwbench.testing import FakeFramework
+from fwbench.workloads import mlp
+from support import training_cases
+from support.fake_learner import FakeLearner, Trainer
+from support.fakes import case_of, cell, operation
+
+pytestmark = pytest.mark.usefixtures("load")
+
+Probe = Callable[[Case, Clock], CaseFacts]
+
+
+class Held:
+    """The memory of a process, moved by hand: 100 bytes, and a peak that can be forgotten."""
+
+    def __init__(self) -> None:
+        self.now = self.peak = 100
+
+    def take(self, size: int, moment: int = 0) -> None:
+        """Hold so much more, and ``moment`` in addition for a moment."""
+        self.now += size
+        self.peak = max(self.peak, self.now + moment)
+
+    def forget(self) -> bool:
+        """As the system does."""
+        self.peak = self.now
+        return True
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """What the process is said to hold."""
+    process = Held()
+    monkeypatch.setattr(measure, "reset_peak_memory", process.forget)
+    monkeypatch.setattr(measure, "peak_memory_bytes", lambda: process.peak)
+    return process
+
+
+class Holding(Trainer):
+    """The fake framework that trains, with a planner, and with calls that hold memory."""
+
+    held: Held
+
+    def forward(self, *arguments: Any) -> BoundCall:
+        """Inputs take 10 bytes, and 500 for a moment; calls take 30 for a moment."""
+        self.held.take(10, moment=500)
+        run = super().forward(*arguments)
+
+        def call() -> Any:
+            self.held.take(0, moment=30)
+            return run()
+
+        return with_plan(call, lambda: 25)
+
+    def backward(self, *arguments: Any) -> BoundCall:
+        """As forward passes, without a plan."""
+        return super().backward(*arguments)
+
+    def saved_for_backward(self, run: BoundCall) -> Saved:
+        """Two tensors; the call is made."""
+        run()
+        return Saved(20, 2)
+
+    def learner(self, job: Job) -> FakeLearner:
+        """A model takes 50 bytes, a step 40 for a moment, and answers 15."""
+        self.held.take(50, moment=900)
+        learner = super().learner(job)
+        step, logits = learner.step, learner.logits
+
+        def held_step(*arguments: Any) -> Any:
+            self.held.take(0, moment=40)
+            return step(*arguments)
+
+        def held_logits(*arguments: Any) -> Any:
+            self.held.take(0, moment=15)
+            return logits(*arguments)
+
+        learner.step, learner.logits = held_step, held_logits  # type: ignore[method-assign]
+        learner.planned_bytes = lambda training: 33 if training else 11  # type: ignore[method-assign]
+        return learner
+
+
+@pytest.fixture
+def framework(held: Held) -> Holding:
+    """The framework of the process."""
+    made = Holding()
+    made.held = held
+    return made
+
+
+def found(probe: Probe, make: Callable[..., Any], *arguments: Any, **more: Any) -> CaseFacts:
+    """What a probe finds out about a case."""
+    facts: list[CaseFacts] = []
+    make(*arguments, **more, probe=lambda *given: facts.append(probe(*given))).measure()
+    return facts[0]
+
+
+def test_the_peak_is_that_of_calls(framework: Holding) -> None:
+    """Above what was held before, and above what is held with the inputs placed."""
+    measured = found(memory, case_of, cell(operation()), framework).memory
+    assert measured is not None
+    assert measured == {
+        "before_bytes": 100,
+        "bound_bytes": 110,
+        "peak_bytes": 140,
+        "device_peak_bytes": None,
+        "planned_bytes": 25,
+        "saved_bytes": None,
+        "saved_tensors": None,
+    }
+    assert (measured.above_bytes, measured.calls_bytes) == (40, 30)
+    assert len(framework.called) == 3
+    assert Memory.checked(dict(measured)) == measured
+
+
+def test_of_a_gradient_what_is_saved_is_told(framework: Holding) -> None:
+    """By one more call, after the peak is known; without a planner nothing is planned."""
+    cases = cell(operation(), direction="backward", device="gpu:0")
+    measured = found(memory, case_of, cases, framework).memory
+    assert measured is not None
+    assert (measured.saved_bytes, measured.saved_tensors) == (20, 2)
+    assert measured.planned_bytes is None
+    assert (measured.device_peak_bytes or 0) > 0
+
+
+@pytest.mark.parametrize("of", [mlp, mlp.step], ids=["loop", "step"])
+def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
+    """Of a loop, a step; the forward pass keeps nothing for a gradient, so nothing is saved."""
+    step = found(memory, training_cases.case, framework, of=of).memory
+    assert step is not None
+    assert (step.above_bytes, step.calls_bytes) == (90, 40)
+    assert (step.planned_bytes, step.saved_bytes) == (33, 20)
+    forward = found(forward_memory, training_cases.case, framework, of=of).forward_memory
+    assert forward is not None
+    assert (forward.calls_bytes, forward.planned_bytes, forward.saved_bytes) == (15, 11, None)
+
+
+def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
+    """No step is made."""
+    measured = found(memory, training_cases.case, framework, of=mlp.loader).memory
+    assert measured is not None
+    assert measured.planned_bytes is None
+    assert framework.called == []
+
+
+def test_where_the_system_does_not_tell(
+    framework: Holding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is claimed of the process."""
+    monkeypatch.setattr(measure, "reset_peak_memory", lambda: False)
+    measured = found(memory, case_of, cell(operation()), framework).memory
+    assert measured is not None
+    assert (measured.peak_bytes, measured.above_bytes, measured.calls_bytes) == (None, None, None)
+    assert measured.planned_bytes == 25
+
+
+def test_most_work_has_no_plan() -> None:
+    """Nobody is asked for one."""
+    assert planned_bytes(FakeFramework().forward(lambda np: np.copy, [1.0], "eager")) is None

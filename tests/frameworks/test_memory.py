@@ -1,0 +1,85 @@
+"""What frameworks tell of memory: tensors that PyTorch saves, and what MXNet plans."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fwbench.machine import thread_variables
+from support.real_training import if_installed
+
+#: A vector of 2**18 elements: a MiB in float32.
+_ELEMENTS = 2**18
+
+_PROGRAMS: Mapping[str, str] = {
+    "torch": """
+def of(function, *inputs):
+    made = [framework.creator("cpu", "float32")(x) for x in inputs]
+    run = framework.backward(lambda torch: function, made, [0], made[0], "eager")
+    run()
+    return framework.saved_for_backward(run)
+
+import torch
+x = np.ones(ELEMENTS)
+# The result of the exponential; of the sum of squares the input, a parameter of the gradient.
+found = [of(torch.exp, x), of(lambda x: torch.tanh(torch.exp(x)), x), of(lambda x: x * x, x)]
+""",
+    "mxnet": """
+def of(implementation, execution, variables, *inputs):
+    made = [framework.creator("cpu", "float32")(x) for x in inputs]
+    if variables:
+        run = framework.backward(implementation, made, variables, made[0], execution)
+    else:
+        run = framework.forward(implementation, made, execution)
+    run()
+    return planned_bytes(run)
+
+x = np.ones((512, ELEMENTS // 512))
+chain = lambda F: lambda x: F.dot(F.sin(x), F.exp(x))
+found = [of(chain, "eager", (), x), of(chain, "hybridize", (), x), of(chain, "hybridize", [0], x)]
+""",
+}
+
+_HEAD = """
+import json
+import numpy as np
+from fwbench.frameworks.contract import planned_bytes
+from fwbench.frameworks.registry import load
+framework = load(NAME, 2)
+"""
+
+
+def _found(framework: str) -> list[Any]:
+    program = "\n".join([_HEAD, _PROGRAMS[framework], "print(json.dumps(found))"])
+    program = program.replace("NAME", repr(framework)).replace("ELEMENTS", str(_ELEMENTS))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=thread_variables(2),
+    )
+    assert done.returncode == 0, done.stderr
+    values: list[Any] = json.loads(done.stdout)
+    return values
+
+
+@pytest.mark.parametrize("framework", [if_installed("torch")])
+def test_torch_tells_what_it_saves(framework: str) -> None:
+    """In bytes, each tensor once; what is there in any case does not count."""
+    size_bytes = 4 * _ELEMENTS
+    assert _found(framework) == [[size_bytes, 1], [2 * size_bytes, 2], [0, 0]]
+
+
+@pytest.mark.parametrize("framework", [if_installed("mxnet")])
+def test_mxnet_tells_what_it_plans(framework: str) -> None:
+    """Of graphs alone: two factors at least; a gradient needs no less than the forward pass."""
+    eager, forward, backward = _found(framework)
+    assert eager is None
+    assert forward >= 2 * 4 * _ELEMENTS
+    assert backward >= forward
