@@ -16,6 +16,9 @@ Shape = tuple[int, ...]
 Arrays = list[NDArray[np.float64]]
 Draw = Callable[[Shape, np.random.Generator], NDArray[Any]]
 
+#: How many dimensions a sequence has, without the batch: length and units.
+_SEQUENCE = 2
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -121,3 +124,21 @@ class Layer:
     def multiply_adds(self, *shapes: Shape) -> int:
         """Multiplications with an addition in a forward pass; those of kernels alone."""
         return 0
+
+
+def refuse_sequences(layer: Layer, shape: Shape) -> None:
+    """Let a layer of images and vectors take no sequence.
+
+    Args:
+        layer: takes the shape.
+        shape: without the batch.
+
+    Raises:
+        DeclarationError: the shape is that of a sequence.
+    """
+    if len(shape) == _SEQUENCE:
+        raise DeclarationError(
+            f"{layer} is for images and vectors, and was given a sequence of the shape {shape}; "
+            "normalize sequences with LayerNorm, and reduce them (LSTM, Flatten, Tokens) before "
+            "they are concatenated"
+        )

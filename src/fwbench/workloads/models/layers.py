@@ -28,10 +28,7 @@ import numpy as np
 
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.initializers import glorot, ones, remembering, uniform, zeros
-from fwbench.workloads.models.layer import Arrays, Draw, Layer, Shape, Weight
-
-#: How many dimensions a sequence has, without the batch: length and units.
-_SEQUENCE = 2
+from fwbench.workloads.models.layer import Arrays, Draw, Layer, Shape, Weight, refuse_sequences
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ class BatchNorm(Layer):
         Raises:
             DeclarationError: it is a sequence, whose channels frameworks look for in two places.
         """
-        _refuse_sequences(self, shape)
+        refuse_sequences(self, shape)
         return shape
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
@@ -268,7 +265,7 @@ class Concat(Layer):
         Raises:
             DeclarationError: other dimensions differ, or they are sequences.
         """
-        _refuse_sequences(self, shapes[0])
+        refuse_sequences(self, shapes[0])
         if len({shape[:-1] for shape in shapes}) != 1:
             raise DeclarationError(
                 f"Concat needs results that differ in their channels alone, and was given {shapes}"
@@ -394,15 +391,6 @@ class LSTM(Layer):
         """Each element of both kernels once for each token."""
         length, inputs = shapes[0]
         return length * (inputs + self.units) * 4 * self.units
-
-
-def _refuse_sequences(layer: Layer, shape: Shape) -> None:
-    if len(shape) == _SEQUENCE:
-        raise DeclarationError(
-            f"{layer} is for images and vectors, and was given a sequence of the shape {shape}; "
-            "normalize sequences with LayerNorm, and reduce them (LSTM, Flatten, Tokens) before "
-            "they are concatenated"
-        )
 
 
 def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
