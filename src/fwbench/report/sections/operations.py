@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 
 #: Sections that have charts: those whose contestants differ most.
-_DRAWN = 100
+_DRAWN = 50
 
 _LEFT_OUT = (
     "Not drawn: charts are of the {} of {} operations whose times differ most, and -k NAME draws "
