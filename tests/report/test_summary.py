@@ -55,6 +55,20 @@ def test_largest_differences(tmp_path: Path) -> None:
     ]
 
 
+def test_a_case_that_two_tests_measured_is_two_contestants(tmp_path: Path) -> None:
+    """A mean is of one of them, and is not changed by the other."""
+    again = case("gemm", "torch", (8.0,) * 5)
+    again["fullname"] = "test_other.py::test_other[gemm]"
+    first = [case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)]
+    found = part([stored(tmp_path, "run.json", *first, again)], "Geometric mean")
+    means = column(found, "all sizes (1 case)")
+    assert {name: cell.text for name, cell in means.items()} == {
+        "torch eager": "1.00x",
+        "numpy eager": "2.00x",
+        "torch eager #2": "8.00x",
+    }
+
+
 def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
     """Ten of eleven: the smallest is left out."""
     entries = [

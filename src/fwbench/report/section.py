@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -12,6 +11,7 @@ from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record
+from fwbench.report.ranking.contests import repeats
 
 #: The facts by which rows of a table can be filtered.
 KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
@@ -171,24 +171,18 @@ def line_name(record: Record, runs: Sequence[str]) -> str:
     return record.series + run_suffix(record.run, runs)
 
 
-def line_names(records: Iterable[Record], runs: Sequence[str]) -> list[tuple[str, Record]]:
+def line_names(records: Sequence[Record], runs: Sequence[str]) -> list[tuple[str, Record]]:
     """Records with the names of their lines; repeats at the same size are numbered from 2.
-
-    Two tests of a session may measure the same work: ``torch eager`` and ``torch eager #2``.
 
     Args:
         records: of the same workload, in the order to show them.
         runs: the names of the runs, in their order.
     """
-    seen: Counter[tuple[str, str]] = Counter()
-    named = []
-    for record in records:
-        name, size = line_name(record, runs), record.facts.size_text
-        seen[name, size] += 1
-        if seen[name, size] > 1:
-            name = f"{record.series} #{seen[name, size]}{run_suffix(record.run, runs)}"
-        named.append((name, record))
-    return named
+    numbers = repeats((record.run, record.series, record.facts.size_text) for record in records)
+    return [
+        (f"{record.series}{number}{run_suffix(record.run, runs)}", record)
+        for record, number in zip(records, numbers, strict=True)
+    ]
 
 
 def run_suffix(run: int, runs: Sequence[str]) -> str:

@@ -87,6 +87,14 @@ def test_views_and_copies_are_not_ranked_together() -> None:
     assert [row.name for row in table(*bits).rows] == ["gemm (10 bits)", "gemm (23 bits)"]
 
 
+def test_a_case_that_two_tests_measured_is_two_columns() -> None:
+    """Neither time is lost, and no mean is of both."""
+    records = [entry("a", 1.0), entry("a", 3.0), entry("b", 2.0)]
+    same = {"a eager": "1 s", "a eager #2": "3.00x", "b eager": "2.00x"}
+    assert cells(table(*records)) == [same]
+    assert cells(table(*records, detail=_BY_OPERATION)) == [{**same, "a eager": "1.00x"}]
+
+
 def test_contended_cases_are_marked_and_not_ranked() -> None:
     """They have no part in who is fastest, and no colour; where all are, times are shown."""
     busy = {"condition": "contended"}

@@ -6,8 +6,9 @@ cases of the same work differ in this, each kind is a contest of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -98,10 +99,29 @@ def works(cases: Iterable[Timed]) -> list[Contest]:
         if timed.facts.workload != "noop":
             groups.setdefault(work(timed.facts), []).append(timed)
     return [
-        Contest(entrants, label)
+        Contest(_distinct(entrants), label)
         for group in groups.values()
         for label, entrants in split(group, lambda timed: timed.facts).items()
     ]
+
+
+def _distinct(entrants: Sequence[Timed]) -> list[Timed]:
+    numbers = repeats(timed.name for timed in entrants)
+    return [
+        replace(timed, name=timed.name + number) if number else timed
+        for timed, number in zip(entrants, numbers, strict=True)
+    ]
+
+
+def repeats(keys: Iterable[Hashable]) -> Iterator[str]:
+    """`` #2`` and so on for each key that repeats an earlier one, and an empty text for others.
+
+    Two tests of a session may measure the same case: ``torch eager`` and ``torch eager #2``.
+    """
+    seen: Counter[Hashable] = Counter()
+    for key in keys:
+        seen[key] += 1
+        yield f" #{seen[key]}" if seen[key] > 1 else ""
 
 
 def work(facts: CaseFacts) -> tuple[Any, ...]:
