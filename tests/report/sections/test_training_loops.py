@@ -87,6 +87,8 @@ def test_memory_is_drawn(tmp_path: Path) -> None:
         "mxnet eager, of the process: 512 MiB"
     )
     assert legends(chart) == ["of the process", "of the device"]
+    _, across = parsed(chart.svg).of_class("axis")
+    assert 2 <= len(across.all("text")) <= 5  # more would lie on each other
 
 
 def test_the_memory_of_a_cpu_is_that_of_the_process(tmp_path: Path) -> None:

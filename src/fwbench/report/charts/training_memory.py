@@ -22,7 +22,12 @@ _PEAKS: Mapping[str, Callable[[CaseFacts], int | None]] = {
 def draw(group: Group) -> Chart | None:
     """Up to two bars for each training; None where no memory is known."""
     series = {
-        what: {name: value for name, record in group.records if (value := peak_bytes(record.facts))}
+        # Whole numbers are drawn as counts, with more marks than there is room for in MiB.
+        what: {
+            name: float(value)
+            for name, record in group.records
+            if (value := peak_bytes(record.facts))
+        }
         for what, peak_bytes in _PEAKS.items()
     }
     known = {what: values for what, values in series.items() if values}
