@@ -37,7 +37,7 @@ LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 1e-1}
 #: What the gradient by a parameter may be off by, relative to its norm, and how many times that in
 #: a network with batch normalization, which spreads what one decision changes over the whole batch.
 #: Narrower dtypes decide too often.
-GRADIENT_TOLERANCES = {"float64": 1e-6, "float32": 1e-2}
+GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 _NORMALIZED = 40.0
 
 #: In place of examples or labels where the others alone are placed.
