@@ -95,16 +95,19 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
 _VERIFIED = """
 import pytest
 from fwbench import Sizes, Training
-from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads import (
+    FORWARD_BACKWARDS, INFERENCES, MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
+)
 from fwbench.workloads.models.layers import (
     Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
 )
+from fwbench.workloads.models.passes import ForwardBackward, Inference
 from fwbench.workloads.training import SGD, Schedule
 
 def network(x):
     x = Relu()(BatchNorm()(Conv(4, 5, relu=False, stride=2, padding=2, bias=False)(x)))
     x = Concat()(Add()(Conv(4, 2, same=True)(x), MaxPool(3, 1, 1)(x)), AveragePool(3, 1, 1)(x))
-    return Dense(10, relu=False)(Dropout(0.1)(GlobalAveragePool()(x)))
+    return Dense(10, relu=False)(Dropout(0.1)(BatchNorm()(GlobalAveragePool()(x))))
 
 branched = Training(
     name="branched",
@@ -112,18 +115,19 @@ branched = Training(
     dataset="mnist",
     shape=(28, 28, 1),
     classes=10,
-    optimizer=SGD(0.1, momentum=0.0),
+    optimizer=SGD(0.01, momentum=0.0),
     batches=Sizes(quick=(8,)),
     schedules={"quick": Schedule(epochs=2)},
 )
-gpt = next(model for model in MODELS if model.name == "gpt_small_step")
+gpt = [one for one in (*MODELS, *INFERENCES, *FORWARD_BACKWARDS) if one.model == "gpt_small"]
+passes = [of("branched", branched, branched.batches) for of in (Inference, ForwardBackward)]
 
 @pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
 def test_layers(case):
     case.measure()
 
-@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, gpt)
-def test_steps(case):
+@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, *gpt, *passes)
+def test_networks(case):
     case.measure()
 
 @pytest.mark.fwbench(mlp, lenet, sentiment_lstm, sentiment_lstm.loader)
@@ -137,7 +141,7 @@ def test_trainings_are_verified(project: Project) -> None:
     project.write("test_it.py", _VERIFIED)
     result = project.run("--benchmark-disable", "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    result.assert_outcomes(passed=3 + 5 + 4)
+    result.assert_outcomes(passed=3 + 4 + 3 + 2 + 4)
 
 
 _TRAINED = """

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework, with_plan
-from fwbench.frameworks.jax import planning
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
+from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
@@ -60,8 +60,9 @@ class Jax(Framework):
     namespace = jax
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
-    # A step that is called operation by operation is nobody's way to train.
+    # A network that is called operation by operation is nobody's way to train it, or to use it.
     training_executions = ("jit",)
+    network_executions = ("jit",)
     training_dtypes = ("float32", "float64", "bfloat16")
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
@@ -153,7 +154,7 @@ class Jax(Framework):
             self._latest = (result,)
             return result
 
-        return _planned(partial(call, *inputs), function, *inputs)
+        return planned(partial(call, *inputs), function, *inputs)
 
     def backward(
         self,
@@ -183,7 +184,7 @@ class Jax(Framework):
             self._latest = (result, *gradients)
             return result, gradients
 
-        return _planned(
+        return planned(
             partial(call, list(inputs), cotangent), differentiated, list(inputs), cotangent
         )
 
@@ -211,13 +212,6 @@ class Jax(Framework):
             "jaxlib": jax.lib.__version__,
             "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
         }
-
-
-def _planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
-    """Bound work with what XLA has planned for it, if it is compiled as a whole."""
-    if not hasattr(function, "lower"):
-        return run
-    return with_plan(run, partial(planning.planned_bytes, function, *arguments))
 
 
 def _device(name: str) -> Any:

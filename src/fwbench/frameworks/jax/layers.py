@@ -229,8 +229,8 @@ _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
 def _trained_batch_norm(
     layer: layers.BatchNorm, parameters: Arrays, averages: Arrays, x: Any
 ) -> tuple[Any, Arrays]:
-    wide = _precise(x)
-    moments = jnp.mean(wide, (0, 1, 2)), jnp.var(wide, (0, 1, 2))
+    wide, axes = _precise(x), tuple(range(x.ndim - 1))
+    moments = jnp.mean(wide, axes), jnp.var(wide, axes)
     later = [
         layer.momentum * average + (1.0 - layer.momentum) * moment
         for average, moment in zip(averages, moments, strict=True)

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+from fwbench.frameworks.contract import BoundCall, with_plan
+
+
+def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
+    """Bound work with what XLA has planned for it, if it is compiled as a whole.
+
+    Args:
+        run: the bound work.
+        function: that it calls.
+        arguments: of each call.
+    """
+    if not hasattr(function, "lower"):
+        return run
+    return with_plan(run, partial(planned_bytes, function, *arguments))
 
 
 def planned_bytes(function: Any, *arguments: Any) -> int:

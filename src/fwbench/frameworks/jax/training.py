@@ -17,16 +17,17 @@ from fwbench.frameworks.jax import planning
 from fwbench.frameworks.jax.layers import Network
 from fwbench.frameworks.jax.updates import Moments, update_of
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Batch, RMSprop
 
 #: Called with results that the clock has to wait for.
 Keep = Callable[[Any], None]
 
-#: What is made of a step that takes the state first, which it may overwrite; loaders, which take
-#: no steps, are ``eager``.
-_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
-    "eager": lambda step: step,
-    "jit": partial(jax.jit, donate_argnums=0),
+#: What is made of a function, which may overwrite the arguments that ``donate_argnums`` names.
+#: Loaders, which call none, are ``eager``.
+_EXECUTIONS: dict[str, Callable[..., Any]] = {
+    "eager": lambda function, **_: function,
+    "jit": jax.jit,
 }
 
 
@@ -104,19 +105,25 @@ class JaxLearner(Learner):
         self._dtype = "float64" if job.dtype == "float64" else "float32"
         self._network = Network(job.training.graph, job.dtype)
         self._update = update_of(job.training.optimizer)
-        self._step = _EXECUTIONS[job.execution](self._train)
+        self._execute = _EXECUTIONS[job.execution]
+        self._step = self._execute(self._train, donate_argnums=0)
         self._answer = jax.jit(self._network.answer)
-        self.reset(exact=False)
+        self._state = self._initial(drops=False)
+
+    def _differentiated(self, parameters: Any, state: Any, examples: Any, labels: Any) -> Any:
+        """((loss, state of the layers after it), gradients)."""
+
+        def loss_of(parameters: Any) -> Any:
+            logits, later = self._network.train(parameters, state, examples)
+            return _cross_entropy(logits, labels), later
+
+        return jax.value_and_grad(loss_of, has_aux=True)(parameters)
 
     def _train(self, state: _State, examples: Any, labels: Any) -> tuple[_State, Any]:
         """The state after a step, and the loss before it."""
-
-        def loss_of(parameters: Any) -> Any:
-            logits, layers = self._network.train(parameters, state.layers, examples)
-            return _cross_entropy(logits, labels), layers
-
-        differentiated = jax.value_and_grad(loss_of, has_aux=True)
-        (loss, layers), gradients = differentiated(state.parameters)
+        (loss, layers), gradients = self._differentiated(
+            state.parameters, state.layers, examples, labels
+        )
         steps = state.steps + 1
         decreases, moments = self._update.decrease(
             gradients, state.moments, state.learning_rate, steps
@@ -133,18 +140,54 @@ class JaxLearner(Learner):
 
     def reset(self, *, exact: bool) -> None:
         """A state of the same shapes, so that compiled code stays; without dropout if exact."""
+        state = self._initial(drops=not exact)
+        moments = jax.device_put(self._update.start(state.parameters), self._device)
+        self._state = state._replace(moments=moments)
+
+    def _initial(self, *, drops: bool) -> _State:
+        """Of a network that nothing is trained with."""
         training = self.job.training
         parameters = [
             [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
         ]
         state = _State(
             parameters,
-            self._network.initial_state(drops=not exact),
-            self._update.start(parameters),
+            self._network.initial_state(drops=drops),
+            (),
             jnp.zeros((), jnp.int32),
             jnp.asarray(training.optimizer.learning_rate),
         )
-        self._state = jax.device_put(state, self._device)
+        placed: _State = jax.device_put(state, self._device)
+        return placed
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """All of the network in one compiled function."""
+        return self._bound(self._network.answer, examples)
+
+    def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
+        """``jax.value_and_grad`` of the loss, all of it in one compiled function."""
+        return self._bound(self._loss_and_gradients, examples, labels)
+
+    def _loss_and_gradients(self, *arguments: Any) -> tuple[Any, list[Any]]:
+        (loss, _), gradients = self._differentiated(*arguments)
+        return loss, jax.tree.leaves(gradients)
+
+    def _bound(self, function: Callable[..., Any], *batch: Any) -> Callable[[], Any]:
+        """A function of parameters, state of the layers and a batch, with the initial ones."""
+        executed, keep = self._execute(function), self._keep
+
+        def call(*arguments: Any) -> Any:
+            result = executed(*arguments)
+            keep(result)
+            return result
+
+        self._state = self._initial(drops=False)
+        arguments = (self._state.parameters, self._state.layers, *batch)
+        return planning.planned(partial(call, *arguments), executed, *arguments)
+
+    def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
+        """As they are: JAX has the layouts of the definitions."""
+        return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """A part of the state."""
