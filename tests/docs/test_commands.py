@@ -21,7 +21,7 @@ from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
 from fwbench.workloads import FAMILIES, FORWARD_BACKWARDS, INFERENCES, MODELS, TRAININGS
 from fwbench.workloads.workload import Workload
-from support.documents import PAGES, ROOT, Command, commands
+from support.documents import PAGES, ROOT, Command, commands, read
 
 #: What pages show how to write: frameworks, and an operation.
 _OF_PAGES = ("mine", "cached_output")
@@ -57,6 +57,27 @@ def test_every_program_is_one_whose_commands_are_checked() -> None:
     """A page that shows another program needs a check of its own here."""
     programs = {command.program for page in PAGES for command in commands(page)}
     assert programs == {"pytest", "fwbench", "make", "python", "pip", "uv", "head", "."}
+
+
+def test_options_are_there_where_people_put_something_in(pytestconfig: pytest.Config) -> None:
+    """What a placeholder stands for cannot be tried; the options around it can be looked up.
+
+    So can those that the text names alone.
+    """
+    groups = [pytestconfig._parser._anonymous, *pytestconfig._parser._groups]
+    known = {name for group in groups for option in group.options for name in option.names()}
+    for parser, _ in cli_page._commands(cli._parser()):
+        known |= {name for action in parser._actions for name in action.option_strings}
+    given = [
+        (command.page, word.partition("=")[0])
+        for page in PAGES
+        for command in commands(page)
+        if command.program in ("fwbench", "pytest") and _PLACEHOLDER.search(command.text)
+        for word in command.arguments
+        if word.startswith("-")
+    ]
+    given += [(page, name) for page in PAGES for name in re.findall(r"--fw-[a-z-]+", read(page))]
+    assert [option for option in given if option[1] not in known] == []
 
 
 # pytest

@@ -339,6 +339,7 @@ _REFUSED = {
     "trace": (["--trace", "--fw-isolation=process"], ["--trace", "--fw-isolation=process"]),
     "debugger, launches": (["--pdb", "--fw-launches=2"], ["--pdb", "--fw-launches"]),
     "xdist": (["-n2"], ["pytest-xdist", "-n0"]),
+    "xdist, by name": (["-n2", "-k", "double and numpy"], ["pytest-xdist", "-n0"]),
 }
 
 _REFUSED_INI = {

@@ -110,9 +110,10 @@ def interval(
 
 def _resampled_medians(times: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
     if times.size <= _MANY:
-        return cast(
-            "NDArray[Any]", np.median(random.choice(times, (_RESAMPLES, times.size)), axis=1)
-        )
+        # Twice as fast as np.median, which does not sort short rows.
+        drawn = np.sort(random.choice(times, (_RESAMPLES, times.size)), axis=1)
+        middle = drawn[:, [(times.size - 1) // 2, times.size // 2]]
+        return cast("NDArray[Any]", middle.mean(axis=1))
     # Drawing values is drawing their places, and the middle one of so many places that are drawn
     # evenly is Beta-distributed: no need to draw the others. (Of an even number it is one of the
     # two in the middle.)

@@ -6,6 +6,7 @@ with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.cases` brings i
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from fwbench.cases.case import Case
 
-#: What xdist's workers collect instead of cases, so that its controller can refuse them.
+#: In the name of what xdist's workers collect instead of cases: its controller then refuses them.
 _UNDER_XDIST = "fwbench-under-xdist"
 
 
@@ -76,7 +77,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     session = begin(metafunc.config)
     if session.under_xdist:
-        metafunc.parametrize("case", [None], ids=[_UNDER_XDIST], indirect=True)
+        names = _stand_ins(mark)
+        metafunc.parametrize("case", [None] * len(names), ids=names, indirect=True)
         return
     parameters = [
         pytest.param(
@@ -85,6 +87,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for cell in session.cells(mark, _place(metafunc.definition))
     ]
     metafunc.parametrize("case", parameters, indirect=True)
+
+
+def _stand_ins(mark: pytest.Mark) -> list[str]:
+    """One for each workload and framework, with their names: ``-k`` selects them as cases."""
+    from fwbench.frameworks import registry
+
+    workloads = [getattr(workload, "name", workload) for workload in mark.args]
+    pairs = itertools.product(workloads, registry.registered())
+    return [f"{workload}-{framework}-{_UNDER_XDIST}" for workload, framework in pairs]
 
 
 def _place(item: pytest.Item) -> str:

@@ -223,9 +223,11 @@ class Table(Mapping[str, Any]):
 
     def unknown(self) -> list[str]:
         """The keys that are not declared, also in tables within; ``launches[].spin``."""
-        keys = [name for name in self if not self.is_known(name)]
-        for name, declared in self.declared().items():
-            keys += _unknown_within(_wrapped(self.get(name), declared.type), name)
+        facts = self.declared()
+        keys = [name for name in self._values if name not in facts and not self.is_known(name)]
+        for name, declared in facts.items():
+            if declared.holds_tables and name in self._values:
+                keys += _unknown_within(getattr(self, name), name)
         return list(dict.fromkeys(keys))
 
     def text(self, name: str) -> str:
@@ -333,8 +335,7 @@ def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
         if all(any(_damage(value, option, check, path)) for option in get_args(kind)):
             yield _problem(value, kind, check, path)
     elif _is_table(kind) and isinstance(value, Mapping):
-        for declared in kind.declared().values():
-            yield from _damage_of(value, declared, f"{path}.{declared.name}".lstrip("."))
+        yield from _damage_of_table(value, kind, path)
     elif get_origin(kind) is list and isinstance(value, list | tuple):
         yield from _damage_of_list(value, get_args(kind)[0], check, path)
     elif get_origin(kind) is dict and isinstance(value, Mapping):
@@ -344,11 +345,15 @@ def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
         yield _problem(value, kind, check, path)
 
 
+def _damage_of_table(values: Mapping[str, Any], table: type[Table], path: str) -> Iterator[str]:
+    for name, declared in table.declared().items():
+        if name in values:
+            yield from _damage_of(values, declared, f"{path}.{name}".lstrip("."))
+        elif declared.is_required:
+            yield f"{path}.{name} is missing".lstrip(".")
+
+
 def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator[str]:
-    if declared.name not in values:
-        if declared.is_required:
-            yield f"{path} is missing"
-        return
     value = values[declared.name]
     if value is None and not declared.is_required and (declared.null or not declared.table.strict):
         return
