@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fwbench.cases.case import Case
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.probes.memory import forward_memory, memory
 from fwbench.frameworks.contract import BoundCall, Saved, planned_bytes, with_plan
 from fwbench.frameworks.learner import Job
@@ -17,6 +18,7 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.probed import Memory
 from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
+from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from support import training_cases
 from support.fake_learner import FakeLearner, Trainer
 from support.fakes import case_of, cell, operation
@@ -78,22 +80,25 @@ class Holding(Trainer):
         return Saved(20, 2)
 
     def learner(self, job: Job) -> FakeLearner:
-        """A model takes 50 bytes, a step 40 for a moment, and answers 15."""
+        """A model takes 50 bytes, a step 40 for a moment, gradients 35, and inference 15."""
         self.held.take(50, moment=900)
         learner = super().learner(job)
-        step, logits = learner.step, learner.logits
+        step = learner.step
 
         def held_step(*arguments: Any) -> Any:
             self.held.take(0, moment=40)
             return step(*arguments)
 
-        def held_logits(*arguments: Any) -> Any:
-            self.held.take(0, moment=15)
-            return logits(*arguments)
-
-        learner.step, learner.logits = held_step, held_logits  # type: ignore[method-assign]
+        learner.step = held_step  # type: ignore[method-assign]
+        learner.inference = lambda examples: self._taking(15)  # type: ignore[method-assign]
+        learner.forward_backward = (  # type: ignore[method-assign]
+            lambda examples, labels: self._taking(35)
+        )
         learner.planned_bytes = lambda training: 33 if training else 11  # type: ignore[method-assign]
         return learner
+
+    def _taking(self, moment: int) -> BoundCall:
+        return lambda: self.held.take(0, moment=moment)
 
 
 @pytest.fixture
@@ -149,6 +154,24 @@ def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
     forward = found(forward_memory, training_cases.case, framework, of=of).forward_memory
     assert forward is not None
     assert (forward.calls_bytes, forward.planned_bytes, forward.saved_bytes) == (15, 11, None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind", "expected"),
+    [
+        (INFERENCES[0], InferenceCase, (15, 11, None)),
+        (FORWARD_BACKWARDS[0], ForwardBackwardCase, (35, 33, 20)),
+    ],
+    ids=["inference", "gradients"],
+)
+def test_networks_without_an_update(
+    framework: Holding, workload: Any, kind: type[Case], expected: tuple[int | None, ...]
+) -> None:
+    """Inference, and forward with backward pass, are what is called."""
+    cases = cell(workload, size=8, direction=workload.directions[0])
+    measured = found(memory, case_of, cases, framework, kind=kind).memory
+    assert measured is not None
+    assert (measured.calls_bytes, measured.planned_bytes, measured.saved_bytes) == expected
 
 
 def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:

@@ -7,14 +7,15 @@ are drawn from, is forgotten before the first one.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from fwbench.cases.case import Case
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.frameworks.contract import BoundCall, Plan, planned_bytes
-from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.learner import Learner, Placed
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
 from fwbench.records.facts import CaseFacts
@@ -45,20 +46,18 @@ def memory(case: Case, clock: Clock) -> CaseFacts:
         case: which; it is bound, and neither verified nor timed.
         clock: waits for the case's device.
     """
-    if isinstance(case, StepCase | LoopCase):
-        return CaseFacts(memory=_measured(case, clock, partial(_step, case)))
-    return CaseFacts(memory=_measured(case, clock, partial(_called, case)))
+    bind = _BINDS.get(type(case), _called)
+    return CaseFacts(memory=_measured(case, clock, partial(bind, case)))
 
 
 def forward_memory(case: Case, clock: Clock) -> CaseFacts:
-    """The memory of a model's answers to a batch, for which nothing is kept for gradients.
+    """The memory of inference on a batch, for which nothing is kept for gradients.
 
     Args:
         case: of training.
         clock: waits for the case's device.
     """
-    assert isinstance(case, TrainingCase)  # noqa: S101 (nobody asks it of others)
-    return CaseFacts(forward_memory=_measured(case, clock, partial(_forward, case)))
+    return CaseFacts(forward_memory=_measured(case, clock, partial(_inference, case)))
 
 
 def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
@@ -89,21 +88,36 @@ def _called(case: Case) -> _Bound:
     return _Bound(run, partial(planned_bytes, run), case.cell.direction == "backward")
 
 
-def _learner(case: TrainingCase) -> Learner:
-    learner = case.learner()
-    learner.reset(exact=False)
-    return learner
-
-
-def _step(case: TrainingCase) -> _Bound:
-    learner = _learner(case)
+def _learner(case: Case) -> tuple[Learner, Placed]:
+    """The learner of a case of training, and a batch on its device."""
+    learner = cast("TrainingCase", case).learner()
     (batch,) = learner.job.training.check_batches(learner.job.batch, 1)
-    run = partial(learner.step, *learner.place(batch))
+    return learner, learner.place(batch)
+
+
+def _step(case: Case) -> _Bound:
+    learner, placed = _learner(case)
+    learner.reset(exact=False)
+    run = partial(learner.step, *placed)
     return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
 
 
-def _forward(case: TrainingCase) -> _Bound:
-    learner = _learner(case)
-    ((examples, _),) = learner.job.training.check_batches(learner.job.batch, 1)
-    run = partial(learner.logits, examples)
+def _gradients(case: Case) -> _Bound:
+    learner, placed = _learner(case)
+    run = learner.forward_backward(*placed)
+    return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
+
+
+def _inference(case: Case) -> _Bound:
+    learner, (examples, _) = _learner(case)
+    run = learner.inference(examples)
     return _Bound(run, partial(learner.planned_bytes, training=False), differentiates=False)
+
+
+#: What is bound of a case that a learner does; of others what is timed.
+_BINDS: Mapping[type[Case], Callable[[Case], _Bound]] = {
+    StepCase: _step,
+    LoopCase: _step,
+    ForwardBackwardCase: _gradients,
+    InferenceCase: _inference,
+}
