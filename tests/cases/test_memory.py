@@ -174,6 +174,16 @@ def test_networks_without_an_update(
     assert (measured.calls_bytes, measured.planned_bytes, measured.saved_bytes) == expected
 
 
+@pytest.mark.usefixtures("held")
+def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
+    """It has no inference of its own."""
+    framework = Trainer()
+    forward = found(forward_memory, training_cases.case, framework).forward_memory
+    assert forward is not None
+    assert forward.gap is None
+    assert framework.learners[0].of("logits") == [[8]] * 3
+
+
 def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
     """No step is made."""
     measured = found(memory, training_cases.case, framework, of=mlp.loader).memory
