@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fwbench.frameworks.profiler import CLASSES
 from fwbench.report import sections
+from fwbench.report.drawing import palette
 from fwbench.report.writers import markdown
 from support.reports import case, chart_of, column, part, stored
 from support.section_parts import legends, rows
@@ -55,6 +57,11 @@ def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
     assert legends(chart) == ["matmul", "loss", "other"]
     assert "torch eager: matmul 75%, other 25%; mxnet eager: loss 100%" in chart.text
     assert found.notes[0] in markdown.render([made])
+
+
+def test_every_class_has_a_colour_of_its_own() -> None:
+    """The same one in all charts, whichever classes a work has."""
+    assert len({look.colour for look in palette.parts(CLASSES).values()}) == len(CLASSES)
 
 
 def test_operators_are_listed(tmp_path: Path) -> None:

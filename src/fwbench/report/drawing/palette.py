@@ -114,3 +114,9 @@ def looks(
 def neutral(names: Iterable[str]) -> dict[str, Look]:
     """Looks of series that are not contestants, in their order: in no framework's colour."""
     return {name: Look(colour) for name, colour in zip(names, itertools.cycle(SPARE))}
+
+
+def parts(names: Iterable[str]) -> dict[str, Look]:
+    """Looks of the parts of bars, in their order: a colour each, the frameworks' for later ones."""
+    colours = (*SPARE, *COLOURS.values())
+    return {name: Look(colour) for name, colour in zip(names, itertools.cycle(colours))}

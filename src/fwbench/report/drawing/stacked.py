@@ -24,7 +24,7 @@ def draw(
         parts: every part that a chart of this kind can have; each has its colour in all charts.
         show: formats a value.
     """
-    looks = palette.neutral(parts)
+    looks = palette.parts(parts)
     used = [part for part in parts if any(values.get(part) for values in bars.values())]
     longest = max(sum(values.values()) for values in bars.values())
     chart = blank(

@@ -93,13 +93,14 @@ def _charts(title: str, records: _Named) -> Iterator[Chart]:
     }
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
-        yield bars.draw(f"{title}: peak above what was held before", known, mebibytes)
+        yield bars.draw(f"{title}: peak above what was held before", known, "{:,.0f} MiB".format)
 
 
-def _peaks(records: _Named, of: Callable[[CaseFacts], Memory | None]) -> dict[str, int]:
+def _peaks(records: _Named, of: Callable[[CaseFacts], Memory | None]) -> dict[str, float]:
+    """In MiB, so that the marks below the bars are round."""
     measured = {name: of(record.facts) for name, record in records.items()}
     return {
-        name: memory.above_bytes
+        name: memory.above_bytes / 2**20
         for name, memory in measured.items()
         if memory is not None and memory.above_bytes is not None
     }
