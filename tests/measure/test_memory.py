@@ -10,6 +10,8 @@ from fwbench.measure.memory import PeakMemory
 
 _MEBIBYTE = 2**20
 
+# Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
+
 
 def _allocate(mebibytes: int) -> None:
     """Touch so much memory, and give it back."""
@@ -25,13 +27,13 @@ def _grown_bytes(measured: PeakMemory) -> int:
 def test_the_peak_is_that_of_the_measured_parts() -> None:
     """What is held in between, however much, does not count."""
     measured = PeakMemory()
-    _allocate(40)
+    _allocate(80)
     measured.pause()
-    _allocate(200)
+    _allocate(400)
     measured.resume()
-    _allocate(60)
+    _allocate(120)
     measured.pause()
-    assert 55 * _MEBIBYTE < _grown_bytes(measured) < 120 * _MEBIBYTE
+    assert 95 * _MEBIBYTE < _grown_bytes(measured) < 240 * _MEBIBYTE
 
 
 def test_the_largest_part_stands() -> None:
@@ -42,22 +44,22 @@ def test_the_largest_part_stands() -> None:
     measured.resume()
     _allocate(10)
     measured.pause()
-    assert _grown_bytes(measured) > 90 * _MEBIBYTE
+    assert _grown_bytes(measured) > 75 * _MEBIBYTE
 
 
 def test_what_was_largest_can_be_forgotten() -> None:
     """What is held then is told, and the peak is that of what follows."""
     measured = PeakMemory()
-    _allocate(200)
-    held = np.ones(50 * _MEBIBYTE, dtype=np.uint8)
+    _allocate(400)
+    held = np.ones(100 * _MEBIBYTE, dtype=np.uint8)
     held_bytes = measured.restart()
-    _allocate(20)
+    _allocate(60)
     measured.pause()
     assert held.any()
-    assert 65 * _MEBIBYTE < _grown_bytes(measured) < 120 * _MEBIBYTE
+    assert 125 * _MEBIBYTE < _grown_bytes(measured) < 240 * _MEBIBYTE
     assert measured.before_bytes is not None
     assert held_bytes is not None
-    assert 45 * _MEBIBYTE < held_bytes - measured.before_bytes < 100 * _MEBIBYTE
+    assert 75 * _MEBIBYTE < held_bytes - measured.before_bytes < 150 * _MEBIBYTE
 
 
 def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
