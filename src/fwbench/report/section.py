@@ -22,6 +22,9 @@ AGAINST_FASTEST = "against fastest"
 #: From these ratios on a cell of a heat map is one step slower.
 _SLOWER = (1.05, 1.5, 2.0, 4.0, 10.0)
 
+#: Characters of gaps that are shown at once; more of them are folded on the page.
+_UNFOLDED = 400
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -102,6 +105,7 @@ class Section:
         rows: of the table; without any there is no table.
         charts: above the table, in this order.
         notes: paragraphs below the heading.
+        gaps: what the table lacks, and why; below it.
         caption: of the table; empty for the title.
         legend: how the lines of its charts are drawn, by their names, if these share a legend.
         column_keys: the facts by which columns can be hidden, by the number of the column.
@@ -113,6 +117,7 @@ class Section:
     rows: Sequence[Row]
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
+    gaps: Sequence[str] = ()
     caption: str = ""
     legend: Mapping[str, Look] = field(default_factory=dict)
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
@@ -132,6 +137,11 @@ class Section:
     def attributes(self) -> dict[str, str]:
         """Of the section on the page."""
         return attributes(self.shared_keys)
+
+    @property
+    def folds_gaps(self) -> bool:
+        """Whether its gaps take so much room that a reader must ask for them."""
+        return sum(map(len, self.gaps)) > _UNFOLDED
 
     def column_attributes(self, number: int) -> dict[str, str]:
         """Of a column's head on the page."""

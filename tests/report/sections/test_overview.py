@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fwbench.report.model import read
 from fwbench.report.section import Section, TableCell
 from fwbench.report.sections import overview
+from fwbench.report.writers import markdown
 from support.launched_runs import write
 from support.reports import case, part, runs_of, shown, stored
 
@@ -85,7 +88,7 @@ def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
 
 
 def test_a_gap_has_its_reason(tmp_path: Path) -> None:
-    """In the cell, and in words below the heading; a contestant of gaps alone has a column."""
+    """In the cell, and in words below the table; a contestant of gaps alone has a column."""
     reason = "mxnet has no float32 product today"
     run = stored(
         tmp_path,
@@ -105,8 +108,30 @@ def test_a_gap_has_its_reason(tmp_path: Path) -> None:
     gemm, dot = cells(found)["gemm"], cells(found)["dot"]
     assert gemm["mxnet eager"] == TableCell("gap", hint=reason, shade="gap")
     assert (dot["mxnet eager"].text, dot["torch-old eager"].hint) == ("", "none")
-    assert f"Gap: {reason} (mxnet eager: gemm)." in found.notes
-    assert not any("other" in note for note in found.notes)
+    assert found.gaps == [f"{reason} (mxnet eager: gemm).", "none (torch-old eager: dot)."]
+    assert not any(reason in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("gaps", "opened"), [(1, True), (30, False)])
+def test_gaps_are_told_below_the_table(tmp_path: Path, gaps: int, opened: bool) -> None:
+    """They are folded where they would take more room than what they are about."""
+    missing = [
+        skipped("gemm-mxnet-cpu-eager-forward-float32-100", "mxnet", f"skipped: reason {number}")
+        for number in range(gaps)
+    ]
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.004)),
+        missing=missing,
+    )
+    (section,) = shown(run).all("section", id="part-overview-cpu-forward-float32")
+    order = [node for node in section if node.tag in {"table", "details"}]
+    assert [node.tag for node in order] == ["table", "details"]
+    assert len(order[1].all("li")) == gaps
+    assert ("open" in order[1].attributes) is opened
+    written = markdown.render([run]).partition(f"### {_TITLE}")[2]
+    assert written.index("| gemm |") < written.index("- Gap: reason 0")
 
 
 def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ class _HeatMap:
             f"overview {self.title}",
             (*_LEADING, *self.columns),
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],
-            notes=[_NOTE, *([_CONTENDED] if contended else []), *_said(self.gaps)],
+            notes=[_NOTE, *([_CONTENDED] if contended else [])],
+            gaps=_said(self.gaps),
             column_keys=dict(enumerate(self.columns.values(), len(_LEADING))),
         ).without_empty_columns(_LEADING)
 
@@ -234,5 +235,5 @@ def _said(gaps: Sequence[_Gap]) -> list[str]:
     for reason, alike in by_reason.items():
         workloads = ", ".join(dict.fromkeys(gap.workload for gap in alike))
         contestants = ", ".join(dict.fromkeys(gap.column for gap in alike))
-        lines.append(f"Gap: {reason} ({contestants}: {workloads}).")
+        lines.append(f"{reason} ({contestants}: {workloads}).")
     return lines

@@ -23,7 +23,9 @@ def render(
     lines = [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
     for section in (*summary.sections(runs), *before, *details(runs)):
         notes = [escaping.markdown(note) for note in section.notes]
+        gaps = [f"- Gap: {escaping.markdown(gap)}" for gap in section.gaps]
         lines += ["", f"### {escaping.markdown(section.title)}", "", *notes, "", *_table(section)]
+        lines += ["", *gaps] if gaps else []
     return "\n".join(lines).strip() + "\n"
 
 
