@@ -14,8 +14,9 @@ from fwbench.errors import unknown
 from fwbench.gate.metrics import METRICS, THRESHOLDS, Metric
 from fwbench.gate.samples import Sample, SampleSet
 from fwbench.options.values import TIME
+from fwbench.records.messages import shown
 from fwbench.records.session_facts import StoredComparison, StoredJudgement
-from fwbench.records.table import DamagedFact, shown
+from fwbench.records.table import DamagedFact
 
 
 class Verdict(StrEnum):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import get_args, get_origin
 
 from fwbench.records import facts, files, session_facts, units
-from fwbench.records.table import Fact, Table, type_words
+from fwbench.records.messages import type_words
+from fwbench.records.table import Fact, Table
 
 _HEAD = f"""# What a record holds
 

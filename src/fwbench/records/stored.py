@@ -12,8 +12,9 @@ from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.records.messages import shown
 from fwbench.records.session_facts import SessionFacts
-from fwbench.records.table import DamagedFact, shown
+from fwbench.records.table import DamagedFact
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")

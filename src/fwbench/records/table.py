@@ -31,6 +31,7 @@ from typing import (
 )
 
 from fwbench.errors import DeclarationError
+from fwbench.records.messages import problem, type_words
 from fwbench.records.units import NONE, Unit
 
 
@@ -213,8 +214,8 @@ class Table(Mapping[str, Any]):
         Raises:
             DamagedFact: they are not what is declared; the message names the key.
         """
-        for problem in _damage(values, cls, ANY, path):
-            raise DamagedFact(problem)
+        for what in _damage(values, cls, ANY, path):
+            raise DamagedFact(what)
         return cls.unchecked(values)
 
     def is_known(self, name: str) -> bool:
@@ -252,30 +253,6 @@ def undeclared(table: type[Table], name: str) -> DeclarationError:
     close = difflib.get_close_matches(name, table.declared(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"declare it in {table.__module__}"
     return DeclarationError(f"{table.__name__} has no fact {name!r}; {hint}")
-
-
-def type_words(kind: Any) -> str:
-    """A type as messages and the documentation call it: ``list of numbers``."""
-    if get_origin(kind) in (Union, UnionType):
-        return " or ".join(map(type_words, get_args(kind)))
-    if get_origin(kind) is list:
-        return f"list of {type_words(get_args(kind)[0])}s"
-    if get_origin(kind) is dict and get_args(kind)[1] in _WORDS and get_args(kind)[1] is not Any:
-        return f"object of {type_words(get_args(kind)[1])}s"
-    if get_origin(kind) is dict or _is_table(kind):
-        return "object"
-    return _WORDS[kind]
-
-
-_WORDS = {
-    float: "number",
-    int: "whole number",
-    bool: "boolean",
-    str: "text",
-    dict: "object",
-    list: "list",
-    Any: "value",
-}
 
 
 def _without_none(hint: Any) -> Any:
@@ -384,17 +361,5 @@ def _matches(value: Any, kind: Any, check: Check) -> bool:
 
 
 def _problem(value: Any, kind: Any, check: Check, path: str) -> str:
-    must = " ".join(filter(None, (type_words(kind), check.words)))
-    article = "an" if must.startswith("o") else "a"
-    bounds = "" if check.can_be(value) else f", {check.unit.bounds}"
-    return f"{path} is {shown(value)}, and must be {article} {must}{bounds}"
-
-
-def shown(value: Any) -> str:
-    """A damaged value for a message: as much of it as tells what it is."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-#: Characters of a damaged value that a message shows.
-_SHOWN = 60
+    beyond = "" if check.can_be(value) else check.unit.bounds
+    return problem(path, value, " ".join(filter(None, (type_words(kind), check.words))), beyond)
