@@ -77,7 +77,7 @@ class Random(Forward):
                 f"the random numbers are {result.dtype}, and the case is in {self.cell.dtype}"
             )
 
-    def _verify_same(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+    def _verify_same(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """As :meth:`verify`: the same numbers as in an earlier call would be wrong here."""
         if [digest(array) for array in self._read(result)] == right:
             raise WrongResult("the numbers are those of the first call; draw new ones in each")

@@ -48,7 +48,7 @@ class Update(Forward):
         """Every element is written: in place is not a view, which would cost nothing."""
         return CaseFacts(result_is_view=False)
 
-    def _verify_last(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+    def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """In place, calls have gone on from one another, so the last result is not the first."""
         if result is not None:
             return super()._verify_last(result, right)

@@ -92,7 +92,7 @@ class RepeatedWork(Work):
     def __init__(self, framework: Framework) -> None:
         self.framework = framework
         self._found = CaseFacts()
-        self._right: list[bytes] = []
+        self._right: list[int] = []
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The result, or each of several results."""
@@ -117,11 +117,11 @@ class RepeatedWork(Work):
             run = self._change(self._operands(changed=False))
             return _worse(facts, self._verify_same(call(run), right))
 
-    def _verify_last(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+    def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """The last timed call had the inputs of the first."""
         return self._verify_same(result, right)
 
-    def _verify_same(self, result: Any, right: Sequence[bytes]) -> CaseFacts:
+    def _verify_same(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """As :meth:`verify`, for less: what has the values of a right result is right."""
         self._check_inputs()
         if [digest(array) for array in self._read(result)] == right:
