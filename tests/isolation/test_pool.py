@@ -167,6 +167,7 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
             case.measure()
         """,
     )
+    project.run("--collect-only", fw="frail,pool")  # asks: what has answered would run cases
     result = project.run("--junitxml=junit.xml", fw="frail,pool")
     result.assert_outcomes(passed=3, failed=3)
     failures = [each.text for name, each in project.outcomes().items() if "frail" in name]
@@ -257,8 +258,49 @@ def test_frameworks_are_imported_before_anything_is_measured(project: Project) -
             case.measure()
         """,
     )
+    project.run("--collect-only", fw="pool,later")  # asks: what has answered would run cases
     project.run(fw="pool,later").assert_outcomes(passed=2)
     assert project.lines("order") == ["imported", "pool", "later"]
+
+
+def test_what_has_described_a_framework_runs_its_cases(project: Project) -> None:
+    """Frameworks are imported once; what describes one that has no case does not stay."""
+    project.install_pool()
+    for name in ("first", "other"):
+        project.install(
+            name,
+            f"{name}_framework:{name.title()}",
+            f"""
+            import os
+            from pathlib import Path
+            from pool_framework import Pool
+
+            Path("imports").open("a").write(f"{name} {{os.getpid()}}\\n")
+
+            class {name.title()}(Pool):
+                name = "{name}"
+            """,
+        )
+    project.write(
+        "test_it.py",
+        """
+        import os
+        from pathlib import Path
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4,))
+        def test_it(case):
+            case.measure()
+            for line in Path("imports").read_text().splitlines():
+                name, pid = line.split()
+                alive = Path(f"/proc/{pid}").exists()
+                Path("seen").open("a").write(f"{name} {alive} {int(pid) == os.getpid()}\\n")
+        """,
+    )
+    result = project.run("-k", "first", fw="first,other")
+    result.assert_outcomes(passed=1)
+    assert sorted(project.lines("seen")) == ["first True True", "other False False"]
 
 
 # How sessions end

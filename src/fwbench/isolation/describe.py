@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 
 from fwbench.errors import FrameworkUnavailable, WorkerDied
@@ -17,6 +17,7 @@ def describe(
     threads: int,
     interpreter_of: Callable[[str], str] = lambda _: sys.executable,
     tick: Tick = lambda _: None,
+    kept: MutableMapping[WorkerSpec, WorkerProcess] | None = None,
 ) -> dict[str, Manifest | Absent]:
     """The manifest of each framework, or why it cannot be used, by name.
 
@@ -28,20 +29,33 @@ def describe(
         interpreter_of: returns the interpreter that has a framework, by the framework's name;
             may raise FrameworkUnavailable.
         tick: called while they are waited for.
+        kept: gets the workers of those that can be used, which wait for a session then: importing
+            them again would take as long; None to end them.
     """
-    workers: dict[str, WorkerProcess] = {}
+    workers: dict[WorkerSpec, WorkerProcess] = {}
+    answers: dict[str, Manifest | Absent] = {}
     try:
-        absent = {}
         for name in names:
             try:
                 spec = WorkerSpec(name, interpreter=interpreter_of(name))
-                workers[name] = WorkerProcess(spec, threads, tick=tick)
+                workers[spec] = WorkerProcess(spec, threads, tick=tick)
             except FrameworkUnavailable as error:
-                absent[name] = Absent.because(name, error)
-        return absent | {name: _described(worker) for name, worker in workers.items()}
-    finally:
+                answers[name] = Absent.because(name, error)
+        for spec, worker in [*workers.items()]:
+            answers[spec.framework] = answer = _described(worker)
+            if isinstance(answer, Absent):
+                workers.pop(spec).kill()
+        if kept is None:
+            # Not killed: what measures coverage writes its file when a process ends by itself.
+            for worker in workers.values():
+                worker.stop()
+        else:
+            kept.update(workers)
+        return answers
+    except BaseException:
         for worker in workers.values():
             worker.kill()
+        raise
 
 
 def _described(worker: WorkerProcess) -> Manifest | Absent:
@@ -56,6 +70,4 @@ def _described(worker: WorkerProcess) -> Manifest | Absent:
         return Absent.because(worker.framework, error)
     except WorkerDied as error:
         return Absent(worker.framework, f"does not import: {error}", "")
-    # Not killed: what measures coverage writes its file when the process ends by itself.
-    worker.stop()
     return replace(Manifest.from_json(values), name=worker.framework)

@@ -17,6 +17,7 @@ from fwbench.isolation.describe import describe
 from fwbench.machine import cpu_model, thread_variables
 from fwbench.manifest import Absent, Manifest
 from fwbench.names import framework_of
+from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 
 
@@ -30,6 +31,7 @@ class Inventory:
         isolated: whether each framework has a process of its own; otherwise they are loaded into
             this one.
         watch: what shows people that workers are being waited for.
+        keeps_workers: whether those that have described their frameworks are kept for the session.
 
     Attributes:
         manifests: of the frameworks that can be used, by name.
@@ -44,6 +46,7 @@ class Inventory:
         *,
         isolated: bool,
         watch: Watch = Unwatched(),  # noqa: B008 (it does not change)
+        keeps_workers: bool = False,
     ) -> None:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
@@ -53,6 +56,7 @@ class Inventory:
         self._cache = cache
         self._isolated = isolated
         self._watch = watch
+        self._kept: dict[WorkerSpec, WorkerProcess] | None = {} if keeps_workers else None
 
     @functools.cached_property
     def adapters(self) -> Sequence[str]:
@@ -101,6 +105,13 @@ class Inventory:
         """
         return self._interpreter_of(name)
 
+    def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
+        """The workers that wait for a session; whoever takes them ends them."""
+        taken = dict(self._kept or {})
+        if self._kept is not None:
+            self._kept.clear()
+        return taken
+
     def is_named(self, name: str) -> bool:
         """Whether a framework lies in a named environment."""
         return self._environments.environment_of(name) is not None
@@ -128,7 +139,9 @@ class Inventory:
         cached = {name: answer for name in names if (answer := cache.get(name))}
         uncached = [name for name in names if name not in cached]
         try:
-            described = describe(uncached, self._threads, self._interpreter_of, self._watch.tick)
+            described = describe(
+                uncached, self._threads, self._interpreter_of, self._watch.tick, self._kept
+            )
         finally:
             self._watch.clear()
         for answer in described.values():

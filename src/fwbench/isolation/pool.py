@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -69,24 +69,36 @@ class WorkerPool:
         self._threads = threads
         self._inherit_output = inherit_output
         self._tick = tick
-        self._loaded: dict[WorkerSpec, WorkerProcess] = {}
+        self._loaded: dict[WorkerSpec, WorkerProcess] = {}  # they wait for their first cases
         self._running: dict[WorkerSpec, WorkerProcess] = {}
         self._failed_starts: dict[WorkerSpec, list[str]] = defaultdict(list)
+
+    def adopt(self, workers: Mapping[WorkerSpec, WorkerProcess]) -> None:
+        """Take workers that have loaded their frameworks and have not begun a session.
+
+        Args:
+            workers: the pool ends them from now on.
+        """
+        self._loaded.update(workers)
 
     def load(self, specs: Iterable[WorkerSpec]) -> None:
         """Import frameworks, all of them at once, while nothing is timed yet.
 
         The workers wait for their first cases then. One that fails is started again for its first
-        case, as often as any.
+        case, as often as any. Those that were adopted and are not needed end.
 
         Args:
             specs: the workers that will be needed.
         """
-        for spec in dict.fromkeys(specs):
+        needed = dict.fromkeys(specs)
+        for spec in self._loaded.keys() - needed.keys():
+            self._loaded.pop(spec).stop()
+        started = {}
+        for spec in needed.keys() - self._loaded.keys():
             if len(self._failed_starts[spec]) < _START_ATTEMPTS:
                 with suppress(FrameworkUnavailable):
-                    self._loaded[spec] = self._process(spec)
-        for spec, worker in [*self._loaded.items()]:
+                    started[spec] = self._loaded[spec] = self._process(spec)
+        for spec, worker in started.items():
             try:
                 worker.load()
             except (FrameworkUnavailable, WorkerDied) as error:

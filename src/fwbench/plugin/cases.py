@@ -76,6 +76,8 @@ def _parent_plugins(
     if session.isolated:
         plan = session.plan
         if plan is None:
+            # Those of -s write to the terminal, and of launches begin alike.
+            session.keeps_workers = not config.option.collectonly and config.option.capture != "no"
             yield IsolatedRunner(config, session, progress)
         else:
             yield from launching.hooks(config, session, progress, plan, store)

@@ -77,9 +77,8 @@ class IsolatedRunner:
 
     def load(self, cases: Sequence[pytest.Item]) -> None:
         """Have the frameworks of all cases imported, before the first is measured."""
-        specs = [*dict.fromkeys(map(self._worker_of, cases))]
-        if len(specs) > 1:  # a single one is imported for its first case
-            self._pool(cases[0].session).load(specs)
+        if cases:
+            self._pool(cases[0].session).load(map(self._worker_of, cases))
             self.progress.clear()
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
@@ -176,6 +175,7 @@ class IsolatedRunner:
     def _pool(self, session: pytest.Session) -> WorkerPool:
         if self.workers is None:
             self.workers = self._new_pool(partial(self._worker_session, session))
+            self.workers.adopt(self.session.take_workers())
         return self.workers
 
     def _new_pool(self, session_of: Callable[[WorkerSpec], dict[str, Any]]) -> WorkerPool:
@@ -244,6 +244,8 @@ class IsolatedRunner:
         """End what is left, however the session ended."""
         if self.workers is not None:
             self.workers.kill()
+        for worker in self.session.take_workers().values():  # no case was run
+            worker.stop()
 
 
 def cases_of(session: pytest.Session) -> list[pytest.Item]:

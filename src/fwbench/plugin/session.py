@@ -37,6 +37,7 @@ from fwbench.plugin.options import (
     threshold_of,
 )
 from fwbench.presets import Schedule
+from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
@@ -73,6 +74,8 @@ class Session:
         ignored: the ini settings that do not hold, for the sake of :attr:`debugger`.
         in_worker: whether this is the session of a worker.
         under_xdist: whether this is the session of a worker of pytest-xdist.
+        keeps_workers: whether the workers that describe frameworks wait to measure, for whoever
+            takes them.
         problem: why nothing may run; kept, because pytest would take an error raised while it
             collects for a broken test file.
     """
@@ -82,6 +85,7 @@ class Session:
         self._watch = watch
         self.problem: UsageError | None = None
         self.under_xdist = hasattr(config, "workerinput")
+        self.keeps_workers = False
         self.in_worker = OWN_MANIFEST in config.stash
         try:
             check_benchmark(config)
@@ -122,6 +126,7 @@ class Session:
             getattr(config, "cache", None),
             isolated=self.isolated,
             watch=self._watch,
+            keeps_workers=self.keeps_workers,
         )
         if self.in_worker:
             own = config.stash[OWN_MANIFEST]
@@ -153,6 +158,10 @@ class Session:
             StorageError: the facts of its environment cannot be read.
         """
         return self._inventory.interpreter_of(name)
+
+    def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
+        """The workers that wait to measure; whoever takes them ends them."""
+        return self._inventory.take_workers()
 
     @property
     def traces(self) -> Path:

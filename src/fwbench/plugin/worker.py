@@ -98,8 +98,8 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
         from fwbench.machine import cpu_model
 
         channel.send("manifest", framework.manifest(cpu_model()).to_json())
-    else:
-        _run_session(channel, values[0])
+        _, *values = channel.receive()
+    _run_session(channel, values[0])
 
 
 def _run_session(channel: Channel, session: dict[str, Any]) -> None:
