@@ -253,9 +253,12 @@ def _side_by_side(
         for execution, values in itertools.product(
             _executions(workload, manifest, selection), _toggles(workload, more)
         ):
-            gap = workload.gap(
-                manifest, device, execution, facts["direction"], facts["dtype"]
-            ) or _toggle_gap(workload, manifest, execution, values)
+            where = (manifest, device, execution, facts["direction"], facts["dtype"])
+            gap = (
+                workload.gap(*where)
+                or workload.gap_at(facts["size"], *where)
+                or _toggle_gap(workload, manifest, execution, values)
+            )
             yield Cell(workload, manifest.name, device, execution, **facts, gap=gap, toggles=values)
 
 

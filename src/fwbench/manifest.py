@@ -38,6 +38,8 @@ class Gap:
         direction: ``forward``, ``backward`` or ``train``.
         dtype: ``float16``, ...
         device: ``cpu`` or ``gpu``, which stands for every GPU.
+        terms_above: holds only at sizes where an element of an operation's result adds up more
+            terms than these.
     """
 
     reason: str
@@ -46,14 +48,16 @@ class Gap:
     direction: str | None = None
     dtype: str | None = None
     device: str | None = None
+    terms_above: int | None = None
 
     @property
     def whole(self) -> bool:
         """Whether a workload is missing altogether."""
-        return not (self.execution or self.direction or self.dtype or self.device)
+        part = self.execution or self.direction or self.dtype or self.device
+        return not part and self.terms_above is None
 
     def covers(
-        self, workload: str, execution: str, direction: str, dtype: str, device: str
+        self, workload: str, execution: str, direction: str, dtype: str, device: str, terms: int = 0
     ) -> bool:
         """Whether the gap holds for one cell of the grid.
 
@@ -63,7 +67,10 @@ class Gap:
             direction: ``forward``, ``backward`` or ``train``.
             dtype: of the cell.
             device: of the cell: ``cpu``, ``gpu:0``, ...
+            terms: how many an element of the result adds up; 0 for what holds at every size.
         """
+        if self.terms_above is not None and terms <= self.terms_above:
+            return False
         own = (self.workload, self.execution, self.direction, self.dtype, self.device)
         cell = (workload, execution, direction, dtype, device.partition(":")[0])
         return all(part in (None, asked) for part, asked in zip(own, cell, strict=True))
@@ -163,7 +170,7 @@ class Manifest:
         return any(there.name == device for there in self.devices)
 
     def gap(
-        self, workload: str, execution: str, direction: str, dtype: str, device: str
+        self, workload: str, execution: str, direction: str, dtype: str, device: str, terms: int = 0
     ) -> str | None:
         """Why the framework declares that it cannot fill a cell of the grid; None if it can.
 
@@ -173,11 +180,12 @@ class Manifest:
             direction: ``forward``, ``backward`` or ``train``.
             dtype: of the cell.
             device: of the cell: ``cpu``, ``gpu:0``, ...
+            terms: how many an element of the result adds up; 0 for what holds at every size.
         """
         gaps = self._gaps_by_workload
         if not gaps:
             return None
-        cell = (workload, execution, direction, dtype, device)
+        cell = (workload, execution, direction, dtype, device, terms)
         candidates = (*gaps.get(workload, ()), *gaps.get(None, ()))
         return next((gap.reason for gap in candidates if gap.covers(*cell)), None)
 

@@ -256,6 +256,13 @@ class Operation(Workload):
             or declared
         )
 
+    def gap_at(
+        self, size: Size, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """The framework adds up too many terms."""
+        terms = self.terms(size)
+        return manifest.gap(self.name, execution, direction, dtype, device, terms)
+
 
 def family(
     name: str, representatives: Collection[str], *operations: Operation

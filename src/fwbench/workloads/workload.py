@@ -136,6 +136,12 @@ class Workload(ABC):
             dtype: of the cell.
         """
 
+    def gap_at(
+        self, size: Size, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """Why a framework cannot run it at a size, where it can at others; as :meth:`gap`."""
+        return None
+
 
 def first(reasons: dict[str, bool]) -> str | None:
     """The first reason that holds."""

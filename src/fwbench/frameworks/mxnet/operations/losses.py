@@ -49,7 +49,27 @@ OPERATIONS: Table = {
     "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
 }
 
-GAPS: tuple[Gap, ...] = tuple(
-    Gap("mxnet computes its CTCLoss in float32 alone", "ctc_loss", dtype=dtype)
-    for dtype in ("float64", "float16")
+#: How many terms float16 bears: those of a row until it is off by more than it may be, and all those
+#: of a mean until their sum is beyond what float16 has.
+_IN_FLOAT16 = {
+    **dict.fromkeys(("softmax", "log_softmax"), 1024),
+    **dict.fromkeys(("cross_entropy", "cross_entropy_sum"), 128 * 1024),  # as many rows of those
+    **dict.fromkeys(("binary_cross_entropy", "mse", "huber"), 16 * 1024),
+}
+
+GAPS: tuple[Gap, ...] = (
+    *(
+        Gap("mxnet computes its CTCLoss in float32 alone", "ctc_loss", dtype=dtype)
+        for dtype in ("float64", "float16")
+    ),
+    *(
+        Gap(
+            "mxnet adds up so many terms of float16 in float16",
+            operation,
+            dtype="float16",
+            device="cpu",
+            terms_above=terms,
+        )
+        for operation, terms in _IN_FLOAT16.items()
+    ),
 )

@@ -45,4 +45,11 @@ OPERATIONS: Table = {
 
 GAPS: tuple[Gap, ...] = (
     Gap("mxnet adds up the squares of float16 in float16", "norm", dtype="float16", device="cpu"),
+    Gap(
+        "mxnet multiplies so many factors of float16 in float16",
+        "prod",
+        dtype="float16",
+        device="cpu",
+        terms_above=1024,
+    ),
 )
