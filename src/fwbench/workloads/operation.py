@@ -257,7 +257,13 @@ class Operation(Workload):
         )
 
     def gap_at(
-        self, size: Size, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+        self,
+        size: Size,
+        manifest: Manifest,
+        device: str,
+        execution: str,
+        direction: str,
+        dtype: str,
     ) -> str | None:
         """The framework adds up too many terms."""
         terms = self.terms(size)

@@ -137,7 +137,13 @@ class Workload(ABC):
         """
 
     def gap_at(
-        self, size: Size, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+        self,
+        size: Size,
+        manifest: Manifest,
+        device: str,
+        execution: str,
+        direction: str,
+        dtype: str,
     ) -> str | None:
         """Why a framework cannot run it at a size, where it can at others; as :meth:`gap`."""
         return None

@@ -49,8 +49,8 @@ OPERATIONS: Table = {
     "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
 }
 
-#: How many terms float16 bears: those of a row until it is off by more than it may be, and all those
-#: of a mean until their sum is beyond what float16 has.
+#: How many terms float16 bears: those of a row until it is off by more than it may be, and all of a
+#: mean until their sum is beyond what float16 has.
 _IN_FLOAT16 = {
     **dict.fromkeys(("softmax", "log_softmax"), 1024),
     **dict.fromkeys(("cross_entropy", "cross_entropy_sum"), 128 * 1024),  # as many rows of those
