@@ -108,7 +108,12 @@ def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool
         (mlp.step, {}, None, "poor trains no models"),
         (mlp.loader, {}, None, "poor trains no models"),
         (mlp, {"dtypes": ("float64",)}, None, "poor trains no models"),
-        (mlp, {"dtypes": ("float16",)}, "rich trains in no float16", "poor trains no models"),
+        (
+            mlp,
+            {"dtypes": ("float16",)},
+            "rich trains no models in float16",
+            "poor trains no models",
+        ),
         (mlp, {"devices": ("gpu:0",)}, None, "poor trains no models"),
         (mlp, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
         (mlp.loader, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
@@ -120,6 +125,14 @@ def test_a_gap_of_training_says_why(
     """A framework that trains no models has one cell, whose gap says so before anything else."""
     found = trained(of, of=("rich", "poor"), **{"executions": ("eager",), **asked})
     assert {cell.framework: cell.gap for cell in found} == {"rich": rich, "poor": poor}
+
+
+@pytest.mark.parametrize("of", [mlp, mlp.step], ids=lambda of: str(of.name))
+def test_an_execution_of_operations_alone_is_a_gap(of: Any) -> None:
+    """Where it is named; what the framework lacks altogether is passed over, as in operations."""
+    (found,) = trained(of, executions=("compile", "hybridize"))
+    assert found.execution == "compile"
+    assert found.gap == "rich trains no models in compile, but in eager, graph, fit"
 
 
 def test_a_framework_that_trains_no_models_has_one_gap() -> None:

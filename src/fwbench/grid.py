@@ -387,10 +387,7 @@ def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:
     return _union(device.name for manifest in chosen for device in manifest.devices)
 
 
-def _executions(workload: Workload, manifest: Manifest, selection: Selection) -> Iterator[str]:
-    for execution in workload.executions(manifest):
-        if selection.executions is None:
-            if execution not in manifest.on_request:
-                yield execution
-        elif execution in selection.executions:
-            yield execution
+def _executions(workload: Workload, manifest: Manifest, selection: Selection) -> list[str]:
+    if selection.executions is None:
+        return [n for n in workload.executions(manifest) if n not in manifest.on_request]
+    return [n for n in workload.executions_to_name(manifest) if n in selection.executions]

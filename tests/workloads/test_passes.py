@@ -92,7 +92,7 @@ def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
         (
             {"network_executions": ("eager",)},
             ("cpu", "eager", "forward", "float16"),
-            "fake runs networks in no float16",
+            "fake runs no networks in float16",
         ),
         (
             {"network_executions": ("eager",)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -43,6 +43,7 @@ __all__ = [
     "Training",
     "Trains",
     "TrainsInLoop",
+    "WithNetwork",
     "check_rows",
     "order",
     "step_gap",
@@ -51,31 +52,56 @@ __all__ = [
 _ORDER_SEED = 21
 
 
-class Trains(Workload):
+class WithNetwork(Workload):
+    """Work on a network, for which frameworks have executions of their own.
+
+    Attributes:
+        unable: what is said of a framework that cannot do it, behind the framework's name.
+    """
+
+    unable: ClassVar[str]
+
+    @abstractmethod
+    def offered(self, manifest: Manifest) -> tuple[str, ...]:
+        """The executions in which a framework can do it; none if it cannot."""
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those that are offered; a framework without any has a gap in ``eager``."""
+        return self.offered(manifest) or ("eager",)
+
+    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
+        """In addition those of operations, which one may take for those of networks."""
+        return dict.fromkeys((*self.executions(manifest), *manifest.executions))
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """Not at all, no such device, not in this dtype or execution, or not offered."""
+        offered = self.executions(manifest)
+        unable = f"{manifest.name} {self.unable}"
+        return first(
+            {
+                unable: not self.offered(manifest),
+                f"{manifest.name} sees no {device}": not manifest.has(device),
+                f"{unable} in {dtype}": dtype not in manifest.training_dtypes,
+                f"{unable} in {execution}, but in {', '.join(offered)}": execution not in offered,
+            }
+        ) or manifest.gap(self.name, execution, direction, dtype, device)
+
+
+class Trains(WithNetwork):
     """Work that trains a network."""
 
     directions: ClassVar = ("train",)
+    unable = "trains no models"
 
     @abstractmethod
     def at(self, size: Size) -> Objective:
         """What is trained at a size."""
 
-    def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of training; a framework without any has a gap in ``eager``."""
-        return manifest.training_executions or ("eager",)
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No training at all, no such device, no such dtype, or not offered."""
-        framework = manifest.name
-        return first(
-            {
-                f"{framework} trains no models": not manifest.training_executions,
-                f"{framework} sees no {device}": not manifest.has(device),
-                f"{framework} trains in no {dtype}": dtype not in manifest.training_dtypes,
-            }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
+    def offered(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those of training."""
+        return manifest.training_executions
 
 
 def step_gap(manifest: Manifest, execution: str) -> str | None:
@@ -251,6 +277,10 @@ class Loading(TrainsInLoop):
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """One: batches are loaded alike whatever is done with them."""
         return ("eager",)
+
+    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
+        """The same."""
+        return self.executions(manifest)
 
 
 def order(examples: int, repetition: int, epoch: int) -> NDArray[np.int64]:

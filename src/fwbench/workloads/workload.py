@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -119,6 +120,10 @@ class Workload(ABC):
     @abstractmethod
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """How a framework can run it."""
+
+    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
+        """Those that make a cell when they are asked for by name: of others it is a gap."""
+        return self.executions(manifest)
 
     @abstractmethod
     def gap(

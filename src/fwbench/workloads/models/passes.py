@@ -11,8 +11,8 @@ from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
-from fwbench.workloads.training import Trains
-from fwbench.workloads.workload import Cost, Workload, first
+from fwbench.workloads.training import Trains, WithNetwork
+from fwbench.workloads.workload import Cost
 
 #: Of the suite's loops those whose networks are measured so, too.
 _LOOPS = ("mlp", "lenet")
@@ -25,7 +25,7 @@ _SEVERAL = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Pass(Workload):
+class Pass(WithNetwork):
     """A network on a batch that lies on the device, from its initial weights, without an update.
 
     Args:
@@ -40,6 +40,7 @@ class Pass(Workload):
     family: str = "models"
     representative: bool = False
     on_request: ClassVar[bool] = True
+    unable: ClassVar[str] = "runs no networks"
     suffix: ClassVar[str]
 
     @property
@@ -72,22 +73,9 @@ class Pass(Workload):
         """As for the training of the network."""
         return self.trains.number_of(size)
 
-    def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of networks; a framework without any has a gap in ``eager``."""
-        return manifest.network_executions or ("eager",)
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No networks at all, no such device, no such dtype, or not offered."""
-        framework = manifest.name
-        return first(
-            {
-                f"{framework} runs no networks": not manifest.network_executions,
-                f"{framework} sees no {device}": not manifest.has(device),
-                f"{framework} runs networks in no {dtype}": dtype not in manifest.training_dtypes,
-            }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
+    def offered(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those of networks."""
+        return manifest.network_executions
 
     @abstractmethod
     def cost_of(self, direction: str, size: Size) -> Cost | None:
