@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import Batch, Objective
+from fwbench.workloads.objective import Adam, Batch, Objective, RMSprop
+
+#: By the kind of optimiser, where :mod:`fwbench.workloads.objective` adds epsilon.
+EPSILON_AS_DEFINED: Mapping[type, str] = {
+    Adam: "added to the root of the second moment",
+    RMSprop: "added to the mean square",
+}
 
 #: One batch as a framework has it: examples and labels on the device.
 Placed = tuple[Any, Any]
@@ -81,12 +87,18 @@ class Learner(ABC):
 
     Attributes:
         executions: the executions that this code can train in.
+        epsilon_placement: where the framework's optimisers add epsilon, by their kind; for the
+            record.
+        updates_lazily: whether its Adam passes over rows without a gradient where gradients are
+            sparse.
 
     Raises:
         DeclarationError: the job asks for another one.
     """
 
     executions: ClassVar[Collection[str]] = ("eager",)
+    epsilon_placement: ClassVar[Mapping[type, str]] = {}
+    updates_lazily: ClassVar[bool] = False
 
     def __init__(self, job: Job) -> None:
         if job.execution not in self.executions:
@@ -219,4 +231,10 @@ class Learner(ABC):
 
     def notes(self) -> dict[str, Any]:
         """How this framework's training differs from others', for the record."""
-        return {}
+        kind = type(self.job.training.optimizer)
+        if kind not in self.epsilon_placement:
+            return {}
+        notes = {"epsilon_placement": self.epsilon_placement[kind]}
+        if kind is Adam:
+            notes["update"] = "lazy" if self.updates_lazily and self.job.sparse else "dense"
+        return notes

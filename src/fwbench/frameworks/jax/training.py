@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from fwbench.frameworks.jax import planning
 from fwbench.frameworks.jax.layers import Network
 from fwbench.frameworks.jax.updates import Moments, update_of
-from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import SGD, Batch, RMSprop
+from fwbench.workloads.objective import Batch
 
 #: Called with results that the clock has to wait for.
 Keep = Callable[[Any], None]
@@ -96,6 +96,7 @@ class JaxLearner(Learner):
     """
 
     executions = tuple(_EXECUTIONS)
+    epsilon_placement = EPSILON_AS_DEFINED
     _state: _State
 
     def __init__(self, job: Job, device: Any, keep: Keep) -> None:
@@ -227,14 +228,6 @@ class JaxLearner(Learner):
         if training:
             return planning.planned_bytes(self._step, state, examples, labels)
         return planning.planned_bytes(self._answer, state.parameters, state.layers, examples)
-
-    def notes(self) -> dict[str, Any]:
-        """Where its optimiser adds epsilon."""
-        if isinstance(self.job.training.optimizer, RMSprop):
-            return {"epsilon_placement": "added to the mean square"}
-        if isinstance(self.job.training.optimizer, SGD):
-            return {}
-        return {"epsilon_placement": "added to the root of the second moment", "update": "dense"}
 
 
 def _cross_entropy(logits: Any, labels: Any) -> Any:

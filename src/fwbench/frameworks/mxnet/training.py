@@ -11,7 +11,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
@@ -83,6 +83,8 @@ class MXNetLearner(Learner):
     """A Gluon network that is trained by ``autograd`` and a ``Trainer``."""
 
     executions = tuple(_EXECUTIONS)
+    epsilon_placement = EPSILON_AS_DEFINED
+    updates_lazily = True
 
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
@@ -206,17 +208,6 @@ class MXNetLearner(Learner):
             arrays["labels"] = labels
             graph = self._loss(graph, mx.sym.var("labels"))
         return planning.planned_bytes(graph, arrays, training=training, constant=arrays)
-
-    def notes(self) -> dict[str, Any]:
-        """Where its optimiser adds epsilon."""
-        if isinstance(self.job.training.optimizer, RMSprop):
-            return {"epsilon_placement": "added to the mean square"}
-        if isinstance(self.job.training.optimizer, SGD):
-            return {}
-        return {
-            "epsilon_placement": "added to the root of the second moment",
-            "update": "lazy" if self.job.sparse else "dense",
-        }
 
 
 def _averages(block: Any) -> list[NDArray[Any]]:

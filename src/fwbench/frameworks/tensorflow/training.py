@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
@@ -86,6 +86,8 @@ class TensorFlowLearner(Learner):
     """TensorFlow's way to train: a step of one's own, eager, as a graph, or compiled by XLA."""
 
     executions = tuple(_EXECUTIONS)
+    epsilon_placement = EPSILON_AS_DEFINED
+    updates_lazily = False  # Keras' Adam touches every row, whatever form the gradient comes in
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -206,15 +208,6 @@ class TensorFlowLearner(Learner):
         answer = self._answer(tf.constant(examples))
         return cast("NDArray[Any]", tf.cast(answer, tf.float64).numpy())
 
-    def notes(self) -> dict[str, Any]:
-        """Where its optimiser adds epsilon."""
-        if isinstance(self.job.training.optimizer, RMSprop):
-            return {"epsilon_placement": "added to the mean square"}
-        if isinstance(self.job.training.optimizer, SGD):
-            return {}
-        # Keras' Adam touches every row, whatever form the gradient comes in.
-        return {"epsilon_placement": "added to the root of the second moment", "update": "dense"}
-
 
 class KerasFit(TensorFlowLearner):
     """Keras' own loop: ``compile`` and ``fit`` with what they do by default."""
@@ -244,5 +237,5 @@ class KerasFit(TensorFlowLearner):
             return cast("Sequence[Any]", np.diff(sums, prepend=0.0))
 
     def notes(self) -> dict[str, Any]:
-        """And whether ``fit`` compiles by XLA."""
+        """As ever, and whether ``fit`` compiles by XLA."""
         return {**super().notes(), "jit_compile": bool(self.model.jit_compile)}

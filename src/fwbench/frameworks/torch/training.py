@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -62,6 +62,11 @@ class TorchLearner(Learner):
     """A model of ``nn.Module`` that is trained by ``torch.optim``."""
 
     executions = tuple(_EXECUTIONS)
+    epsilon_placement: ClassVar = {
+        Adam: "added to the root of the corrected second moment",
+        RMSprop: "sqrt(epsilon) added to the root of the mean square",
+    }
+    updates_lazily = True
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -217,15 +222,6 @@ class TorchLearner(Learner):
         for module, mode in modes:
             module.train(mode)
         return cast("NDArray[Any]", logits)
-
-    def notes(self) -> dict[str, Any]:
-        """Where its optimiser adds epsilon."""
-        if isinstance(self.job.training.optimizer, RMSprop):
-            return {"epsilon_placement": "sqrt(epsilon) added to the root of the mean square"}
-        if isinstance(self.job.training.optimizer, SGD):
-            return {}
-        placed = "added to the root of the corrected second moment"
-        return {"epsilon_placement": placed, "update": "lazy" if self.job.sparse else "dense"}
 
 
 def _device(job: Job) -> torch.device:
