@@ -138,6 +138,18 @@ def test_a_launch_is_one_whatever_the_project_sets(
     assert (options.launches, options.seed) == (1, 7)
 
 
+def test_a_launch_is_one_whatever_addopts_say(
+    job: Job, sessions: Sessions, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the ini file and of the environment: they are for the project's own sessions."""
+    _launcher(job)(0, None, 7)
+    pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5%")
+    options = from_config(pytester.parseconfigure(*sessions.arguments))
+    assert (options.race, options.budget_s, options.gate) == (False, None, None)
+    assert (options.launches, options.seed, options.threads) == (1, 7, 3)
+
+
 @pytest.mark.parametrize(
     ("argument", "instead"),
     [

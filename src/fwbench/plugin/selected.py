@@ -1,6 +1,7 @@
-"""A small pytest plugin: of what is collected, run the node ids that a file names.
+"""A small pytest plugin: what makes a session a launch of ``fwbench ab``.
 
-``fwbench ab`` measures flagged cases again with it, whatever else its user has selected.
+Of what is collected it runs the node ids that a file names, so that undecided cases are measured
+again, whatever else the user has selected. And it races for nothing and judges nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from fwbench.options.table import DEST
 from fwbench.processes.session import SELECTED_VARIABLE
+
+#: What a command line asks of a project's own sessions, which launches are not.
+_OF_OWN_SESSIONS = ("race", "budget_s", "gate")
+
+
+@pytest.hookimpl(tryfirst=True)  # before anybody reads an option
+def pytest_configure(config: pytest.Config) -> None:
+    """Ignore what ``addopts`` and ``PYTEST_ADDOPTS`` have for the project's own sessions.
+
+    ``fwbench ab`` has refused the same on its own command line.
+    """
+    for name in _OF_OWN_SESSIONS:
+        setattr(config.option, DEST[name], None)
 
 
 @pytest.hookimpl(trylast=True)
