@@ -149,8 +149,8 @@ def test_launches_need_isolation(pytester: pytest.Pytester, argument: str) -> No
         of(pytester, argument, "--fw-isolation=none")
 
 
-@pytest.mark.parametrize("flag", ["--pdb", "--trace", "--setup-plan"])
-def test_a_debugger_ignores_launches_of_the_ini_file(pytester: pytest.Pytester, flag: str) -> None:
+@pytest.mark.parametrize("flag", ["--pdb", "--trace", "--setup-plan", "--fw-isolation=none"])
+def test_one_process_ignores_launches_of_the_ini_file(pytester: pytest.Pytester, flag: str) -> None:
     """And what needs them; what the command line has of them is refused."""
     launching = "fw_launches = 5\nfw_budget = 5min\nfw_race = true\nfw_first_call = fresh"
     ini = f"{launching}\nfw_gate = 5%\nfw_threads = 3"
@@ -169,6 +169,12 @@ def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pyte
     assert ignored(config) == []
     assert ignored(pytester.parseconfig("-o", "fw_launches=5")) == []
     assert ignored(pytester.parseconfig("--pdb", "-o", "fw_launches=5")) == ["launches"]
+
+
+def test_launches_and_no_isolation_in_one_ini_file_are_refused(pytester: pytest.Pytester) -> None:
+    """Neither was asked for later than the other."""
+    with pytest.raises(UsageError, match=r"--fw-launches .* leave out one of them"):
+        of(pytester, ini="fw_launches = 5\nfw_isolation = none")
 
 
 def test_a_marker_has_a_threshold_beside_its_selection() -> None:

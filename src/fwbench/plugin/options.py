@@ -117,17 +117,18 @@ _LAUNCHING = ("launches", "budget_s", "race", "first_call", "gate")
 
 
 def ignored(config: pytest.Config) -> list[str]:
-    """The settings of the ini file that a debugger's session ignores: those of launches.
+    """The settings of the ini file that a session ignores whose command line has no isolation.
 
-    On its command line they are refused.
+    They are those of launches. On the command line they are refused.
 
     Args:
         config: of the session.
 
     Raises:
-        UsageError: isolation is asked for on the command line, or a setting has the wrong form.
+        UsageError: a debugger and isolation are both asked for on the command line, or a setting
+            has the wrong form.
     """
-    if not debugger.reason(config):
+    if not debugger.reason(config) and config.getoption(DEST["isolation"]) != "none":
         return []
     configured = [name for name in _LAUNCHING if config.getoption(DEST[name]) is None]
     return [n for n in configured if _ini(config, n) not in (None, SETTINGS[n].default())]

@@ -71,7 +71,7 @@ class Session:
 
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
-        ignored: the ini settings that do not hold, for the sake of :attr:`debugger`.
+        ignored: the ini settings that do not hold, since the command line has no isolation.
         in_worker: whether this is the session of a worker.
         under_xdist: whether this is the session of a worker of pytest-xdist.
         keeps_workers: whether the workers that describe frameworks wait to measure, for whoever

@@ -39,8 +39,8 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     names = ", ".join(session.manifests) or "no framework"
     lines = [f"fwbench: {names}; {isolation[session.options.isolation]}"]
     if session.ignored:
-        names = ", ".join(session.ignored)
-        lines.append(f"  ignored with {session.debugger}: {names} of the ini file")
+        names, one_process = ", ".join(session.ignored), session.debugger or "--fw-isolation=none"
+        lines.append(f"  ignored with {one_process}: {names} of the ini file")
     if session.plan is not None:
         launches, seed = dataclasses.astuple(session.plan)
         least = " at least" if session.options.is_adaptive else ""
