@@ -145,8 +145,9 @@ def test_without_the_option_nothing_is_run_again(project: Project) -> None:
         (["--pdb"], ["--fw-profile", "--pdb has one process"]),
         (["--fw-traces=test_it.py"], ["--fw-traces", "'test_it.py' is a file"]),
         (["--fw-traces=/proc/traces"], ["--fw-traces", "cannot be written to /proc/traces"]),
+        (["--fw-traces=/proc/self"], ["--fw-traces", "cannot be written to /proc/self"]),
     ],
-    ids=["disabled", "no isolation", "debugger", "file", "not writable"],
+    ids=["disabled", "no isolation", "debugger", "file", "not created", "not writable"],
 )
 def test_what_cannot_be_is_refused(
     project: Project, arguments: list[str], words: list[str]

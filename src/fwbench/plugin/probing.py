@@ -5,6 +5,7 @@ What a profiler leaves behind in its process, and what memory was held before, i
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -75,6 +76,8 @@ class Probes:
             if self._options.traces is None:
                 make_own_folder(self._traces)
             self._traces.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._traces):
+                pass
         except OSError as error:
             raise UsageError(
                 f"traces of profiles cannot be written to {self._traces}: {error.strerror}; name "
