@@ -139,7 +139,8 @@ class Suite:
         return sorted(path.name for path in self.path.glob(".fwbench/ab/*/launch-*.json"))
 
     def assert_clean(self) -> None:
-        """Neither worktrees nor temporary files are left."""
+        """Neither worktrees nor temporary files are left, nor journals of launches."""
         assert count_worktrees(self.path) == 1
         assert not (self.path / ".git" / "worktrees").exists()
         assert [path.name for path in self.temporary.iterdir()] == []
+        assert not (self.path / ".fwbench" / "journal").exists()

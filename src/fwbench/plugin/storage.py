@@ -21,6 +21,7 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
@@ -128,8 +129,9 @@ class Store:
 
     def _begin_journal(self) -> Journal:
         now = datetime.now(UTC)
+        named = os.environ.get(JOURNAL_VARIABLE)
         journal = Journal(
-            journal_folder(self.config.rootpath),
+            Path(named) if named else journal_folder(self.config.rootpath),
             f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
         )
         journal.append(

@@ -38,6 +38,10 @@ SELECTED_VARIABLE = "FWBENCH_SELECTED"
 #: The environment variable that names the file where a session says how far it is.
 STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
 
+#: The environment variable that names the folder for the journal of a session whose caller keeps
+#: what it measures, and needs nothing of one that was killed.
+JOURNAL_VARIABLE = "FWBENCH_JOURNAL_FOLDER"
+
 #: Shows what such a file says until the block is left.
 Watching = Callable[[Path], AbstractContextManager[Any]]
 
@@ -69,7 +73,11 @@ def run(
         watching: shows how far it is.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
-        given = {**variables, STATUS_VARIABLE: str(temporary / "status.json")}
+        given = {
+            **variables,
+            STATUS_VARIABLE: str(temporary / "status.json"),
+            JOURNAL_VARIABLE: str(temporary / "journal"),
+        }
         if selected is not None:
             file = temporary / "selected.json"
             file.write_text(json.dumps(list(selected)), encoding="utf-8")
