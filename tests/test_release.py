@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tomllib
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,16 +17,28 @@ _UNNAMED = "OWNER/fwbench"
 _NAMED = "me/fwbench"
 
 
+#: What names the repository: metadata, and what people read.
+_DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md")
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Metadata and documentation as they are in a repository of mine."""
-    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(_ROOT / "docs", tmp_path / "docs")
-    metadata = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
-    repository = metadata["project"]["urls"]["Homepage"].removeprefix("https://github.com/")
-    for path in _naming(tmp_path, repository):
-        _replace(path, repository, _NAMED)
+    """Metadata and documents as they are here, and what names the repository in them."""
+    for name in ("pyproject.toml", *_DOCUMENTS):
+        shutil.copy(_ROOT / name, tmp_path)
+    for name in ("docs", "scripts"):
+        shutil.copytree(_ROOT / name, tmp_path / name)
     return tmp_path
+
+
+def _rename(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "scripts/repository.py", *arguments],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _naming(folder: Path, repository: str) -> list[Path]:
@@ -57,10 +69,14 @@ def _is_refused(checkout: Path, repository: str = _NAMED) -> bool:
 
 
 def test_a_release_names_its_repository(checkout: Path) -> None:
-    """In all files; one in which the name is still missing is enough to refuse it."""
+    """In all files, by one command; one that names none is enough to refuse it."""
+    named = _rename(checkout, _NAMED)
+    assert named.returncode == 0, named.stderr
     assert not _is_refused(checkout)
     naming = _naming(checkout, _NAMED)
-    assert {path.name for path in naming} >= {"pyproject.toml", "installing.md", "ci.md"}
+    written = {str(path.relative_to(checkout)) for path in naming}
+    assert written == {*named.stdout.split()}
+    assert written >= {"pyproject.toml", "CONTRIBUTING.md", "docs/installing.md", "docs/ci.md"}
     for path in naming:
         _replace(path, _NAMED, _UNNAMED)
         assert _is_refused(checkout)
@@ -68,5 +84,19 @@ def test_a_release_names_its_repository(checkout: Path) -> None:
 
 
 def test_another_repository_cannot_release_it(checkout: Path) -> None:
-    """The metadata lead to the one that they name."""
-    assert _is_refused(checkout, "you/fwbench")
+    """The metadata lead to the one that they name, until they are told of the other."""
+    _rename(checkout, _NAMED)
+    assert _is_refused(checkout, "you/fork.of-fwbench")
+    _rename(checkout, "you/fork.of-fwbench")
+    assert _naming(checkout, _NAMED) == []
+    assert not _is_refused(checkout, "you/fork.of-fwbench")
+
+
+@pytest.mark.parametrize("arguments", [(), ("fwbench",), ("https://github.com/me/fwbench",)])
+def test_what_names_no_repository_is_refused(checkout: Path, arguments: tuple[str, ...]) -> None:
+    """With what to give, and nothing is changed."""
+    before = (checkout / "pyproject.toml").read_text(encoding="utf-8")
+    named = _rename(checkout, *arguments)
+    assert named.returncode == 2
+    assert "scripts/repository.py OWNER/NAME" in named.stderr
+    assert (checkout / "pyproject.toml").read_text(encoding="utf-8") == before
