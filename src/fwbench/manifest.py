@@ -83,7 +83,7 @@ class Manifest:
     Attributes:
         name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
         version: of the framework.
-        devices: every device, the CPU first.
+        devices: every device, the CPU first where it is one of them.
         executions: every execution, in the order to show them.
         on_request: executions that run only when they are asked for by name.
         dtypes: every dtype.

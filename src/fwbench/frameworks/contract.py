@@ -128,7 +128,7 @@ class Framework(ABC):
         """The threads that the framework really computes with; None where it is not known."""
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """Every device there is, the CPU first.
+        """Every device there is, the CPU first where it is one of them.
 
         Args:
             cpu_model: the name of this machine's CPU; no framework knows it.

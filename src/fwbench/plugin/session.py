@@ -171,7 +171,8 @@ class Session:
     @functools.cached_property
     def machine(self) -> Machine:
         """What this machine has; known once a framework has been asked."""
-        models = {manifest.devices[0].model for manifest in self.manifests.values()}
+        every = (device for manifest in self.manifests.values() for device in manifest.devices)
+        models = {device.model for device in every if device.name == "cpu"}
         return Machine(**machine.machine(models.pop() if models else machine.cpu_model()))
 
     @functools.cached_property

@@ -80,8 +80,9 @@ class Jax(Framework):
         os.environ["PJRT_NPROC"] = str(threads)
 
     def threads(self) -> int | None:
-        """The threads in XLA's pool; None where the system does not name them."""
-        jax.devices("cpu")  # makes the pool
+        """The threads in XLA's pool; None without a CPU backend, or where no thread has a name."""
+        if not _devices("cpu"):  # asking makes the pool
+            return None
         names = []
         for task in Path("/proc/self/task").glob("*/comm"):
             with suppress(OSError):  # a thread of another kind has ended meanwhile
@@ -89,15 +90,9 @@ class Jax(Framework):
         return sum(_POOL in name for name in names) or None
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """The CPU and every GPU that JAX sees."""
-        try:
-            gpus = jax.devices("gpu")
-        except RuntimeError:  # this build, or this machine, has none
-            gpus = []
-        return (
-            *super().devices(cpu_model),
-            *(Device(f"gpu:{i}", gpu.device_kind) for i, gpu in enumerate(gpus)),
-        )
+        """The CPU, unless JAX_PLATFORMS leaves it out, and every GPU that JAX sees."""
+        gpus = (Device(f"gpu:{i}", gpu.device_kind) for i, gpu in enumerate(_devices("gpu")))
+        return (*(super().devices(cpu_model) if _devices("cpu") else ()), *gpus)
 
     def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
         """The device that arrays are made on; and 64 bits, which JAX drops by default."""
@@ -212,6 +207,14 @@ class Jax(Framework):
             "jaxlib": jax.lib.__version__,
             "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
         }
+
+
+def _devices(kind: str) -> Sequence[Any]:
+    """JAX's devices of a kind; none where this build, this machine or JAX_PLATFORMS has none."""
+    try:
+        return jax.devices(kind)
+    except RuntimeError:
+        return ()
 
 
 def _device(name: str) -> Any:

@@ -1,0 +1,64 @@
+"""JAX's adapter as a GPU node sees it, with a JAX that stands in for the real one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench.frameworks.standin import standing_in
+from fwbench.manifest import Device
+
+
+class FakeJax:
+    """As much of JAX as the adapter needs to start: a configuration, and devices by platform."""
+
+    def __init__(self, devices: Mapping[str, Sequence[str]]) -> None:
+        self._devices = devices
+        self.values: dict[str, Any] = {"jax_default_matmul_precision": None}
+        self.config = SimpleNamespace(update=self.values.__setitem__)
+
+    def devices(self, kind: str) -> list[SimpleNamespace]:
+        """Those of a platform; as in JAX an error where there are none."""
+        if kind not in self._devices:
+            raise RuntimeError(f"Unknown backend: {kind!r} requested")
+        return [SimpleNamespace(device_kind=model) for model in self._devices[kind]]
+
+
+@pytest.fixture
+def adapter() -> ModuleType:
+    """The module of the adapter, imported where no JAX is installed."""
+    with standing_in({"jax"}):
+        return importlib.import_module("fwbench.frameworks.jax.framework")
+
+
+def started(adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, **devices: list[str]) -> Any:
+    """The adapter with a JAX that has these devices, and that JAX."""
+    fake = FakeJax(devices)
+    monkeypatch.setattr(adapter, "jax", fake)
+    return adapter.Jax(), fake
+
+
+_GPU = Device("gpu:0", "NVIDIA H200")
+
+
+def test_without_a_cpu_backend_there_are_gpus_alone(
+    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX_PLATFORMS=cuda is usual on GPU nodes: JAX then knows no CPU, and no pool of threads."""
+    jax, _ = started(adapter, monkeypatch, gpu=["NVIDIA H200"])
+    assert jax.threads() is None
+    assert jax.devices("a CPU") == (_GPU,)
+
+
+def test_with_both_backends_the_cpu_comes_first(
+    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As everywhere; and without a GPU there is the CPU alone."""
+    jax, _ = started(adapter, monkeypatch, cpu=["cpu"], gpu=["NVIDIA H200"])
+    assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
+    jax, _ = started(adapter, monkeypatch, cpu=["cpu"])
+    assert jax.devices("a CPU") == (Device("cpu", "a CPU"),)
