@@ -180,6 +180,33 @@ def kept(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Man
     return one
 
 
+_CPU, _GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
+
+
+@pytest.mark.parametrize(
+    ("devices", "nodes", "stays"),
+    [
+        ((_CPU,), [], True),
+        ((_CPU, _GPU), ["/dev/nvidia0"], True),
+        ((_CPU,), ["/dev/nvidia0"], False),
+    ],
+    ids=["no GPU", "a GPU that is seen", "a GPU that is not seen"],
+)
+def test_a_gpu_that_was_away_is_asked_for_again(
+    folder: Folder,
+    monkeypatch: pytest.MonkeyPatch,
+    devices: tuple[Device, ...],
+    nodes: list[str],
+    *,
+    stays: bool,
+) -> None:
+    """While its node is there: its driver may have been reloading, or its memory been full."""
+    monkeypatch.setattr(CACHE, "_gpu_nodes", lambda: nodes)
+    one = manifest(devices=devices)
+    cache(folder, 2).put(one)
+    assert cache(folder, 2).get("fake") == (one if stays else None)
+
+
 def test_a_manifest_is_kept(
     folder: Folder, kept: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,8 +257,15 @@ def grow(path: Path) -> None:
         lambda patch, kept: patch.syspath_prepend("/elsewhere/site-packages"),
         lambda patch, kept: patch.setattr(CACHE, "__version__", "99"),
         lambda patch, kept: patch.setattr(sys, "executable", "/elsewhere/python"),
-        lambda patch, kept: patch.setenv("CUDA_VISIBLE_DEVICES", "7"),
+        *(
+            lambda patch, kept, name=name: patch.setenv(name, "7")
+            for name in (
+                *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
+                *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH"),
+            )
+        ),
         lambda patch, kept: patch.setattr(Path, "glob", lambda *_: [Path("/dev/nvidia99")]),
+        lambda patch, kept: patch.setattr(CACHE, "_DRIVER", Path(__file__)),
     ],
     ids=[
         "its module",
@@ -244,7 +278,13 @@ def grow(path: Path) -> None:
         "fwbench",
         "interpreter",
         "visible GPUs",
+        "GPUs of the container",
+        "order of GPUs",
+        "platforms",
+        "platform",
+        "libraries",
         "GPUs",
+        "driver",
     ],
 )
 def test_whatever_could_change_the_answer_makes_ask_again(

@@ -17,6 +17,15 @@ from fwbench.frameworks import sources
 from fwbench.manifest import Absent, Manifest
 from fwbench.version import __version__
 
+#: What decides which devices a framework sees, and which modules and libraries it is made of.
+_VARIABLES = (
+    *("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH", "PYTHONPATH"),
+)
+
+#: The version of NVIDIA's driver, as Linux tells it.
+_DRIVER = Path("/proc/driver/nvidia/version")
+
 #: What reading a manifest of any other form may raise.
 _UNEXPECTED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
@@ -67,8 +76,12 @@ class ManifestCache:
         return Manifest.from_json(stored["manifest"])
 
     def put(self, manifest: Manifest | Absent) -> None:
-        """Keep a manifest, or that a package is missing; what is broken may be fixed anywhere."""
-        if not self._cache:
+        """Keep a manifest, or that a package is missing; what is broken may be fixed anywhere.
+
+        Nor is it kept that a framework sees no GPU where there is one: its memory may have been
+        full, or its driver away for a moment.
+        """
+        if not self._cache or (isinstance(manifest, Manifest) and _may_see_more(manifest)):
             return
         if isinstance(manifest, Absent):
             if manifest.missing:
@@ -104,10 +117,27 @@ class ManifestCache:
             self._threads,
             [(entry, _modified_ns(entry)) for entry in packages],
             [self._state(place) for place in places],
-            sorted(str(device) for device in Path("/dev").glob("nvidia[0-9]*")),
-            [os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH")],
+            _gpu_nodes(),
+            _text(_DRIVER),
+            [os.environ.get(name) for name in _VARIABLES],
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _may_see_more(manifest: Manifest) -> bool:
+    return bool(_gpu_nodes()) and all(device.name == "cpu" for device in manifest.devices)
+
+
+def _gpu_nodes() -> list[str]:
+    """The nodes of NVIDIA's GPUs, whether or not a driver answers there."""
+    return sorted(str(device) for device in Path("/dev").glob("nvidia[0-9]*"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _digest(stored: Mapping[str, Any]) -> str:
