@@ -32,6 +32,9 @@ START_TIMEOUT_S = 300.0
 #: How long a worker may take to tear down its fixtures when it is asked to stop.
 _STOP_TIMEOUT_S = 10.0
 
+#: How long a process may take to die of SIGKILL.
+_KILL_TIMEOUT_S = 10.0
+
 #: How often a silent worker is checked for having died.
 _POLL_S = 0.2
 
@@ -244,10 +247,15 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End the worker and whatever it has started."""
+        """End the worker and whatever it has started.
+
+        After a GPU has hung, a process stays in its driver and does not die even of SIGKILL: it is
+        left behind then.
+        """
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILL_TIMEOUT_S)
         self._channel.close()
         self._log.close()
 
@@ -264,9 +272,14 @@ class WorkerProcess:
         return self._ended(_ending(self._process.poll()))
 
     def _ended(self, how: str) -> WorkerDied:
-        problem = WorkerDied(f"the worker of {self.framework} {how}", self.tail())
+        tail = self.tail()
         self.kill()
-        return problem
+        if self.is_alive():
+            how += (
+                f", and is still there {_KILL_TIMEOUT_S:g} s after SIGKILL, with its memory: a "
+                "driver holds it, as after a GPU has hung (see dmesg)"
+            )
+        return WorkerDied(f"the worker of {self.framework} {how}", tail)
 
 
 def _started(

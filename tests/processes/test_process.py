@@ -1,0 +1,53 @@
+"""A worker as its parent sees it, where the system does not do what it should."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+
+from fwbench.errors import WorkerDied
+from fwbench.processes import process
+from fwbench.processes.process import WorkerProcess, WorkerSpec
+
+
+class Unkillable:
+    """A process that its driver holds: it dies of no signal, and whoever waits, waits for ever."""
+
+    pid = 2**22 + 1  # nobody's
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection.dup()  # open, as long as it is alive
+
+    def poll(self) -> None:
+        """It is alive."""
+
+    def send_signal(self, number: int) -> None:
+        """Nothing comes of it."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """As long as it may."""
+        assert timeout is not None, "waited without a limit"
+        raise subprocess.TimeoutExpired("worker", timeout)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
+    """A worker that cannot be ended."""
+    monkeypatch.setattr(process, "_started", lambda *started: Unkillable(started[2]))
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    return WorkerProcess(WorkerSpec("stuck"), 1)
+
+
+def test_a_worker_that_cannot_be_ended_is_left_behind(worker: WorkerProcess) -> None:
+    """Its session goes on: nothing waits for it without a limit."""
+    worker.kill()
+
+
+def test_a_worker_that_cannot_be_ended_is_reported(worker: WorkerProcess) -> None:
+    """By the case that it was to run."""
+    with pytest.raises(WorkerDied, match=r"did not finish and was ended, and is still there 10 s"):
+        worker.receive(time.monotonic(), "did not finish")
