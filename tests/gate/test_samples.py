@@ -419,3 +419,12 @@ def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="unknown fact"):
         samples.check_facts(["cpu", "gpus"])
     samples.check_facts(FACTS)
+
+
+def test_where_a_case_was_placed_may_differ(folder: Path) -> None:
+    """A scheduler gives every job other GPUs; earlier versions wrote that among the toggles."""
+    earlier = {"blas": "openblas", "CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": "GPU-1"}
+    write(folder / "base.json", entry(toggles=earlier, placement={"CUDA_VISIBLE_DEVICES": "3"}))
+    own = entry(toggles={"blas": "openblas"}, placement={"CUDA_VISIBLE_DEVICES": "0"})
+    write(folder / "contender.json", own)
+    assert cli.main(["gate", "base.json", "contender.json"]) == 0

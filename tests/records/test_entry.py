@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from fwbench.frameworks.variables import CUDA, PLACEMENT
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.testing import FakeFramework
@@ -65,3 +68,36 @@ def test_a_run_is_written_as_pytest_benchmark_does() -> None:
     """Text is indented and plain ASCII; what JSON cannot say is named rather than fatal."""
     assert dumps({"é": 1}, indent=4) == '{\n    "\\u00e9": 1\n}'
     assert "UNSERIALIZABLE" in dumps({"x": object()}, indent=4)
+
+
+class Mute(FakeFramework):
+    """Refuses to tell its switches, as PyTorch does of what was set in two ways at once."""
+
+    def toggles(self) -> dict[str, Any]:
+        raise RuntimeError("a mix of the legacy and new APIs\nsee the manual")
+
+
+def test_a_switch_that_cannot_be_read_fails_no_case() -> None:
+    """The case is as right as it was: its record says why the switches are unknown."""
+    case = case_of(cell(operation()), Mute())
+    case.measure()
+    toggles = case.benchmark.extra_info["fwbench"]["toggles"]
+    assert toggles == {"unreadable": "RuntimeError: a mix of the legacy and new APIs"}
+
+
+def test_where_a_case_was_placed_is_no_toggle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables that decide which devices there are stand apart from those of speed."""
+    for name in PLACEMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    case = case_of(cell(operation()), Placed())
+    case.measure()
+    facts = case.benchmark.extra_info["fwbench"]
+    assert facts["placement"] == {"CUDA_VISIBLE_DEVICES": "3"}
+    assert "CUDA_VISIBLE_DEVICES" not in facts["toggles"]
+
+
+class Placed(FakeFramework):
+    """Has all variables of CUDA that change speed."""
+
+    variables = CUDA

@@ -67,7 +67,6 @@ CUDA = (
     "CUDA_CACHE_DISABLE",
     "CUDA_CACHE_MAXSIZE",
     "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_ORDER",
     "CUDA_DISABLE_PTX_JIT",
     "CUDA_FORCE_PTX_JIT",
     "CUDA_LAUNCH_BLOCKING",
@@ -75,8 +74,16 @@ CUDA = (
     "CUDA_MODULE_LOADING",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_SCALE_LAUNCH_QUEUES",
-    "CUDA_VISIBLE_DEVICES",
     "NVIDIA_TF32_OVERRIDE",
+)
+
+#: Which devices a framework sees, and in what order. They place work and change no speed: a
+#: scheduler gives every job others.
+PLACEMENT = (
+    "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES",
+    "JAX_PLATFORMS",
+    "JAX_PLATFORM_NAME",
     "NVIDIA_VISIBLE_DEVICES",
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
+from fwbench.frameworks.variables import PLACEMENT
 from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, Launch
@@ -226,11 +227,18 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "driver": machine.gpu_driver if on_gpu else None,
         "threads": facts.threads,
         "framework": facts.framework_version,
-        "toggles": facts.toggles,
+        "toggles": _toggles(facts),
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
         "precision": facts.precision,
     }
+
+
+def _toggles(facts: CaseFacts) -> dict[str, Any] | None:
+    """The toggles; earlier versions had among them where a case was placed."""
+    if facts.toggles is None:
+        return None
+    return {name: value for name, value in facts.toggles.items() if name not in PLACEMENT}
 
 
 def unequal_work(base: Sample, contender: Sample) -> str:

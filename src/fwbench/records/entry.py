@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.variables import PLACEMENT
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure import condition
@@ -36,11 +38,12 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
         threads=framework.threads(),
         threshold=cell.threshold,
         toggles={
-            **framework.toggles(),
+            **_switches(framework),
             **_variables(framework.variables),
             **{name: cell.toggle(name) for name in sorted(cell.workload.toggles)},
             **dict(cell.toggles),
         },
+        placement=_variables(PLACEMENT),
         flops=None if cost is None else cost.flops,
         bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[cell.dtype]),
     )
@@ -63,8 +66,19 @@ def identity(cell: Cell) -> CaseFacts:
     )
 
 
+def _switches(framework: Framework) -> dict[str, Any]:
+    """The framework's own switches; where they cannot be read, why: the case is right all the same.
+
+    A framework may refuse to tell what a user has set in two ways at once.
+    """
+    try:
+        return framework.toggles()
+    except Exception as error:  # noqa: BLE001 (whatever a framework raises)
+        return {"unreadable": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
+
+
 def _variables(names: Iterable[str]) -> dict[str, str]:
-    """The environment variables that change this framework's speed, as far as they are set."""
+    """Environment variables with their values, as far as they are set and no secrets."""
     return {
         name: os.environ[name]
         for name in sorted({*names} & os.environ.keys())

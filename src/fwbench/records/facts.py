@@ -197,6 +197,9 @@ class CaseFacts(Measured):
         null="without one",
     )  # fmt: skip
     toggles: dict[str, Any] | None = fact("every switch that may change its speed, with its value")
+    placement: dict[str, str] | None = fact(
+        "environment variables that decide which devices it sees, as far as they are set"
+    )
     flops: float | None = fact(
         "floating-point operations of a call", FLOPS, NOT_NEGATIVE, null="where not declared"
     )
