@@ -40,7 +40,7 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
     [
         ("wrokers=2", "unknown toggle 'wrokers'; known: workers, .*Did you mean 'workers'?"),
         ("workers=257", "toggle workers: '257' is not a whole number from 0 to 256"),
-        ("threads=2", "unknown toggle 'threads'; known: workers, sparse, decay, onednn.$"),
+        ("threads=2", "unknown toggle 'threads'; known: workers, sparse, decay, onednn, tf32.$"),
         ("=2", "unknown toggle ''"),
         ("", "unknown toggle ''"),
         ("sparse", "toggle 'sparse' has no value; give sparse=off|on"),
@@ -69,7 +69,7 @@ def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize("toggle", TOGGLES.values(), ids=TOGGLES)
 def test_every_toggle_takes_its_own_default(toggle: toggles.Toggle) -> None:
     """What holds when nothing is asked for can be asked for; empty is for the framework's own."""
-    assert toggle.process is (toggle.default == "")
+    assert toggle.process or toggle.default
     if toggle.default:
         assert parse(f"{toggle.name}={toggle.default}") == (toggle.name, (toggle.default,))
 
@@ -94,7 +94,9 @@ def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
     }
     with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'hgih'; .* 'high'"):
         checked({"flux": ("hgih",)}, [FLUX])
-    message = r"unknown toggle 'fluxx'; known: workers, sparse, decay, onednn, flux. .* 'flux'"
+    message = (
+        r"unknown toggle 'fluxx'; known: workers, sparse, decay, onednn, tf32, flux. .* 'flux'"
+    )
     with pytest.raises(UsageError, match=message):
         checked({"fluxx": ("low",)}, [FLUX])
 
@@ -150,3 +152,27 @@ def test_a_toggle_that_works_has_no_problem() -> None:
 def test_toggles_travel_as_json(toggle: Toggle) -> None:
     """From a worker to the parent, and in the cache."""
     assert Toggle.from_json(json.loads(json.dumps(dataclasses.asdict(toggle)))) == toggle
+
+
+@pytest.mark.parametrize(
+    ("value", "device", "dtype", "gap"),
+    [
+        ("on", "gpu:0", "float32", None),
+        ("off", "cpu", "float64", None),
+        ("on", "cpu", "float32", "tf32=on is for GPUs, and the device is cpu"),
+        ("on", "gpu:1", "float64", "tf32=on is for float32, and the dtype is float64"),
+    ],
+)
+def test_a_toggle_of_gpus_and_a_dtype(value: str, device: str, dtype: str, gap: str | None) -> None:
+    """It is a gap anywhere else, unless it asks for what is there anyway."""
+    assert TOGGLES["tf32"].gap(value, device, dtype) == gap
+
+
+@pytest.mark.parametrize(("set_to", "expected"), [(None, False), ("off", False), ("on", True)])
+def test_a_toggle_of_a_process_is_on(
+    monkeypatch: pytest.MonkeyPatch, set_to: str | None, *, expected: bool
+) -> None:
+    """Where the worker was started with it."""
+    if set_to:
+        monkeypatch.setenv(variable("tf32"), set_to)
+    assert toggles.is_on("tf32") is expected

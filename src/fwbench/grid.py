@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fwbench import toggles
@@ -253,13 +253,14 @@ def _side_by_side(
         for execution, values in itertools.product(
             _executions(workload, manifest, selection), _toggles(workload, more)
         ):
-            where = (manifest, device, execution, facts["direction"], facts["dtype"])
+            cell = Cell(workload, manifest.name, device, execution, **facts, toggles=values)
+            where = (manifest, device, execution, cell.direction, cell.dtype)
             gap = (
                 workload.gap(*where)
-                or workload.gap_at(facts["size"], *where)
-                or _toggle_gap(workload, manifest, execution, values)
+                or workload.gap_at(cell.size, *where)
+                or _toggle_gap(cell, manifest)
             )
-            yield Cell(workload, manifest.name, device, execution, **facts, gap=gap, toggles=values)
+            yield replace(cell, gap=gap) if gap else cell
 
 
 def _missing(
@@ -362,23 +363,27 @@ def _toggles(workload: Workload, more: Asked) -> Iterator[Toggles]:
     return itertools.product(*asked)
 
 
-def _toggle_gap(
-    workload: Workload, manifest: Manifest, execution: str, values: Toggles
-) -> str | None:
-    """Why a framework cannot do what a toggle asks for."""
-    for name, value in values:
+def _toggle_gap(cell: Cell, manifest: Manifest) -> str | None:
+    """Why a toggle cannot have the value that is asked for: for anyone, here, or in a framework."""
+    given = {name: toggles.TOGGLES[name].default for name in cell.workload.toggles}
+    for name, _ in cell.toggles:
         if toggles.is_of_process(name) and name not in manifest.process_toggles:
             return f"{manifest.name} has no toggle {name}"
-        refusal = manifest.value_gap(name, value)
-        if refusal:
-            return refusal
-    given = dict(values)
-    for name in sorted(workload.toggles):
-        value = given.get(name, toggles.TOGGLES[name].default)
-        reason = manifest.toggle_gap(execution, name, value)
-        if reason:
-            return reason
-    return None
+    given |= dict(cell.toggles)
+    return next(
+        filter(None, (_value_gap(cell, manifest, *one) for one in sorted(given.items()))), None
+    )
+
+
+def _value_gap(cell: Cell, manifest: Manifest, name: str, value: str) -> str | None:
+    """The same, for one toggle."""
+    toggle = toggles.TOGGLES.get(name)
+    return (
+        manifest.value_gap(name, value)
+        or (toggle.gap(value, cell.device, cell.dtype) if toggle else None)
+        or cell.workload.toggle_gaps.get((name, value))
+        or manifest.toggle_gap(cell.execution, name, value)
+    )
 
 
 def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:

@@ -7,6 +7,7 @@ the options, where no framework is imported.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -27,6 +28,8 @@ class Toggle:
             it from the environment (:func:`variable`); others are the workload's.
         changes_work: whether the work is another one with it, so that times and losses do not
             compare: it sets loops apart. Others are a part of a loop's name.
+        gpu: whether it can have another value than its default on GPUs alone.
+        dtype: the only one in which it can; empty for any.
     """
 
     name: str
@@ -35,6 +38,24 @@ class Toggle:
     meaning: str
     process: bool = False
     changes_work: bool = False
+    gpu: bool = False
+    dtype: str = ""
+
+    def gap(self, value: str, device: str, dtype: str) -> str | None:
+        """Why it cannot have a value in a cell of the grid, whatever the framework; None if it can.
+
+        Args:
+            value: what is asked for.
+            device: of the cell.
+            dtype: of the cell.
+        """
+        if value == self.default:
+            return None
+        if self.gpu and device == "cpu":
+            return f"{self.name}={value} is for GPUs, and the device is cpu"
+        if self.dtype and dtype != self.dtype:
+            return f"{self.name}={value} is for {self.dtype}, and the dtype is {dtype}"
+        return None
 
     def parse(self, text: str) -> str:
         """The value that a text stands for.
@@ -85,6 +106,16 @@ TOGGLES: Mapping[str, Toggle] = {
             changes_work=True,
         ),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
+        Toggle(
+            "tf32",
+            _ON_OFF,
+            "off",
+            "GPUs compute float32 with the 10 bits of mantissa of TF32",
+            process=True,
+            changes_work=True,
+            gpu=True,
+            dtype="float32",
+        ),
     )
 }
 
@@ -193,3 +224,8 @@ def is_of_process(name: str) -> bool:
 def variable(name: str) -> str:
     """The environment variable from which a framework's file reads a toggle of the process."""
     return f"FWBENCH_{name.upper()}"
+
+
+def is_on(name: str) -> bool:
+    """Whether a toggle of this process was asked for and is on."""
+    return os.environ.get(variable(name)) == "on"

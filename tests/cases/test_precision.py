@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
+from fwbench.errors import WrongResult
+from fwbench.frameworks.learner import Job
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.records.facts import CaseFacts
-from fwbench.workloads import OPERATIONS
+from fwbench.testing import FakeFramework
+from fwbench.workloads import OPERATIONS, mlp
 from fwbench.workloads.operation import Operation
+from support.fakes import case_of, cell, operation
 
 
 def _rounds(of: Operation) -> bool:
@@ -121,3 +127,28 @@ def test_what_is_not_known_is_not_reduced() -> None:
     """Records of earlier versions, and dtypes of other packages."""
     assert not is_reduced("float32", None)
     assert not is_reduced("int8", 7)
+
+
+_TF32 = (("tf32", "on"),)
+
+
+@pytest.mark.parametrize(
+    ("off_by", "toggles", "right"),
+    [(2.0**-10, (), False), (2.0**-10, _TF32, True), (2.0**-7, _TF32, False)],
+    ids=["TF32 unasked", "TF32", "less than TF32"],
+)
+def test_tf32_has_a_tolerance_of_its_own(
+    off_by: float, toggles: tuple[tuple[str, str], ...], *, right: bool
+) -> None:
+    """What its 10 bits lose is right where they are asked for, and wrong where they are not."""
+    of = operation(lambda x: 2.0 * x * (1.0 + off_by))
+    case = case_of(cell(of, device="gpu:0", toggles=toggles), FakeFramework(), disabled=True)
+    with nullcontext() if right else pytest.raises(WrongResult, match="largest relative error"):
+        case.measure()
+
+
+def test_a_training_in_tf32_is_held_to_the_bounds_of_its_mantissa() -> None:
+    """Which is that of float16; other trainings are held to those of their dtype."""
+    job = Job(mlp, "gpu:0", "eager", "float32", 8)
+    assert job.verified_as == "float32"
+    assert replace(job, tf32=True).verified_as == "float16"

@@ -62,3 +62,16 @@ def test_with_both_backends_the_cpu_comes_first(
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
     jax, _ = started(adapter, monkeypatch, cpu=["cpu"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "precision"), [(None, "highest"), ("off", "highest"), ("on", "tensorfloat32")]
+)
+def test_float32_means_float32(
+    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, asked: str | None, precision: str
+) -> None:
+    """JAX's default on a GPU is TF32, in which results are wrong for float32."""
+    if asked:
+        monkeypatch.setenv("FWBENCH_TF32", asked)
+    _, fake = started(adapter, monkeypatch, cpu=["cpu"])
+    assert fake.values["jax_default_matmul_precision"] == precision

@@ -118,7 +118,9 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train) -> None:
     if logits is None:
         return
     expected, _ = judge(logits, labels)
-    allowed = verify.LOSS_TOLERANCES[learner.job.dtype] * max(1.0, float(np.abs(logits).max()))
+    allowed = verify.LOSS_TOLERANCES[learner.job.verified_as] * max(
+        1.0, float(np.abs(logits).max())
+    )
     if not abs(losses[0] - expected) <= allowed:
         raise WrongTraining(
             f"a step does not train on its whole batch: the loss of step {step} is "
@@ -147,7 +149,7 @@ def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> tuple[
     expected = trajectories.expected_losses(job.training, job.batch, lazy=lazy)
     actual = as_many(learner.losses(losses), steps)
     scales = job.training.loss_scales(expected[:steps])
-    return verify.losses(actual, expected[:steps], job.dtype, scales)
+    return verify.losses(actual, expected[:steps], job.verified_as, scales)
 
 
 def _constants(training: Objective) -> dict[str, Any]:

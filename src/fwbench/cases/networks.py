@@ -32,7 +32,7 @@ from fwbench.workloads.objective import Objective
 __tracebackhide__ = True
 
 #: What a logit may be off by, relative to the larger of itself and their root mean square.
-LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 1e-1}
+LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
 #: What the gradient by a parameter may be off by, relative to its norm, and how many times that in
 #: a network with batch normalization, which spreads what one decision changes over the whole batch.
@@ -120,7 +120,7 @@ class Answers(_NetworkWork):
     @property
     def allowed(self) -> float:
         """What a logit may be off by."""
-        return LOGIT_TOLERANCES[self.learner.job.dtype]
+        return LOGIT_TOLERANCES[self.learner.job.verified_as]
 
     def _bound(self, *placed: Array) -> BoundCall:
         return self.learner.inference(*placed)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases import verify
+from fwbench.grid import Cell
 from fwbench.records.facts import CaseFacts
 
 #: Bits of mantissa of each dtype.
@@ -33,9 +35,26 @@ _GRADIENT = "float32"
 _IN_BLOCKS = ("float64", "float32")
 _BLOCKS = 16.0
 
+#: What work in TF32 may be off by in addition to work in float32. Either factor of a product loses
+#: up to 2 ** -10 of itself where bits are cut off, which is the hardware's way, and adds up over
+#: terms of one sign; as much again for terms of random sign. Seen of rounded factors, in products
+#: of 64 to 1,024: 1.1e-3 to 1.4e-3.
+_TF32 = 2.0**-8
 
 #: So many numbers are not representable in float32 by chance.
 _MANY = 4
+
+
+def tolerance(cell: Cell, terms: int, factor: float) -> float:
+    """The largest relative error that is still the same work, in float32 or in TF32.
+
+    Args:
+        cell: of the case.
+        terms: how many terms an element of the result adds up.
+        factor: of the operation.
+    """
+    allowed = verify.tolerance(cell.dtype, terms, factor)
+    return allowed + factor * _TF32 if cell.toggle("tf32") == "on" else allowed
 
 
 def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:

@@ -203,6 +203,7 @@ class TrainingCase(Case):
                 cell.batch,
                 workers=int(cell.toggle("workers")),
                 sparse=cell.toggle("sparse") == "on",
+                tf32=cell.toggle("tf32") == "on",
             )
         )
 

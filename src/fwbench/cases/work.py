@@ -167,7 +167,7 @@ class OperationWork(RepeatedWork):
         self.cell = cell
         self.operation = cast("Operation", cell.workload)
         self.terms = self.operation.terms(cell.size)
-        self.allowed = verify.tolerance(cell.dtype, self.terms, self.operation.tolerance)
+        self.allowed = precision.tolerance(cell, self.terms, self.operation.tolerance)
         self._drawn: Sequence[NDArray[Any]] | None = None  # from the changed ones to the first
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:

@@ -38,6 +38,7 @@ class Job:
         workers: processes (TensorFlow and JAX: threads) that load data; 0 for the training one
             itself.
         sparse: whether the gradient of an embedding holds only the rows that occurred.
+        tf32: whether products of float32 may be in TF32.
     """
 
     training: Objective
@@ -47,6 +48,12 @@ class Job:
     batch: int
     workers: int = 0
     sparse: bool = False
+    tf32: bool = False
+
+    @property
+    def verified_as(self) -> str:
+        """The dtype whose bounds its results are held to: TF32 has the mantissa of float16."""
+        return "float16" if self.tf32 else self.dtype
 
 
 class Loader(ABC):

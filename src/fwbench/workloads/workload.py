@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,6 +41,7 @@ class Workload(ABC):
         representative: whether a session has it that asks for nothing in particular.
         on_request: whether only a session has it that asks for its family or names tests.
         directions: the directions that make sense; None for those that are asked for.
+        toggle_gaps: what it cannot be measured with, by (toggle, value), with the reason.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Workload(ABC):
     representative: bool = True
     on_request: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...] | None] = None
+    toggle_gaps: ClassVar[Mapping[tuple[str, str], str]] = {}
 
     @property
     @abstractmethod

@@ -26,6 +26,7 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
+from fwbench.toggles import is_on
 from fwbench.workloads.operation import Implementation
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -38,8 +39,8 @@ _VARIABLES = (
     *("JAX_CPU_ENABLE_ASYNC_DISPATCH", "JAX_DEBUG_NANS"),
     *("JAX_DEFAULT_DTYPE_BITS", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_DEFAULT_PRNG_IMPL"),
     *("JAX_DISABLE_JIT", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_ENABLE_CHECKS"),
-    *("JAX_ENABLE_COMPILATION_CACHE", "JAX_ENABLE_X64", "JAX_NUM_CPU_DEVICES", "JAX_PLATFORMS"),
-    *("JAX_PLATFORM_NAME", "NPROC", "PJRT_NPROC", "TF_GPU_ALLOCATOR", "XLA_CLIENT_MEM_FRACTION"),
+    *("JAX_ENABLE_COMPILATION_CACHE", "JAX_ENABLE_X64", "JAX_NUM_CPU_DEVICES"),
+    *("NPROC", "PJRT_NPROC", "TF_GPU_ALLOCATOR", "XLA_CLIENT_MEM_FRACTION"),
     *("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
     "XLA_PYTHON_CLIENT_PREALLOCATE",
 )
@@ -64,6 +65,7 @@ class Jax(Framework):
     training_executions = ("jit",)
     network_executions = ("jit",)
     training_dtypes = ("float32", "float64", "bfloat16")
+    process_toggles = ("tf32",)
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)"
@@ -74,6 +76,10 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         self._latest: Any = ()
+        # JAX's own default is TF32 on GPUs that have it (jax.lax.Precision), 10 bits of mantissa:
+        # not the float32 work of others.
+        precision = "tensorfloat32" if is_on("tf32") else "highest"
+        jax.config.update("jax_default_matmul_precision", precision)
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of XLA's pool, which is created with the first device."""

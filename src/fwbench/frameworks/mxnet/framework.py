@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import threadpoolctl
@@ -30,6 +30,10 @@ if "bool" not in vars(np):
 # Read at import.
 if variable("onednn") in os.environ:
     os.environ["MXNET_MKLDNN_ENABLED"] = str(int(os.environ[variable("onednn")] == "on"))
+
+# cuDNN's convolutions are in TF32 unless they are told not to be, and MXNet does not tell them; its
+# libraries read this when they are loaded.
+os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 # Read at import: the profiler knows the operators of a bulk by one name, made of all of theirs.
 if probing.asked() == probing.PROFILE:
@@ -119,7 +123,11 @@ class MXNet(Framework):
     dtypes = ("float32", "float64", "float16")
     training_executions = ("eager", "hybridize")
     network_executions = ("eager", "hybridize")
-    process_toggles = ("onednn",)
+    process_toggles = ("onednn", "tf32")
+    toggle_gaps: ClassVar = {
+        (execution, "tf32", "on"): "mxnet has no switch for TF32 (--fw-toggle tf32=off)"
+        for execution in _EXECUTIONS
+    }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     gaps = GAPS
     operations = OPERATIONS

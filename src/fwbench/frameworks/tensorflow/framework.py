@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
-from fwbench.toggles import variable
+from fwbench.toggles import is_on, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
@@ -84,7 +84,7 @@ class TensorFlow(Framework):
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16")
-    process_toggles = ("onednn",)
+    process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
         "(--fw-toggle sparse=on)"
@@ -95,7 +95,7 @@ class TensorFlow(Framework):
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+        tf.config.experimental.enable_tensor_float_32_execution(is_on("tf32"))
         self._gpus = tf.config.list_physical_devices("GPU")
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework, Saved
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
+from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
-from fwbench.toggles import variable
+from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
 
@@ -61,7 +62,7 @@ class Torch(Framework):
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
     training_dtypes = ("float32", "float64", "bfloat16")
-    process_toggles = ("onednn",)
+    process_toggles = ("onednn", "tf32")
     gaps = (
         *GAPS,
         Gap(
@@ -78,6 +79,8 @@ class Torch(Framework):
         asked = os.environ.get(variable("onednn"))
         if asked:
             torch.backends.mkldnn.set_flags(asked == "on")
+        # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
+        precision.set_tf32(allowed=is_on("tf32"))
 
     def set_threads(self, threads: int) -> None:
         """Within an operation; between operations there is one at a time."""
@@ -186,9 +189,9 @@ class Torch(Framework):
         return TorchProfiler(device)
 
     def toggles(self) -> dict[str, Any]:
-        """Deterministic algorithms, TF32 and the library that computes on the CPU."""
+        """Deterministic algorithms, precisions and the library that computes on the CPU."""
         return {
-            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            **precision.switches(),
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }

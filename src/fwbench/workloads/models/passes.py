@@ -100,6 +100,9 @@ class ForwardBackward(Pass):
 
     suffix = "forward_backward"
     directions: ClassVar = ("backward",)
+    toggle_gaps: ClassVar = {
+        ("tf32", "on"): "gradients of networks are not verified in TF32: each ReLU may decide anew"
+    }
 
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str

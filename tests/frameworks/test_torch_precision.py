@@ -1,0 +1,108 @@
+"""Float32 means float32 in PyTorch, by both of its interfaces; whatever was set can be recorded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed"
+)
+
+#: What NVIDIA's containers set: products of float32 are in TF32 then.
+_CONTAINER = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
+
+#: The settings as the adapter leaves them, by either interface; what users may do then; the
+#: toggles after each.
+_PROBE = """
+import json, torch
+from fwbench.frameworks.torch import precision
+from fwbench.frameworks.torch.framework import Torch
+
+def places():
+    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    new = [p.fp32_precision for p in (cuda, getattr(cudnn, "conv", 0), getattr(cudnn, "rnn", 0))
+           if hasattr(p, "fp32_precision")]
+    return {"old": [cuda.allow_tf32, cudnn.allow_tf32], "new": new}
+
+framework = Torch()
+found = {"started": places(), "toggles": framework.toggles()}
+precision.set_tf32(allowed=True)
+found["on"] = places()
+precision.set_tf32(allowed=False)
+found["off"] = places()
+if hasattr(torch.backends, "fp32_precision"):
+    torch.backends.fp32_precision = "tf32"
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    torch.backends.cudnn.conv.fp32_precision = "tf32"
+    found["mixed"] = framework.toggles()
+print(json.dumps(found))
+"""
+
+
+def _probed(**variables: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _PROBE],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def probed() -> dict[str, Any]:
+    """What a process prints that finds the environment of NVIDIA's containers."""
+    return _probed(**_CONTAINER)
+
+
+def _is(places: dict[str, Any], *, allowed: bool) -> bool:
+    named = "tf32" if allowed else "ieee"
+    return places["old"] == [allowed, allowed] and {*places["new"]} <= {named}
+
+
+def test_tf32_is_off(probed: dict[str, Any]) -> None:
+    """In products, convolutions and recurrent layers, whatever the environment says."""
+    assert _is(probed["started"], allowed=False)
+
+
+def test_both_interfaces_agree(probed: dict[str, Any]) -> None:
+    """After either setting: PyTorch's own compiler reads the older names, and would fail."""
+    assert _is(probed["on"], allowed=True)
+    assert _is(probed["off"], allowed=False)
+
+
+def test_the_toggle_turns_it_on() -> None:
+    """By the variable that a worker is started with."""
+    assert _is(_probed(FWBENCH_TF32="on")["started"], allowed=True)
+
+
+def test_precisions_are_recorded(probed: dict[str, Any]) -> None:
+    """By the names of today's interface where there is one, beside what decides on algorithms."""
+    toggles = probed["toggles"]
+    assert toggles["float32_matmul_precision"] == "highest"
+    assert (toggles["cudnn_benchmark"], toggles["cudnn_deterministic"]) == (False, False)
+    if probed["started"]["new"]:
+        assert [toggles[f"{place}_precision"] for place in _PLACES] == ["ieee"] * 3
+
+
+_PLACES = ("cuda_matmul", "cudnn_conv", "cudnn_rnn")
+
+
+def test_what_a_user_has_mixed_fails_no_case(probed: dict[str, Any]) -> None:
+    """PyTorch refuses to tell by the older names what was set by the newer ones."""
+    if "mixed" not in probed:
+        pytest.skip("this PyTorch has one interface")
+    toggles = probed["mixed"]
+    assert toggles["float32_matmul_precision"] == "mixed"
+    assert toggles["cudnn_conv_precision"] == "tf32"
+    assert toggles["mkldnn"] in (True, False)

@@ -1,0 +1,51 @@
+"""Which cells of the grid lie on GPUs, and what can only be measured there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fwbench import grid
+from fwbench.options.options import Selection
+from fwbench.workloads import FORWARD_BACKWARDS, gemm
+from support.grids import CPU, GPU, POOR, RICH
+
+_TF32 = grid.Asked({"tf32": ("on",)})
+
+
+def test_tf32_is_for_float32_on_gpus() -> None:
+    """Anywhere else it is a gap, with the reason; so it is where a framework has no such toggle."""
+    rich = replace(RICH, process_toggles=("tf32",))
+    found = grid.cells(
+        [gemm],
+        Selection(dtypes=("float32", "float64"), executions=("eager",)),
+        {"rich": rich, "poor": replace(POOR, devices=(CPU, GPU))},
+        more=_TF32,
+    )
+    gaps = {(cell.framework, cell.device, cell.dtype): cell.gap for cell in found}
+    assert gaps["rich", "gpu:0", "float32"] is None
+    assert gaps["rich", "cpu", "float32"] == "tf32=on is for GPUs, and the device is cpu"
+    assert gaps["rich", "gpu:0", "float64"] == "tf32=on is for float32, and the dtype is float64"
+    assert gaps["poor", "gpu:0", "float32"] == "poor has no toggle tf32"
+
+
+def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
+    """It declares so, and everything else is measured."""
+    lacking = replace(
+        RICH, process_toggles=("tf32",), toggle_gaps=(("eager", "tf32", "on", "no switch"),)
+    )
+    selection = Selection(devices=("gpu:0",), executions=("eager", "graph"), sizes=(8,))
+    found = grid.cells([gemm], selection, {"rich": lacking}, more=_TF32)
+    assert [(cell.execution, cell.gap) for cell in found] == [
+        ("eager", "no switch"),
+        ("graph", None),
+    ]
+
+
+def test_gradients_of_networks_are_not_verified_in_tf32() -> None:
+    """As in other narrow formats: which ReLU is open may be decided anew."""
+    of = next(one for one in FORWARD_BACKWARDS)
+    network = replace(RICH, network_executions=("eager",), process_toggles=("tf32",))
+    selection = Selection(devices=("gpu:0",))
+    (gap,) = {cell.gap for cell in grid.cells([of], selection, {"rich": network}, more=_TF32)}
+    assert gap is not None
+    assert gap.startswith("gradients of networks are not verified in TF32")
