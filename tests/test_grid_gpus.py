@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fwbench import grid
+from fwbench.manifest import Device
 from fwbench.options.options import Selection
 from fwbench.workloads import FORWARD_BACKWARDS, gemm
 from support.grids import CPU, GPU, POOR, RICH
@@ -49,3 +51,16 @@ def test_gradients_of_networks_are_not_verified_in_tf32() -> None:
     (gap,) = {cell.gap for cell in grid.cells([of], selection, {"rich": network}, more=_TF32)}
     assert gap is not None
     assert gap.startswith("gradients of networks are not verified in TF32")
+
+
+def test_one_gpu_of_each_model_is_measured() -> None:
+    """Unless others are asked for: eight alike would take eight times as long, to say the same."""
+    devices = (CPU, *(Device(f"gpu:{i}", model) for i, model in enumerate("HTHHT")))
+    many = {"rich": replace(RICH, devices=devices)}
+
+    def measured(**asked: Any) -> list[str]:
+        selection = Selection(sizes=(8,), executions=("eager",), **asked)
+        return [cell.device for cell in grid.cells([gemm], selection, many)]
+
+    assert measured() == ["cpu", "gpu:0", "gpu:1"]
+    assert measured(devices=("gpu:1", "gpu:4")) == ["gpu:1", "gpu:4"]

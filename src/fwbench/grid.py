@@ -389,7 +389,7 @@ def _value_gap(cell: Cell, manifest: Manifest, name: str, value: str) -> str | N
 def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:
     if selection.devices is not None:
         return selection.devices
-    return _union(device.name for manifest in chosen for device in manifest.devices)
+    return _union(name for manifest in chosen for name in manifest.different_devices)
 
 
 def _executions(workload: Workload, manifest: Manifest, selection: Selection) -> list[str]:

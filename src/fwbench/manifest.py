@@ -165,6 +165,14 @@ class Manifest:
         """
         return {device.name: device for device in self.devices}[name]
 
+    @property
+    def different_devices(self) -> Sequence[str]:
+        """The CPU and the first GPU of each model, which stands for others like it."""
+        first: dict[str, str] = {}
+        for device in self.devices:
+            first.setdefault(device.model, device.name)
+        return [*first.values()]
+
     def has(self, device: str) -> bool:
         """Whether the framework sees a device of that name."""
         return any(there.name == device for there in self.devices)

@@ -301,7 +301,7 @@ def test_records_on_a_gpu(project: Project) -> None:
 @pytest.mark.gpu
 @pytest.mark.usefixtures("cuda")
 def test_default_devices(project: Project) -> None:
-    """Without --fw-device every device is measured, the CPU and the GPU apart."""
+    """Without --fw-device the CPU and a GPU are measured, apart."""
     project.forget_manifests()
     project.write("test_it.py", _MEASURED)
     result, records = project.measure("-k", "flatten", fw="torch")

@@ -119,7 +119,7 @@ def test_selection(cards: Project, flags: dict[str, str], ini: dict[str, str], s
 
 
 def test_selection_by_default(cards: Project) -> None:
-    """Without a word all devices, one dtype, the quick sizes, and what runs without being asked."""
+    """Without a word different devices, one dtype, the quick sizes, and what runs unasked."""
     result = cards.run("--collect-only", "-q", fw="pool,cards")
     assert _collected(result) == [
         f"sigmoid-{place}-eager-forward-float32-{size}"

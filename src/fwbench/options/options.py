@@ -21,7 +21,7 @@ class Selection:
 
     Attributes:
         frameworks: names; default: all that are installed.
-        devices: ``cpu``, ``gpu:N``; default: all there are.
+        devices: ``cpu``, ``gpu:N``; default: the CPU and the first GPU of each model.
         executions: default: all but those that run on request only.
         dtypes: default: float32.
         directions: default: forward; with ``--benchmark-disable`` forward and backward.

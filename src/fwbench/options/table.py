@@ -37,7 +37,10 @@ SELECTORS: Mapping[str, Option] = {
         "--fw", values.names, "NAMES", "frameworks (default: all that are installed)"
     ),
     "devices": Option(
-        "--fw-device", values.devices, "NAMES", "devices: cpu, gpu, gpu:N (default: all there are)"
+        "--fw-device",
+        values.devices,
+        "NAMES",
+        "devices: cpu, gpu, gpu:N (default: the CPU and the first GPU of each model)",
     ),
     "executions": Option(
         "--fw-execution",
