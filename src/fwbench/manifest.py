@@ -20,10 +20,12 @@ class Device:
     Attributes:
         name: ``cpu``, or ``gpu:N``.
         model: what the maker calls it.
+        uuid: the GPU's own; empty where the framework does not tell, and of the CPU.
     """
 
     name: str
     model: str
+    uuid: str = ""
 
 
 @dataclass(frozen=True)

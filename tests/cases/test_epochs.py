@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases import epochs as module
 from fwbench.cases.epochs import Epoch, Epochs, steps_of, whole
 from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
 from fwbench.measure.clock import Clock
-from fwbench.measure.resources import GpuUse
+from fwbench.measure.nvml import Gpu, GpuUse
 from fwbench.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.data import DataSet, Split
@@ -52,6 +51,7 @@ class Trained:
         execution: str = "eager",
         decay: bool = False,
         enabled: bool = True,
+        gpu: Gpu | None = None,
     ) -> None:
         self.framework = framework or Trainer(dispatch_s=0.0)
         self.schedule = schedule
@@ -68,6 +68,7 @@ class Trained:
             schedule,
             self.clock,
             2,
+            gpu,
             decay=decay,
             timed_s=lambda: self.rounds_s,
             tell=lambda epoch, steps: self.told.append((epoch, steps)),
@@ -485,10 +486,9 @@ def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.Mon
     assert found.epochs.facts()["cpu_utilization"] == 0.5
 
 
-def test_the_use_of_the_gpu_is_kept_with_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
     """That of the case's device."""
-    uses = {"gpu:0": GpuUse(0.5, 1024)}
-    monkeypatch.setattr(module, "gpu_use", uses.get)
-    found = trained(device="gpu:0")
+    gpu = Mock(use=Mock(return_value=GpuUse(0.5, 1024)))
+    found = trained(device="gpu:0", gpu=gpu)
     assert found.all("gpu") == [{"utilization": 0.5, "memory_bytes": 1024}] * 2
     assert found.epochs.facts()["epochs"][0]["gpu"] == {"utilization": 0.5, "memory_bytes": 1024}

@@ -421,6 +421,20 @@ def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     samples.check_facts(FACTS)
 
 
+def test_a_gpu_that_is_set_up_otherwise_is_another(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may draw less power, or corrects errors; which of several alike it is, does not matter."""
+    gpu = {"uuid": "GPU-a", "ecc": True, "power_limit_w": 700.0}
+    write(folder / "base.json", entry(**_ON_GPU, gpu=gpu))
+    write(folder / "contender.json", entry(**_ON_GPU, gpu={**gpu, "uuid": "GPU-b"}))
+    assert cli.main(["gate", "base.json", "contender.json"]) == 0
+    write(folder / "contender.json", entry(**_ON_GPU, gpu={**gpu, "power_limit_w": 500.0}))
+    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
+    said = "gpu: Fake 9000, ECC on, 700 W -> Fake 9000, ECC on, 500 W"
+    assert said in capsys.readouterr().err
+
+
 def test_where_a_case_was_placed_may_differ(folder: Path) -> None:
     """A scheduler gives every job other GPUs; earlier versions wrote that among the toggles."""
     earlier = {"blas": "openblas", "CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": "GPU-1"}

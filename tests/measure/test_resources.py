@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 import threading
 import time
 from collections import namedtuple
@@ -20,10 +19,8 @@ from fwbench.measure import resources
 from fwbench.measure.resources import (
     CpuClock,
     CpuUse,
-    GpuUse,
     OtherProcesses,
     cpu_use,
-    gpu_use,
     peak_memory_bytes,
     reset_peak_memory,
 )
@@ -225,64 +222,3 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
         (tmp_path / "task" / thread / "children").write_text(children, encoding="ascii")
     assert sorted(resources._children(tmp_path)) == [11, 12, 15]
     assert resources._children(tmp_path / "elsewhere") == []
-
-
-# GPU
-
-
-class NVML:
-    """NVML with two GPUs."""
-
-    def __init__(self) -> None:
-        self.nvmlInit = Mock()
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802 (NVML's own name)
-        """The GPU itself."""
-        return {0: 0, 1: 1}[index]
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
-        """In percent."""
-        return SimpleNamespace(gpu=(25, 75)[handle], memory=99)
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
-        """In bytes."""
-        return SimpleNamespace(total=9000, free=8000, used=(1000, 2000)[handle])
-
-
-@pytest.fixture(name="nvml")
-def _nvml(monkeypatch: pytest.MonkeyPatch) -> NVML:
-    """In the place of the real one."""
-    one = NVML()
-    monkeypatch.setitem(sys.modules, "pynvml", one)
-    return one
-
-
-@pytest.mark.usefixtures("nvml")
-def test_the_use_of_a_gpu_is_what_nvml_says() -> None:
-    """Of the device that is asked for: a share, and bytes."""
-    assert gpu_use("gpu:0") == GpuUse(0.25, 1000)
-    assert gpu_use("gpu:1") == GpuUse(0.75, 2000)
-
-
-@pytest.mark.usefixtures("nvml")
-def test_a_gpu_that_is_not_there_has_no_use() -> None:
-    """NVML's error is not passed on."""
-    assert gpu_use("gpu:2") is None
-
-
-def test_the_cpu_is_no_gpu(nvml: NVML) -> None:
-    """NVML is not even asked."""
-    assert gpu_use("cpu") is None
-    nvml.nvmlInit.assert_not_called()
-
-
-def test_without_a_driver_nothing_is_known(nvml: NVML) -> None:
-    """NVML's error is not passed on."""
-    nvml.nvmlInit.side_effect = OSError("no driver")
-    assert gpu_use("gpu:0") is None
-
-
-def test_without_nvml_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import that fails is as good as an answer."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert gpu_use("gpu:0") is None

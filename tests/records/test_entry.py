@@ -90,7 +90,7 @@ def test_where_a_case_was_placed_is_no_toggle(monkeypatch: pytest.MonkeyPatch) -
     for name in PLACEMENT:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    case = case_of(cell(operation()), Placed())
+    case = case_of(cell(operation(), device="gpu:0"), Placed())
     case.measure()
     facts = case.benchmark.extra_info["fwbench"]
     assert facts["placement"] == {"CUDA_VISIBLE_DEVICES": "3"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from fwbench.cases.work import Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
+from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
 from fwbench.measure.memory import PeakMemory
+from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.warmup import WarmUp, warm_up
 from fwbench.records import entry
@@ -103,6 +106,12 @@ class Case:
         self.measured = True
         return self._measure() if self._probe is None else self._probed(self._probe)
 
+    @cached_property
+    def gpu(self) -> Gpu | None:
+        """Its GPU, as NVML knows it; None for the CPU, and where NVML cannot tell which it is."""
+        device = self._manifest.device(self.cell.device)
+        return nvml.gpu(device.name, device.uuid)
+
     def bind(self) -> Work:
         """Place the inputs on the device and build the zero-argument ``run``; untimed."""
         return bind(self.cell, self.framework)
@@ -184,7 +193,7 @@ class Case:
         """
         benchmark = self._benchmark
         if benchmark.timed:
-            case = entry.describe(self.cell, self.framework, self._manifest)
+            case = entry.describe(self.cell, self.framework, self._manifest, self.gpu)
             times = entry.times(
                 benchmark.rounds_s,
                 benchmark.iterations,

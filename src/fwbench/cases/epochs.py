@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
-from fwbench.measure.resources import CpuClock, gpu_use
+from fwbench.measure.nvml import Gpu
+from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule
-from fwbench.records.facts import CaseFacts, Epoch, Gpu, Tested
+from fwbench.records.facts import CaseFacts, Epoch, Tested
+from fwbench.records.facts import Gpu as GpuFacts
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 
@@ -47,6 +49,7 @@ class Epochs:
         schedule: how long.
         clock: for what pytest-benchmark does not time; waits for the device.
         threads: of the framework.
+        gpu: of the case; None for the CPU, and where it is not known.
         decay: whether the learning rate falls.
         timed_s: the seconds of the rounds so far, as pytest-benchmark has them.
         tell: called with every epoch when it is over, and how many steps it had.
@@ -59,6 +62,7 @@ class Epochs:
         schedule: Schedule,
         clock: Clock,
         threads: int,
+        gpu: Gpu | None = None,
         *,
         decay: bool,
         timed_s: Callable[[], Sequence[float]],
@@ -71,6 +75,7 @@ class Epochs:
         self._schedule = schedule
         self._clock = clock
         self._threads = threads
+        self._gpu = gpu
         self._decay = decay
         self._timed_s = timed_s
         self._tell = tell
@@ -127,7 +132,7 @@ class Epochs:
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:
         utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
-        gpu = gpu_use(self._learner.job.device)
+        gpu = self._gpu.use() if self._gpu else None
         repetition, epoch = self._position
         step_losses = as_many(self._learner.losses(losses), self.steps)
         self._refuse_divergence(step_losses, epoch)
@@ -155,7 +160,7 @@ class Epochs:
                 validation_accuracy=accuracy,
                 validation_s=validation_s,
                 cpu_utilization=utilization,
-                gpu=None if gpu is None else Gpu(**asdict(gpu)),
+                gpu=None if gpu is None else GpuFacts(**asdict(gpu)),
                 test_accuracy=tested,
             )
         )

@@ -267,6 +267,7 @@ class LoopCase(TrainingCase):
             self.schedule,
             clock,
             self.framework.threads() or 1,
+            self.gpu,
             decay=self.cell.toggle("decay") == "on",
             timed_s=lambda: self._benchmark.rounds_s,
             tell=self._tell_of,

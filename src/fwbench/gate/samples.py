@@ -13,7 +13,7 @@ from fwbench.errors import DifferentSettings, unknown
 from fwbench.frameworks.variables import PLACEMENT
 from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
-from fwbench.records.facts import CaseFacts, Launch
+from fwbench.records.facts import CaseFacts, GpuIdentity, Launch
 from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,
@@ -223,7 +223,7 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
     on_gpu = bool(facts) and facts.device.startswith("gpu")
     return {
         "cpu": run.cpu,
-        "gpu": facts.device_name if on_gpu else None,
+        "gpu": _gpu(facts) if on_gpu else None,
         "driver": machine.gpu_driver if on_gpu else None,
         "threads": facts.threads,
         "framework": facts.framework_version,
@@ -232,6 +232,14 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
         "precision": facts.precision,
     }
+
+
+def _gpu(facts: CaseFacts) -> str:
+    """The model, and what of its setting changes its speed, as far as NVML has told."""
+    gpu = facts.gpu or GpuIdentity()
+    ecc = None if gpu.ecc is None else f"ECC {'on' if gpu.ecc else 'off'}"
+    limit = None if gpu.power_limit_w is None else gpu.text("power_limit_w")
+    return ", ".join(filter(None, (facts.device_name, gpu.mig, ecc, limit)))
 
 
 def _toggles(facts: CaseFacts) -> dict[str, Any] | None:

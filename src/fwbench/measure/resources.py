@@ -144,35 +144,3 @@ class CpuClock:
             threads: how many processors could have been busy.
         """
         return (time.process_time() - self.started_s) / (wall_s * threads)
-
-
-@dataclass(frozen=True)
-class GpuUse:
-    """What NVML says of a GPU at a moment.
-
-    Attributes:
-        utilization: share of the last sampling period (a second or less) in which a kernel ran.
-        memory_bytes: in use by all processes.
-    """
-
-    utilization: float
-    memory_bytes: int
-
-
-def gpu_use(device: str) -> GpuUse | None:
-    """What NVML says of a device; None where there is no NVML, or no GPU.
-
-    Args:
-        device: ``cpu``, or ``gpu:N`` as NVML counts: without ``CUDA_VISIBLE_DEVICES``.
-    """
-    if device == "cpu":
-        return None
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(int(device.removeprefix("gpu:")))
-        utilization = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-        return GpuUse(utilization, int(pynvml.nvmlDeviceGetMemoryInfo(handle).used))
-    except Exception:  # noqa: BLE001 (no driver, no permission, no such counter: all the same)
-        return None

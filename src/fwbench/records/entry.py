@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fwbench.frameworks.contract import Framework
@@ -18,23 +19,28 @@ from fwbench.manifest import Manifest
 from fwbench.measure import condition
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.measure.nvml import Gpu
+from fwbench.records.facts import SCHEMA, CaseFacts, GpuIdentity
 from fwbench.records.privacy import is_secret
 
 
-def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
+def describe(
+    cell: Cell, framework: Framework, manifest: Manifest, gpu: Gpu | None = None
+) -> CaseFacts:
     """The facts of a case that do not depend on its times.
 
     Args:
         cell: the case.
         framework: loaded in this process.
         manifest: the framework's, with its devices.
+        gpu: of the case; None for the CPU, and where NVML cannot tell which it is.
     """
     cost = cell.workload.cost_of(cell.direction, cell.size)
     facts = identity(cell) | CaseFacts(
         schema=SCHEMA,
         framework_version=framework.version,
         device_name=manifest.device(cell.device).model,
+        gpu=None if gpu is None else GpuIdentity(**asdict(gpu.identity())),
         threads=framework.threads(),
         threshold=cell.threshold,
         toggles={
@@ -43,7 +49,7 @@ def describe(cell: Cell, framework: Framework, manifest: Manifest) -> CaseFacts:
             **{name: cell.toggle(name) for name in sorted(cell.workload.toggles)},
             **dict(cell.toggles),
         },
-        placement=_variables(PLACEMENT),
+        placement=_variables(PLACEMENT) if cell.device != "cpu" else None,
         flops=None if cost is None else cost.flops,
         bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[cell.dtype]),
     )

@@ -27,16 +27,19 @@ from fwbench.records.units import (
     COUNT,
     CPUS,
     FLOPS,
+    HERTZ,
     NATS,
     PER_SECOND,
     SECONDS,
     SHARE,
+    WATTS,
 )
 
 #: Version of the layout; a file with a higher one is refused.
 SCHEMA = 1
 
 _NO_GPU = "where NVML knows no GPU"
+_UNTOLD = "where NVML does not tell"
 _NO_PROC = "where the system does not tell"
 _NOTHING_SHOWN = "where nothing was warmed up"
 
@@ -46,6 +49,20 @@ class Gpu(Table):
 
     utilization: float = fact("share of the last second in which a kernel ran", SHARE, NOT_NEGATIVE)
     memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
+
+
+class GpuIdentity(Table):
+    """Which GPU a case ran on, and how it was set up, as NVML knows it."""
+
+    uuid: str | None = fact("its own, or that of a slice (MIG)", null=_UNTOLD)
+    vbios: str | None = fact("version of its firmware", null=_UNTOLD)
+    ecc: bool | None = fact("whether its memory corrects errors", null=_UNTOLD)
+    power_limit_w: float | None = fact("what it may draw", WATTS, POSITIVE, null=_UNTOLD)
+    default_sm_clock_hz: float | None = fact(
+        "clock of its multiprocessors unless settings or heat want another", HERTZ, POSITIVE,
+        null=_UNTOLD,
+    )  # fmt: skip
+    mig: str | None = fact("profile of a slice", null="for a whole GPU")
 
 
 class Epoch(Table):
@@ -189,6 +206,7 @@ class CaseFacts(Measured):
     schema: int | None = fact("version of this layout", COUNT, POSITIVE)
     framework_version: str | None = fact("version of the framework")
     device_name: str | None = fact("model of the device, as its maker calls it")
+    gpu: GpuIdentity | None = fact("its GPU", null=f"on a CPU, and {_NO_GPU}")
     threads: int | None = fact(
         "threads that the framework computes with", COUNT, POSITIVE, null="where it does not tell"
     )
@@ -198,7 +216,8 @@ class CaseFacts(Measured):
     )  # fmt: skip
     toggles: dict[str, Any] | None = fact("every switch that may change its speed, with its value")
     placement: dict[str, str] | None = fact(
-        "environment variables that decide which devices it sees, as far as they are set"
+        "environment variables that decide which GPUs it sees, as far as they are set",
+        null="on a CPU",
     )
     flops: float | None = fact(
         "floating-point operations of a call", FLOPS, NOT_NEGATIVE, null="where not declared"

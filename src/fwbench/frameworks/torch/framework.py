@@ -21,6 +21,12 @@ from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
 
+def _gpu(number: int) -> Device:
+    properties = torch.cuda.get_device_properties(number)
+    uuid = getattr(properties, "uuid", "")  # PyTorch 2.4 and later tell it
+    return Device(f"gpu:{number}", properties.name, str(uuid))
+
+
 def _compiled(function: Any) -> Any:
     # Without a reset the first call may find an earlier case's code, or hit the recompile limit.
     torch.compiler.reset()
@@ -93,7 +99,7 @@ class Torch(Framework):
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """The CPU and every CUDA device."""
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        gpus = (Device(f"gpu:{i}", torch.cuda.get_device_name(i)) for i in range(count))
+        gpus = (_gpu(i) for i in range(count))
         return (*super().devices(cpu_model), *gpus)
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:

@@ -1,0 +1,261 @@
+"""What NVIDIA's management library (NVML) says of a GPU: who it is, how busy, how fast, how warm.
+
+All of it is None where NVML does not tell: no driver, no permission, no such counter, or a slice of
+a GPU (MIG), which has no utilisation of its own. Nothing here fails a case.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import psutil
+
+T = TypeVar("T")
+
+#: Why clocks are lower than they could be: NVML's "clocks event reasons" (NVML API Reference, group
+#: nvmlClocksEventReasons), those that are not a user's own setting. With ``idle`` the clock has not
+#: risen yet.
+_REASONS = {
+    0x01: "idle",
+    0x04: "power",
+    0x08: "hardware",
+    0x20: "heat",
+    0x40: "heat (hardware)",
+    0x80: "power brake",
+}
+
+#: Rounds at a lower share of the GPU's default clock say little of it: the default of nvbench
+#: (``--throttle-threshold``; detail/measure_cold.cu).
+_THROTTLED_BELOW = 0.75
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """What NVML says of a GPU at a moment.
+
+    Attributes:
+        utilization: share of the last sampling period (a second or less) in which a kernel ran.
+        memory_bytes: in use by all processes.
+    """
+
+    utilization: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """Clock, power and heat of a GPU at a moment; None where NVML does not tell.
+
+    Attributes:
+        sm_clock_hz: of its multiprocessors.
+        reasons: why that is not higher, apart from settings.
+        power_w: that it draws.
+        temperature_c: in degrees Celsius.
+    """
+
+    sm_clock_hz: float | None
+    reasons: tuple[str, ...] | None
+    power_w: float | None
+    temperature_c: float | None
+
+
+@dataclass(frozen=True)
+class GpuIdentity:
+    """Which GPU it is, and how it is set up; None where NVML does not tell.
+
+    Attributes:
+        uuid: its own, or that of a slice.
+        vbios: version of its firmware.
+        ecc: whether its memory corrects errors.
+        power_limit_w: what it may draw.
+        default_sm_clock_hz: of its multiprocessors, unless settings or heat want another.
+        mig: the profile of a slice; None for a whole GPU.
+    """
+
+    uuid: str | None
+    vbios: str | None
+    ecc: bool | None
+    power_limit_w: float | None
+    default_sm_clock_hz: float | None
+    mig: str | None
+
+
+class Gpu:
+    """A GPU as NVML sees it.
+
+    Args:
+        nvml: the module ``pynvml``.
+        handle: of the device, or of a slice of one.
+    """
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        # Clocks, power and heat are of the whole device.
+        whole = _asked(lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle))
+        self._is_slice = whole is not None
+        self._whole = whole if self._is_slice else handle
+
+    def use(self) -> GpuUse | None:
+        """How busy it is; None for a slice."""
+        nvml, handle = self._nvml, self._handle
+        return _asked(
+            lambda: GpuUse(
+                nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
+                int(nvml.nvmlDeviceGetMemoryInfo(handle).used),
+            )
+        )
+
+    def state(self) -> GpuState:
+        """Clock, power and heat."""
+        nvml, whole = self._nvml, self._whole
+        return GpuState(
+            self.sm_clock_hz(),
+            self.reasons(),
+            _asked(lambda: nvml.nvmlDeviceGetPowerUsage(whole) / 1e3),
+            _asked(lambda: float(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))),
+        )
+
+    def sm_clock_hz(self) -> float | None:
+        """The clock of its multiprocessors."""
+        nvml = self._nvml
+        return _asked(lambda: nvml.nvmlDeviceGetClockInfo(self._whole, nvml.NVML_CLOCK_SM) * 1e6)
+
+    def reasons(self) -> tuple[str, ...] | None:
+        """Why that is not higher, apart from settings."""
+        nvml, whole = self._nvml, self._whole
+        bits = _asked(lambda: int(nvml.nvmlDeviceGetCurrentClocksEventReasons(whole)))
+        if bits is None:  # as drivers before 535 name it
+            bits = _asked(lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole)))
+        if bits is None:
+            return None
+        return tuple(name for bit, name in _REASONS.items() if bits & bit)
+
+    @property
+    def default_sm_clock_hz(self) -> float | None:
+        """The clock that it has unless settings or heat want another; else its highest."""
+        nvml = self._nvml
+        kind = self._whole, nvml.NVML_CLOCK_SM
+        default_mhz = _asked(nvml.nvmlDeviceGetDefaultApplicationsClock, *kind)
+        clock_mhz = default_mhz or _asked(nvml.nvmlDeviceGetMaxClockInfo, *kind)
+        return float(clock_mhz) * 1e6 if clock_mhz else None
+
+    def identity(self) -> GpuIdentity:
+        """Which GPU it is, and how it is set up."""
+        nvml, handle, whole = self._nvml, self._handle, self._whole
+        return GpuIdentity(
+            uuid=_asked(lambda: _text(nvml.nvmlDeviceGetUUID(handle))),
+            vbios=_asked(lambda: _text(nvml.nvmlDeviceGetVbiosVersion(whole))),
+            ecc=_asked(lambda: bool(nvml.nvmlDeviceGetEccMode(whole)[0])),
+            power_limit_w=_asked(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1e3),
+            default_sm_clock_hz=self.default_sm_clock_hz,
+            mig=_asked(lambda: _text(nvml.nvmlDeviceGetName(handle))) if self._is_slice else None,
+        )
+
+    def others(self) -> int | None:
+        """How many processes of others use it; None where NVML does not tell.
+
+        Those of the same parent are the session's own, which wait while this one is measured. In a
+        container NVML may number processes as the host does: this one is not among them then, and
+        nothing is known.
+        """
+        nvml = self._nvml
+        running = _asked(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        pids = {int(one.pid) for one in running or ()}
+        if os.getpid() not in pids:
+            return None
+        return sum(_asked(_parent, pid) != os.getppid() for pid in pids)
+
+
+def is_throttled(clock_hz: float | None, default_hz: float | None, reasons: Any) -> bool:
+    """Whether a GPU runs so far below its default clock that its times say little.
+
+    A clock that someone has set lower is meant to be.
+
+    Args:
+        clock_hz: of its multiprocessors; None where it is not known.
+        default_hz: their default; likewise.
+        reasons: why it is not higher, apart from settings; likewise.
+    """
+    if clock_hz is None or default_hz is None or reasons == ():
+        return False
+    return clock_hz < _THROTTLED_BELOW * default_hz
+
+
+@cache
+def gpu(device: str, uuid: str = "") -> Gpu | None:
+    """The GPU that a framework calls ``gpu:N``; None where NVML cannot tell which it is.
+
+    Args:
+        device: ``cpu``, or ``gpu:N`` as CUDA counts, whatever ``CUDA_VISIBLE_DEVICES`` hides.
+        uuid: what the framework says of it; empty where it does not tell.
+    """
+    if device == "cpu":
+        return None
+    return _asked(lambda: _found(int(device.removeprefix("gpu:")), uuid))
+
+
+def _found(number: int, uuid: str) -> Gpu:
+    import pynvml
+
+    pynvml.nvmlInit()
+    return Gpu(pynvml, _handle(pynvml, number, uuid, os.environ))
+
+
+def _handle(nvml: Any, number: int, uuid: str, environ: Mapping[str, str]) -> Any:
+    """NVML's handle of the device that CUDA counts as ``number``.
+
+    CUDA numbers the devices that ``CUDA_VISIBLE_DEVICES`` lists, by index or UUID, and of a GPU in
+    slices it sees one (CUDA C++ Programming Guide, "CUDA Environment Variables"; NVIDIA
+    Multi-Instance GPU User Guide).
+    """
+    if uuid:
+        return _by_uuid(nvml, uuid)
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    name = str(number) if visible is None else visible.split(",")[number].strip()
+    if not name.isdecimal():
+        return _by_uuid(nvml, name)
+    if not _counts_alike(nvml, environ):
+        raise LookupError("CUDA and NVML may count these GPUs differently")
+    handle = nvml.nvmlDeviceGetHandleByIndex(int(name))
+    slice_ = _asked(lambda: nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, 0))
+    return handle if slice_ is None else slice_
+
+
+def _counts_alike(nvml: Any, environ: Mapping[str, str]) -> bool:
+    """Whether CUDA's order is NVML's: that of the bus, or of GPUs that are all alike."""
+    if environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return True
+    handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
+    return len({*map(nvml.nvmlDeviceGetName, handles)}) <= 1
+
+
+def _by_uuid(nvml: Any, uuid: str) -> Any:
+    """The handle of a GPU or a slice; PyTorch leaves out what UUIDs begin with."""
+    prefixes = ("",) if uuid.startswith(("GPU-", "MIG-")) else ("GPU-", "MIG-")
+    for prefix in prefixes:
+        handle = _asked(nvml.nvmlDeviceGetHandleByUUID, prefix + uuid)
+        if handle is not None:
+            return handle
+    raise LookupError(f"NVML knows no {uuid}")
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _parent(pid: int) -> int:
+    parent: int = psutil.Process(pid).ppid()
+    return parent
+
+
+def _asked(ask: Callable[..., T], *arguments: Any) -> T | None:
+    """What NVML answers; None where it does not."""
+    try:
+        return ask(*arguments)
+    except Exception:  # noqa: BLE001 (no driver, no permission, no such counter: all the same)
+        return None

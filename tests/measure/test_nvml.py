@@ -1,0 +1,184 @@
+"""The GPU that NVML tells of is the one that the framework computes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from fwbench.measure import nvml
+from fwbench.measure.nvml import GpuIdentity, GpuState, GpuUse
+from support.fake_nvml import Card, FakeNvml
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
+    """Two GPUs alike, of which the second is busy."""
+    fake = FakeNvml(Card("GPU-a", busy=0, used_bytes=1000), Card("GPU-b", busy=97, used_bytes=2000))
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.delenv(name, raising=False)
+    nvml.gpu.cache_clear()
+    yield fake
+    nvml.gpu.cache_clear()
+
+
+def busy(device: str, uuid: str = "") -> float | None:
+    """The utilisation of a device; None where it is not known."""
+    gpu = nvml.gpu(device, uuid)
+    use = gpu and gpu.use()
+    return use.utilization if use else None
+
+
+@pytest.mark.usefixtures("two")
+def test_the_use_of_a_gpu_is_what_nvml_says() -> None:
+    """Of the device that is asked for: a share, and bytes."""
+    gpus = [nvml.gpu(f"gpu:{i}") for i in range(2)]
+    uses = [gpu.use() if gpu else None for gpu in gpus]
+    assert uses == [GpuUse(0.0, 1000), GpuUse(0.97, 2000)]
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        ("1", [0.97, None]),
+        ("1,0", [0.97, 0.0]),
+        ("GPU-b", [0.97, None]),
+        ("GPU-b, GPU-a", [0.97, 0.0]),
+        ("", [None, None]),
+        ("-1", [None, None]),
+        ("GPU-c", [None, None]),
+    ],
+)
+def test_cuda_counts_what_is_visible(
+    monkeypatch: pytest.MonkeyPatch, visible: str, expected: list[float | None]
+) -> None:
+    """NVML counts all: without the variable's help another GPU's utilisation is reported."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [busy("gpu:0"), busy("gpu:1")] == expected
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("uuid", ["GPU-b", "b"])
+def test_a_uuid_is_surest(monkeypatch: pytest.MonkeyPatch, uuid: str) -> None:
+    """Whatever is visible; PyTorch leaves out the beginning. One that is not there is unknown."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert busy("gpu:0", uuid) == 0.97
+    assert busy("gpu:0", "elsewhere") is None
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("PCI_BUS_ID", 0.97), ("FASTEST_FIRST", None), (None, None)]
+)
+def test_different_gpus_may_be_in_another_order(
+    two: FakeNvml, monkeypatch: pytest.MonkeyPatch, order: str | None, expected: float | None
+) -> None:
+    """CUDA has the fastest first unless told otherwise; nothing is better than a wrong GPU."""
+    two.cards[0].name = "NVIDIA T4"
+    if order:
+        monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    assert busy("gpu:1") == expected
+
+
+def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None:
+    """Of a GPU in slices CUDA sees one; the clocks are the whole GPU's."""
+    part = Card("MIG-a", name="NVIDIA H200 MIG 1g.18gb", whole=two.cards[0])
+    two.cards[0].slices = (part,)
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    assert gpu.use() is None
+    assert gpu.sm_clock_hz() == 1980e6
+    identity = gpu.identity()
+    assert (identity.uuid, identity.mig) == ("MIG-a", "NVIDIA H200 MIG 1g.18gb")
+    assert identity.power_limit_w == 700.0
+
+
+@pytest.mark.usefixtures("two")
+def test_who_a_gpu_is() -> None:
+    """What its times depend on, and NVML knows."""
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    assert gpu.identity() == GpuIdentity("GPU-a", "96.00", True, 700.0, 1980e6, None)
+
+
+def test_clock_power_and_heat(two: FakeNvml) -> None:
+    """With why the clock is not higher, settings apart; drivers before 535 name that otherwise."""
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    two.cards[0].clock_mhz, two.cards[0].reasons = 1200, 0x04 | 0x20 | 0x02
+    assert gpu.state() == GpuState(1200e6, ("power", "heat"), 512.5, 61.0)
+    two.cards[0].silent = {"reasons"}
+    assert gpu.reasons() == ("power", "heat")
+
+
+def test_what_nvml_does_not_tell_is_unknown(two: FakeNvml) -> None:
+    """Each for itself, and nothing fails."""
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    two.cards[0].silent = {"clock", "reasons", "older reasons", "default"}
+    assert gpu.state() == GpuState(None, None, 512.5, 61.0)
+    assert gpu.default_sm_clock_hz == 2100e6
+    two.cards[0].silent |= {"highest"}
+    assert gpu.default_sm_clock_hz is None
+
+
+@pytest.mark.parametrize(
+    ("clock_hz", "default_hz", "reasons", "throttled"),
+    [
+        (1.4e9, 2e9, ("heat",), True),
+        (1.5e9, 2e9, ("heat",), False),
+        (1.4e9, 2e9, None, True),
+        (1.4e9, 2e9, (), False),
+        (None, 2e9, None, False),
+        (1.4e9, None, ("heat",), False),
+    ],
+    ids=["heat", "little", "why unknown", "set so", "clock unknown", "default unknown"],
+)
+def test_throttled_is_below_three_quarters_of_the_default(
+    clock_hz: float | None,
+    default_hz: float | None,
+    reasons: tuple[str, ...] | None,
+    *,
+    throttled: bool,
+) -> None:
+    """Unless someone has set the clock so, or nothing is known."""
+    assert nvml.is_throttled(clock_hz, default_hz, reasons) is throttled
+
+
+def test_other_processes_are_counted(two: FakeNvml) -> None:
+    """Neither this one nor its session's other workers; nothing is known where it is not listed."""
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    assert gpu.others() is None
+    two.cards[0].pids = [os.getpid(), 1]
+    assert gpu.others() == 1
+    two.cards[0].pids = [os.getpid()]
+    assert gpu.others() == 0
+
+
+@pytest.mark.usefixtures("two")
+def test_a_gpu_that_is_not_there_is_unknown() -> None:
+    """NVML's error is not passed on."""
+    assert nvml.gpu("gpu:2") is None
+
+
+def test_the_cpu_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML is not even asked."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.gpu("cpu") is None
+
+
+def test_without_a_driver_nothing_is_known(two: FakeNvml) -> None:
+    """NVML's error is not passed on."""
+    two.is_there = False
+    assert nvml.gpu("gpu:0") is None
+
+
+@pytest.mark.usefixtures("two")
+def test_without_nvml_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import that fails is as good as an answer."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.gpu("gpu:0") is None
