@@ -138,8 +138,11 @@ class WorkerPool:
         except WorkerDied:
             self._running.pop(spec).kill()
             raise
-        if message[1] is not None:
-            raise IsolationError(message[1])
+        _, problem, spoiled = message
+        if spoiled:  # whatever came next would fail, too, and be innocent
+            self._running.pop(spec).stop()
+        if problem is not None:
+            raise IsolationError(problem)
 
     def _ready(self, spec: WorkerSpec) -> WorkerProcess:
         worker = self._running.get(spec)

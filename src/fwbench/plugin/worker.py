@@ -19,7 +19,8 @@ from the worker                       meaning
 ``("warning", values)``               a warning that a test caused
 ``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
 ``("stopped", reason)``               a test asked the whole session to stop
-``("done", problem)``                 a node id has been run; ``problem`` says why if it was not
+``("done", problem, spoiled)``        a node id has been run; ``problem`` says why if it was not;
+                                      whether its device is of no use to this process any more
 ====================================  ============================================================
 
 ====================================  ============================================================
@@ -50,12 +51,14 @@ from _pytest._io import TerminalWriter
 from _pytest.config import Config
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.health import responds
 from fwbench.frameworks.registry import load
 from fwbench.manifest import Manifest
 from fwbench.names import framework_of
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.session import OWN_MANIFEST
+from fwbench.plugin.session import CELL, OWN_MANIFEST
 from fwbench.processes.channel import Channel
 from fwbench.version import __version__
 
@@ -99,10 +102,10 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
 
         channel.send("manifest", framework.manifest(cpu_model()).to_json())
         _, *values = channel.receive()
-    _run_session(channel, values[0])
+    _run_session(channel, framework, values[0])
 
 
-def _run_session(channel: Channel, session: dict[str, Any]) -> None:
+def _run_session(channel: Channel, framework: Framework, session: dict[str, Any]) -> None:
     path = session["path"]
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
     options = handover.unpacked(session["options"])
@@ -113,7 +116,7 @@ def _run_session(channel: Channel, session: dict[str, Any]) -> None:
     writer = TerminalWriter(sys.__stderr__)
     config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
-    config.pluginmanager.register(WorkerHooks(channel, config), "fwbench-worker")
+    config.pluginmanager.register(WorkerHooks(channel, config, framework), "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
 
@@ -128,11 +131,13 @@ _CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 class WorkerHooks:
     """The hooks that make a pytest session run what it is sent."""
 
-    def __init__(self, channel: Channel, config: pytest.Config) -> None:
+    def __init__(self, channel: Channel, config: pytest.Config, framework: Framework) -> None:
         self.channel = channel
         self.config = config
+        self.framework = framework
         self.items: dict[str, pytest.Item] = {}
         self.uncollected: list[str] = []
+        self.failed = False
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
@@ -171,8 +176,16 @@ class WorkerHooks:
                 nextitem = self.items.get(following or "")
                 self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
             sys.stdout.flush()
-            self.channel.send("done", problem)
+            self.channel.send("done", problem, self._has_spoiled(item))
         return True
+
+    def _has_spoiled(self, item: pytest.Item | None) -> bool:
+        """Whether an item has failed on a GPU that does not work any more, for this process."""
+        failed, self.failed = self.failed, False
+        cell = None if item is None else item.stash.get(CELL, None)
+        if not failed or cell is None or cell.gap or cell.device == "cpu":
+            return False
+        return not responds(self.framework, cell.device)
 
     def _requests(self) -> Iterator[tuple[str, str | None]]:
         with suppress(EOFError):
@@ -183,6 +196,7 @@ class WorkerHooks:
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a report to the parent."""
+        self.failed |= report.failed
         values = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         self.channel.send("report", values)
         if report.when == "teardown":

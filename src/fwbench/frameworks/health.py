@@ -1,0 +1,28 @@
+"""Does a device still work? An illegal access spoils it for the process that made it, for good.
+
+CUDA returns the error of such a kernel from every later call of the process ("sticky" errors; CUDA
+Runtime API, cudaErrorIllegalAddress: "the process must be terminated and relaunched").
+"""
+
+from __future__ import annotations
+
+from fwbench.frameworks.contract import Framework
+
+
+def responds(framework: Framework, device: str) -> bool:
+    """Whether a framework can still place a number on a device, and read it back.
+
+    Args:
+        framework: loaded in this process.
+        device: that a case failed on.
+    """
+    try:
+        with framework.scope(device, "float32"):
+            wait = framework.waiter(device)
+            placed = framework.creator(device, "float32")([0.0])
+            if wait is not None:
+                wait()
+            framework.to_numpy(placed)
+    except Exception:  # noqa: BLE001 (whatever a framework raises)
+        return False
+    return True
