@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -181,18 +181,36 @@ def line_name(record: Record, runs: Sequence[str]) -> str:
     return record.series + run_suffix(record.run, runs)
 
 
-def line_names(records: Sequence[Record], runs: Sequence[str]) -> list[tuple[str, Record]]:
-    """Records with the names of their lines; repeats at the same size are numbered from 2.
+def line_names(
+    records: Sequence[Record],
+    runs: Sequence[str],
+    where: Callable[[Record], str] = lambda record: record.facts.size_text,
+) -> list[tuple[str, Record]]:
+    """Records with the names of their lines; repeats at the same place are numbered from 2.
 
     Args:
         records: of the same workload, in the order to show them.
         runs: the names of the runs, in their order.
+        where: the place of a record that is shown with its name: by default its size.
     """
-    numbers = repeats((record.run, record.series, record.facts.size_text) for record in records)
+    numbers = repeats((record.run, record.series, where(record)) for record in records)
     return [
         (f"{record.series}{number}{run_suffix(record.run, runs)}", record)
         for record, number in zip(records, numbers, strict=True)
     ]
+
+
+def by_work(records: Iterable[Record], runs: Sequence[str]) -> list[dict[str, Record]]:
+    """Records of each work, by the names of their lines.
+
+    Args:
+        records: in the order to show them.
+        runs: the names of the runs, in their order.
+    """
+    works: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        works.setdefault(record.facts.work, []).append(record)
+    return [dict(line_names(group, runs)) for group in works.values()]
 
 
 def run_suffix(run: int, runs: Sequence[str]) -> str:

@@ -51,6 +51,17 @@ def test_memory_is_drawn_and_listed(tmp_path: Path) -> None:
     assert "torch eager, forward: 20 MiB; torch eager, train: 80 MiB" in chart.text
 
 
+def test_a_case_that_was_measured_twice_has_two_lines(tmp_path: Path) -> None:
+    """Two tests of a session may measure the same; neither is lost."""
+    entries = [case("step", "torch", memory=memory(peak)) for peak in (80, 60)]
+    made = stored(tmp_path, "run.json", *entries)
+    found = part([made], "memory: step")
+    assert [(row["case"], row["peak"]) for row in rows(found)] == [
+        ("torch eager", "80 MiB"),
+        ("torch eager #2", "60 MiB"),
+    ]
+
+
 def test_without_memory_there_is_no_section(tmp_path: Path) -> None:
     """Gaps alone have a table without a picture; most runs have neither."""
     without = stored(tmp_path, "run.json", case())

@@ -59,6 +59,19 @@ def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
     assert found.notes[0] in markdown.render([made])
 
 
+def test_a_case_that_was_profiled_twice_has_two_lines(tmp_path: Path) -> None:
+    """Two tests of a session may measure the same; neither is lost."""
+    entries = [
+        case(framework="torch", profile=profile(shares={name: 1.0})) for name in ("loss", "other")
+    ]
+    made = stored(tmp_path, "run.json", *entries)
+    found = part([made], f"where the time goes: {_WORK}")
+    assert [(row["case"], row["loss"], row["other"]) for row in rows(found)] == [
+        ("torch eager", "100%", ""),
+        ("torch eager #2", "", "100%"),
+    ]
+
+
 def test_every_class_has_a_colour_of_its_own() -> None:
     """The same one in all charts, whichever classes a work has."""
     assert len({look.colour for look in palette.parts(CLASSES).values()}) == len(CLASSES)

@@ -203,6 +203,33 @@ def test_batch_sizes_are_compared(tmp_path: Path) -> None:
     assert "4 epochs" in picture.of_class("dots")[0].text
 
 
+def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None:
+    """In the comparison of batches, and in that of devices."""
+    entries = [
+        taking(training(size=size, device=device), factor)
+        for size, device, factor in (
+            *((200, "cpu", 1.0), (200, "cpu", 2.0), (100, "cpu", 4.0)),
+            (200, "gpu:0", 1.0),
+        )
+    ]
+    made = stored(tmp_path, "run.json", *entries)
+    by_batch = {
+        row["case"]: (row["batch 100"], row["batch 200"]) for row in rows(part([made], _BY_BATCH))
+    }
+    assert by_batch == {
+        "torch eager, cpu float32": ("11 s", "2.75 s"),
+        "torch eager #2, cpu float32": ("", "5.5 s"),
+        "torch eager, gpu:0 float32": ("", "2.75 s"),
+    }
+    by_device = {row["case"]: row["all epochs"] for row in rows(part([made], _EVERY_DEVICE))}
+    assert by_device == {
+        "torch eager, cpu float32 200, optimisation off": "8.5 s",
+        "torch eager #2, cpu float32 200, optimisation off": "17 s",
+        "torch eager, cpu float32 100, optimisation off": "34 s",
+        "torch eager, gpu:0 float32 200, optimisation off": "8.5 s",
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "compared"),
     [

@@ -10,7 +10,7 @@ from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Record, Run
-from fwbench.report.section import Row, Section, TableCell, line_name, row_keys
+from fwbench.report.section import Row, Section, TableCell, by_work, row_keys
 
 ORDER = 46
 
@@ -44,11 +44,9 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         runs: in the order to show them.
         names: of the runs.
     """
-    works: dict[tuple[object, ...], dict[str, Record]] = {}
-    for record in (record for run in runs for record in run.records):
-        if record.facts.memory is not None:
-            works.setdefault(record.facts.work, {})[line_name(record, names)] = record
-    return [_section(records) for records in works.values()]
+    records = (record for run in runs for record in run.records)
+    measured = (record for record in records if record.facts.memory is not None)
+    return [_section(records) for records in by_work(measured, names)]
 
 
 def _section(records: _Named) -> Section:

@@ -10,7 +10,7 @@ from fwbench.records.probed import Profile
 from fwbench.records.units import time
 from fwbench.report.drawing import stacked
 from fwbench.report.model import Record, Run
-from fwbench.report.section import Row, Section, TableCell, line_name, row_keys, seconds, share
+from fwbench.report.section import Row, Section, TableCell, by_work, row_keys, seconds, share
 
 ORDER = 45
 
@@ -35,11 +35,9 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         runs: in the order to show them.
         names: of the runs.
     """
-    works: dict[tuple[object, ...], dict[str, Record]] = {}
-    for record in (record for run in runs for record in run.records):
-        if record.facts.profile is not None:
-            works.setdefault(record.facts.work, {})[line_name(record, names)] = record
-    return [section for records in works.values() for section in _sections(records)]
+    records = (record for run in runs for record in run.records)
+    measured = (record for record in records if record.facts.profile is not None)
+    return [section for records in by_work(measured, names) for section in _sections(records)]
 
 
 def _sections(records: _Named) -> Iterator[Section]:

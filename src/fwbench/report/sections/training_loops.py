@@ -20,7 +20,6 @@ from fwbench.report.section import (
     Section,
     TableCell,
     grouped,
-    line_name,
     line_names,
     percent,
     row_keys,
@@ -63,6 +62,12 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 def _title(record: Record) -> str:
     parts = (record.facts.workload, record.facts.device, record.facts.dtype, record.facts.size)
     return " ".join(map(str, parts)) + _data_suffix(record)
+
+
+def _place(record: Record) -> str:
+    """Where a training is among those of its model."""
+    facts = record.facts
+    return f"{facts.device} {facts.dtype} {facts.size}{_data_suffix(record)}"
 
 
 def _data_suffix(record: Record) -> str:
@@ -149,10 +154,9 @@ def _by_batch(
     if len(batches) == 1 and len(settings) == 1:
         return []
     by_name: dict[str, dict[int, Record]] = {}
-    for record in records:
+    for name, record in line_names(records, runs, _place):
         where = f"{record.facts.device} {record.facts.dtype}{_data_suffix(record)}"
-        name = f"{line_name(record, runs)}, {where}"
-        by_name.setdefault(name, {})[record.facts.size] = record
+        by_name.setdefault(f"{name}, {where}", {})[record.facts.size] = record
     series = {
         name: [
             Point(b, record.median_s, *record.quartiles_s, record.measured)
@@ -187,8 +191,12 @@ def _on_every_device(
     if len({record.facts.device for record in records}) == 1:
         return []
     tested = {
-        _case_on_device(record, runs): (record, sum(epochs_s(record)), reached)
-        for record in records
+        f"{name}, {_place(record)}, optimisation {_optimisation(record)}": (
+            record,
+            sum(epochs_s(record)),
+            reached,
+        )
+        for name, record in line_names(records, runs, _place)
         if (reached := accuracy(record)) is not None
     }
     if not tested:
@@ -204,9 +212,5 @@ def _on_every_device(
     return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
 
 
-def _case_on_device(record: Record, runs: Sequence[str]) -> str:
-    optimisation = "off" if record.facts.execution == _OFF else "on"
-    return (
-        f"{line_name(record, runs)}, {record.facts.device} {record.facts.dtype} {record.facts.size}"
-        f"{_data_suffix(record)}, optimisation {optimisation}"
-    )
+def _optimisation(record: Record) -> str:
+    return "off" if record.facts.execution == _OFF else "on"
