@@ -21,7 +21,7 @@ from fwbench.measure.limits import Limits
 from fwbench.measure.memory import PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
-from fwbench.measure.warmup import WarmUp, warm_up
+from fwbench.measure.warmup import warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 
@@ -135,31 +135,33 @@ class Case:
             memory.resume()
         # Rounds alone may be too short to tell what others did.
         with self._other_processes:
-            warmup = self._warm_up(work, readable=readable)
+            warmed_up = self._warm_up(work, readable=readable)
             with self.framework.scope(self.cell.device, self.cell.dtype):
                 last = benchmark.time(work.run)
             memory.pause()
             verified |= self._verify_again(work, last)
-        warmed_up = CaseFacts(
+        warmed_up |= CaseFacts(
             first_call_in_process_s=first_call_s,
-            warmup_calls=warmup.calls,
-            warmup_s=warmup.seconds,
-            steady=warmup.steady,
             host_memory_before_bytes=memory.before_bytes,
             peak_host_memory_bytes=memory.peak_bytes,
         )
         self._record(warmed_up | verified)
         return last
 
-    def _warm_up(self, work: Work, *, readable: bool) -> WarmUp:
+    def _warm_up(self, work: Work, *, readable: bool) -> CaseFacts:
         """Warm up, and check that calls are over when their work is; nothing if none is timed."""
         if not self._benchmark.enabled:
-            return WarmUp(0, 0.0, None)
+            return CaseFacts()
+        waited = CaseFacts()
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             warmup = warm_up(work.run, self._clock, self._warmup_s)
             if readable:
-                waiting.check(work, self.framework, self.cell, self._clock)
-        return warmup
+                wait_s = waiting.check(work, self.framework, self.cell, self._clock)
+                if self._clock.wait is not None:
+                    waited = CaseFacts(wait_s=wait_s)
+        return waited | CaseFacts(
+            warmup_calls=warmup.calls, warmup_s=warmup.seconds, steady=warmup.steady
+        )
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""

@@ -54,7 +54,7 @@ _IDLE_SHARE = 0.5
 _IDLE_SPARE_S = 200e-6
 
 
-def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
+def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> float:
     """Check that nothing is left to compute when a call is over for the clock.
 
     An element of every array of the result is read, and one of new arrays with the same values
@@ -65,6 +65,9 @@ def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
         framework: that computes it.
         cell: of the work.
         clock: times it.
+
+    Returns:
+        Seconds that waiting takes where there is nothing to wait for: the shortest of its tries.
 
     Raises:
         UnfinishedWork: reading took longer than that, each time, or waiting for nothing did.
@@ -85,7 +88,7 @@ def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
         is_done = shortest_s <= _ALONE * alone_s + _SHARE * call_s + _SPARE_S
         is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
         if is_done and is_idle and (tries >= _TRIES_AT_LEAST or call_s >= _LONG_S):
-            return
+            return idle_s
     if is_done:
         raise UnfinishedWork(
             "work is done while fwbench waits before a round, and not in the call: to wait for a "
@@ -102,7 +105,7 @@ def check(work: Work, framework: Framework, cell: Cell, clock: Clock) -> None:
 
 
 def _idle_s(clock: Clock) -> float:
-    """Seconds that the framework waits where there is nothing to wait for."""
+    """Seconds that the framework waits once where there is nothing to wait for."""
     if clock.wait is None:
         return 0.0
     start_s = clock.read()

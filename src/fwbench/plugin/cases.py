@@ -198,11 +198,10 @@ class CaseHooks:
         closest = item.get_closest_marker("benchmark")
         given = dict(closest.kwargs) if closest else {}
         clock = Clock(given.pop("timer", configured.timer), framework.waiter(cell.device))
-        if clock.wait is None:
-            # Calls of asynchronous work overlap within a round, so there a round is one call
-            # wherever the clock allows; others lose nothing by longer rounds, and records become
-            # smaller.
-            given.setdefault("min_time", max(_ROUND_S, configured.min_time_s))
+        # Calls of asynchronous work overlap within a round, and share the wait at its end: there a
+        # round is one call. Others lose nothing by longer rounds, and records become smaller.
+        shortest_s = max(_ROUND_S, configured.min_time_s) if clock.wait is None else 0.0
+        given.setdefault("min_time", shortest_s)
         item.stash[_CLOCK] = clock
         host.set_precision(clock)
         item.add_marker(pytest.mark.benchmark(**given, timer=clock), append=False)

@@ -121,6 +121,10 @@ class Measured(Table):
         "median time until a call returned", SECONDS, NOT_NEGATIVE, needs=("completion_s",)
     )
     completion_s: float | None = fact("median time until its result existed", SECONDS, POSITIVE)
+    wait_s: float | None = fact(
+        "time of a wait for its device where there is nothing to wait for; a part of every round",
+        SECONDS, NOT_NEGATIVE,
+    )  # fmt: skip
     cpu_s: float | None = fact("processor time of all rounds", SECONDS, NOT_NEGATIVE)
     wall_s: float | None = fact("time of all rounds", SECONDS, POSITIVE)
     preempted: float | None = fact(

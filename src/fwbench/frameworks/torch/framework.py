@@ -21,6 +21,10 @@ from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
 
+def _index(device: str) -> int:
+    return int(device.removeprefix("gpu:"))
+
+
 def _gpu(number: int) -> Device:
     properties = torch.cuda.get_device_properties(number)
     uuid = getattr(properties, "uuid", "")  # PyTorch 2.4 and later tell it
@@ -127,10 +131,14 @@ class Torch(Framework):
         return int(array.data_ptr())
 
     def waiter(self, device: str) -> Callable[[], Any] | None:
-        """``torch.cuda.synchronize``; the CPU returns when it is done."""
+        """The stream that work is enqueued in; the CPU returns when it is done.
+
+        To wait for the whole device (``torch.cuda.synchronize``) takes 2 us more of Python alone.
+        """
         if device == "cpu":
             return None
-        return partial(torch.cuda.synchronize, int(device.removeprefix("gpu:")))
+        wait: Callable[[], Any] = torch.cuda.current_stream(_index(device)).synchronize
+        return wait
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
@@ -168,9 +176,8 @@ class Torch(Framework):
         """What PyTorch's allocator has handed out on a GPU."""
         if device == "cpu":
             return super().watch_memory(device)
-        index = int(device.removeprefix("gpu:"))
-        torch.cuda.reset_peak_memory_stats(index)
-        return partial(torch.cuda.max_memory_allocated, index)
+        torch.cuda.reset_peak_memory_stats(_index(device))
+        return partial(torch.cuda.max_memory_allocated, _index(device))
 
     def saved_for_backward(self, run: BoundCall) -> Saved:
         """By ``saved_tensors_hooks``; tensors that share memory count once."""

@@ -1,0 +1,93 @@
+"""What adapters ask of their frameworks on a GPU, with stand-ins for these frameworks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench.frameworks.standin import standing_in
+from fwbench.manifest import Device
+
+
+def adapter(name: str) -> ModuleType:
+    """The module of an adapter, imported without its framework."""
+    with standing_in({name}):
+        return importlib.import_module(f"fwbench.frameworks.{name}.framework")
+
+
+class FakeCuda:
+    """``torch.cuda`` with two GPUs, of which only streams can be waited for."""
+
+    def __init__(self) -> None:
+        self.waited: list[int] = []
+
+    def is_available(self) -> bool:
+        return True
+
+    def device_count(self) -> int:
+        return 2
+
+    def get_device_properties(self, number: int) -> SimpleNamespace:
+        return SimpleNamespace(name="NVIDIA H200", uuid=f"uuid-{number}")
+
+    def current_stream(self, number: int) -> SimpleNamespace:
+        return SimpleNamespace(synchronize=lambda: self.waited.append(number))
+
+
+@pytest.fixture
+def cuda() -> FakeCuda:
+    """CUDA as PyTorch offers it."""
+    return FakeCuda()
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
+    """PyTorch's adapter on it."""
+    module = adapter("torch")
+    monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
+    return object.__new__(module.Torch)
+
+
+def test_pytorch_waits_for_the_stream_of_the_case(torch: Any, cuda: FakeCuda) -> None:
+    """And not for the whole device, which takes longer than many a kernel."""
+    wait = torch.waiter("gpu:1")
+    assert cuda.waited == []
+    wait()
+    assert cuda.waited == [1]
+    assert torch.waiter("cpu") is None
+
+
+def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:
+    """By which NVML knows it, whatever is visible."""
+    assert torch.devices("a CPU") == (
+        Device("cpu", "a CPU"),
+        Device("gpu:0", "NVIDIA H200", "uuid-0"),
+        Device("gpu:1", "NVIDIA H200", "uuid-1"),
+    )
+
+
+def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for the CPU, too, which is never behind."""
+    module = adapter("tensorflow")
+    entered: list[str] = []
+    waited: list[str] = []
+
+    @contextmanager
+    def device(name: str) -> Iterator[None]:
+        entered.append(name)
+        yield
+        entered.pop()
+
+    fake = SimpleNamespace(
+        device=device, raw_ops=SimpleNamespace(SyncDevice=lambda: waited.append(*entered))
+    )
+    monkeypatch.setattr(module, "tf", fake)
+    tensorflow = object.__new__(module.TensorFlow)
+    tensorflow.waiter("gpu:1")()
+    assert waited == ["gpu:1"]
+    assert tensorflow.waiter("cpu") is None
