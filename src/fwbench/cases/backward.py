@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
 from fwbench.cases.forward import Forward, listed
-from fwbench.cases.inputs import in_dtype, is_float
-from fwbench.errors import WrongGradient
+from fwbench.cases.inputs import in_dtype, is_inexact
+from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
+
+Arrays = Sequence[NDArray[Any]]
 
 #: Seeds of the cotangent, and of the one that takes its place when inputs are changed.
 _COTANGENT_SEED = 1
@@ -24,34 +26,46 @@ _CHANGED_COTANGENT_SEED = 2
 
 
 class Backward(Forward):
-    """The forward pass and the gradient by floating-point inputs."""
+    """The forward pass and the gradient by floating-point and complex inputs."""
 
     def _bound(self) -> BoundCall:
         operands = self._laid(changed=False)
         chosen = self.operation.variables
         # A layout may make one input of several: it names no operand then, and all are variables.
         self.variables = [
-            i for i, x in enumerate(operands) if is_float(x) and (chosen is None or i in chosen)
+            i for i, x in enumerate(operands) if is_inexact(x) and (chosen is None or i in chosen)
         ]
         # Kept for the first verification: gelu's takes a quarter of a second.
         self._known: list[NDArray[Any]] | None = self._reference(self._placed.values())
-        self._shapes = [array.shape for array in self._known]
-        cotangents = [self._placed.place(x) for x in self._cotangents(_COTANGENT_SEED)]
+        self._forms = [(array.shape, array.dtype) for array in self._known]
+        cotangents = [
+            self._placed.place(x) if is_inexact(x) else None
+            for x in self._cotangents(_COTANGENT_SEED)
+        ]
+        self._differentiated = [x is not None for x in cotangents]
+        if not any(self._differentiated):
+            raise DeclarationError(
+                f"the reference of {self.operation.name} returns no floating-point numbers, so "
+                "there is no gradient; declare differentiable=False"
+            )
         self.cotangent = tuple(cotangents) if len(cotangents) > 1 else cotangents[0]
         return self.framework.backward(
             self.implementation, self.inputs, self.variables, self.cotangent, self.cell.execution
         )
 
     def _cotangents(self, seed: int) -> list[NDArray[Any]]:
-        """What the gradients of the results begin with, as they lie in the framework."""
+        """What the gradients of the results begin with, as they lie in the framework.
+
+        Whole numbers, which have no gradient, have zeros.
+        """
         rng = np.random.default_rng(seed)
-        numbers = [np.asarray(rng.standard_normal(shape)) for shape in self._shapes]
+        numbers = [_cotangent(shape, dtype, rng) for shape, dtype in self._forms]
         return self.layout.place_results([in_dtype(x, self.cell.dtype) for x in numbers])
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """With the cotangents behind them."""
         seed = _CHANGED_COTANGENT_SEED if changed else _COTANGENT_SEED
-        return [*super()._operands(changed=changed), *self._cotangents(seed)]
+        return [*super()._operands(changed=changed), *filter(is_inexact, self._cotangents(seed))]
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The results of the forward pass, and one gradient for each variable.
@@ -72,28 +86,39 @@ class Backward(Forward):
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The results are the reference's, and gradients have the slopes of its differences."""
         inputs = self._values(on_host)
-        number = len(inputs) - len(self._shapes)
-        values, cotangents = inputs[:number], inputs[number:]
+        values, cotangents = inputs[: len(self.inputs)], inputs[len(self.inputs) :]
         split = len(on_host) - len(self.variables)
+        results, gradients = on_host[:split], on_host[split:]
         known, self._known = self._known, None
-        found = self._compare_results(
-            on_host[:split], self._reference(values) if known is None else known
-        )
-        gradients = on_host[split:]
-        error = verify.gradient(
-            self._by_operand(gradients, values),
-            lambda *operands: listed(self.operation.reference(*operands, *self.parameters)),
-            self.layout.restore(values),
-            self.layout.restore_results(cotangents),
-            self.allowed,
-            self.operation.along,
-        )
+        found = self._compare_results(results, self._reference(values) if known is None else known)
+        error = self._compare_gradients(gradients, results, values, cotangents)
         self._check_digits(gradients)
         return self._facts(found, error)
 
-    def _by_operand(
-        self, gradients: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]
-    ) -> dict[int, NDArray[Any]]:
+    def _compare_gradients(
+        self, gradients: Arrays, results: Arrays, values: Arrays, cotangents: Arrays
+    ) -> float:
+        """The largest error of a gradient, whose reference has the signs of the results."""
+        operation = self.operation
+        placed = iter(cotangents)
+        every = [
+            next(placed) if differentiated else np.zeros_like(result)
+            for differentiated, result in zip(self._differentiated, results, strict=True)
+        ]
+        restored = self.layout.restore_results(results)
+        conjugated = np.asarray if self.framework.conjugates else np.conj
+        return verify.gradient(
+            self._by_operand([*map(conjugated, gradients)], values),
+            lambda *operands: operation.aligned(
+                listed(operation.reference(*operands, *self.parameters)), restored
+            ),
+            self.layout.restore(values),
+            [*map(conjugated, self.layout.restore_results(every))],
+            self.allowed,
+            operation.along,
+        )
+
+    def _by_operand(self, gradients: Arrays, values: Arrays) -> dict[int, NDArray[Any]]:
         """The gradients by the positions of the operands in the definition, and in its layout."""
         every = list(values)
         for position, (value, gradient) in enumerate(
@@ -119,3 +144,21 @@ class Backward(Forward):
                     f"the gradient of input {position} has no more digits than float32 has, and "
                     "the case is in float64: it was computed in float32"
                 )
+
+
+def _cotangent(
+    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
+) -> NDArray[Any]:
+    """What the gradient of a result begins with: a number for each that it has.
+
+    Args:
+        shape: of the result.
+        dtype: of the reference's.
+        rng: draws them.
+    """
+    if not np.issubdtype(dtype, np.inexact):
+        return np.zeros(shape, dtype)
+    numbers = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        numbers = numbers + 1j * rng.standard_normal(shape)
+    return np.asarray(numbers)

@@ -30,6 +30,11 @@ def is_float(array: NDArray[Any]) -> bool:
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
+def is_inexact(array: NDArray[Any]) -> bool:
+    """Whether an array has floating-point or complex numbers, which have gradients."""
+    return bool(np.issubdtype(array.dtype, np.inexact))
+
+
 def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
     """A floating-point operand in the dtype of the case, or in float32 where NumPy lacks it.
 
@@ -46,7 +51,7 @@ def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 def _widest(array: NDArray[Any]) -> NDArray[Any]:
     """Floating-point and complex numbers as wide as they can be."""
-    if not np.issubdtype(array.dtype, np.inexact):
+    if not is_inexact(array):
         return array
     return array.astype(np.result_type(array, np.float64))
 

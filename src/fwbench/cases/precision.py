@@ -78,7 +78,7 @@ def is_float32(values: NDArray[Any]) -> bool:
     """Whether numbers have no more digits than float32 has; few of them may by chance."""
     known = values[np.isfinite(values) & (values != 0)]
     with np.errstate(over="ignore"):
-        narrow = known.astype(np.float32)
+        narrow = known.astype(np.complex64 if np.iscomplexobj(known) else np.float32)
     return known.size >= _MANY and np.array_equal(narrow, known)
 
 

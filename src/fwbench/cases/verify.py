@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases import differences
 from fwbench.errors import (
     DeclarationError,
     NotACopy,
@@ -33,10 +34,6 @@ TOLERANCES = {"float64": 1e-10, "float32": 2e-6, "float16": 2e-2, "bfloat16": 4e
 #: Machine epsilon of the accumulator: low-precision sums are accumulated in float32.
 _ACCUMULATOR_EPSILON = {"float64": 2.0**-52}
 _FLOAT32_EPSILON = 2.0**-23
-
-#: Step of the central difference, and what it is off by at most, for references of order one.
-_STEP = 1e-5
-_DIFFERENCE_ERROR = 1e-8
 
 #: Along so many random directions gradients are compared.
 _DIRECTIONS = 3
@@ -227,7 +224,8 @@ def gradient(
     one, MXNet's gradient of SELU, which is wrong, can look right.
 
     Args:
-        gradients: the framework's gradients, by the position of the input.
+        gradients: the framework's gradients, by the position of the input; of complex inputs what
+            grows fastest along it, as in :attr:`fwbench.Framework.conjugates`.
         reference: the operation in NumPy; returns its results.
         inputs: all inputs, as the framework has them.
         cotangents: what the gradients of the results were set to.
@@ -245,14 +243,14 @@ def gradient(
     for position, actual in gradients.items():
         here = inputs[position]
         gradient_shape(position, actual, here)
-        values = np.asarray(actual, dtype=np.float64)
+        values = differences.wide(actual)
         norm = float(np.linalg.norm(values))
         for _ in range(_DIRECTIONS):
-            direction = along(np.copysign(1.0, rng.standard_normal(here.shape)))
-            expected = _slope(reference, inputs, position, direction, cotangents)
-            slope = float(np.sum(values * direction))
+            direction = along(differences.signs(here, rng))
+            expected = differences.slope(reference, inputs, position, direction, cotangents)
+            slope = differences.product(values, direction)
             error = abs(slope - expected) / (max(abs(expected), norm) or 1.0)
-            if not error <= allowed + _DIFFERENCE_ERROR:
+            if not error <= allowed + differences.ERROR:
                 raise WrongGradient(
                     f"the gradient of input {position} is wrong: along a random direction it is "
                     f"{slope:.9g}, the central difference of the NumPy reference {expected:.9g}; "
@@ -260,25 +258,6 @@ def gradient(
                 )
             largest = max(largest, error)
     return largest
-
-
-def _slope(
-    reference: Callable[..., Sequence[NDArray[Any]]],
-    inputs: Sequence[NDArray[Any]],
-    position: int,
-    direction: NDArray[Any],
-    cotangents: Sequence[NDArray[Any]],
-) -> float:
-    """The central difference of the reference, one input moved along a direction."""
-    ends = []
-    for step in (_STEP, -_STEP):
-        moved = [*inputs[:position], inputs[position] + step * direction, *inputs[position + 1 :]]
-        ends.append([np.asarray(result, dtype=np.float64) for result in reference(*moved)])
-    differences = [
-        float(np.sum(cotangent * (ahead - behind)))
-        for cotangent, ahead, behind in zip(cotangents, *ends, strict=True)
-    ]
-    return sum(differences) / (2 * _STEP)
 
 
 @contextmanager

@@ -63,6 +63,29 @@ def planned_bytes(run: BoundCall) -> int | None:
     return None if plan is None else plan()
 
 
+def differentiates_all(cotangent: Any) -> bool:
+    """Whether every result has a cotangent.
+
+    Args:
+        cotangent: as :meth:`Framework.backward` gets it.
+    """
+    return not (isinstance(cotangent, tuple) and any(x is None for x in cotangent))
+
+
+def differentiated(result: Any, cotangent: Any) -> tuple[Any, Any]:
+    """The results that a gradient begins with, and their cotangents.
+
+    Args:
+        result: of the operation: an array, or several.
+        cotangent: as :meth:`Framework.backward` gets it.
+    """
+    if differentiates_all(cotangent):
+        return result, cotangent
+    pairs = [(y, g) for y, g in zip(result, cotangent, strict=True) if g is not None]
+    results, cotangents = map(list, zip(*pairs, strict=True))
+    return results, cotangents
+
+
 #: The attribute by which bound work says so.
 _PLAN = "planned_bytes"
 
@@ -81,6 +104,9 @@ class Framework(ABC):
         on_request: executions that run only when they are asked for by name.
         dtypes: what ``--fw-dtype`` takes.
         differentiable: whether there is a gradient (``backward``).
+        conjugates: whether gradients by complex numbers are conjugate, so that they point where the
+            result grows, as PyTorch's and TensorFlow's; JAX's are not, and neither is what they
+            begin with.
         gaps: what the framework does not offer, of operations and of training.
         variables: the environment variables that change its speed, by their whole names; they are
             recorded, unless a name says that the value is a secret.
@@ -105,6 +131,7 @@ class Framework(ABC):
     on_request: ClassVar[frozenset[str]] = frozenset()
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     differentiable: ClassVar[bool] = True
+    conjugates: ClassVar[bool] = True
     gaps: ClassVar[Sequence[Gap]] = ()
     variables: ClassVar[tuple[str, ...]] = ()
     reads_stack: ClassVar[bool] = False
@@ -233,7 +260,8 @@ class Framework(ABC):
             inputs: arrays on the device.
             variables: the positions of the inputs to differentiate by.
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
-                them where there are several results.
+                them where there are several results, with None for those that have no gradient,
+                such as indices (:func:`differentiated`).
             execution: one of :attr:`executions`.
 
         Returns:

@@ -71,6 +71,12 @@ def reset_first(array: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([reset, update, new], axis=-1)
 
 
+def transposed_factors(factors: Arrays) -> list[NDArray[Any]]:
+    """The two factors of a matrix, of those of the transposed one: its own inverse."""
+    first, second = factors
+    return [second.T, first.T]
+
+
 def _orders(text: str) -> tuple[list[int] | None, list[int] | None]:
     """The order of axes of a conversion, and of its inverse; None for arrays that stay."""
     if not text:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.manifest import Device, Gap
 from fwbench.testing.clock import HandClock
 from fwbench.workloads.operation import Implementation
@@ -236,6 +236,7 @@ def _derived(
         result = function(*inputs[:position], moved, *inputs[position + 1 :])
         moved[place] = here[place]
         several = isinstance(result, tuple)
-        slopes = zip(cotangent, result, strict=True) if several else [(cotangent, result)]
+        results, cotangents = differentiated(result, cotangent)
+        slopes = zip(cotangents, results, strict=True) if several else [(cotangents, results)]
         gradient[place] = sum(np.sum(np.asarray(g) * np.imag(y)) for g, y in slopes) / _IMAGINARY
     return gradient

@@ -22,6 +22,9 @@ from fwbench.workloads.workload import Cost, Workload, first
 #: (``torch``, ``tf``, ``np``, MXNet's ``F``).
 Implementation = Callable[..., Callable[..., Any]]
 
+#: The results of an operation, on the host.
+Results = Sequence[NDArray[Any]]
+
 #: What makes the seed of changed operands another one, and what they are multiplied by where no
 #: number is drawn from it.
 _CHANGED = 1
@@ -46,13 +49,15 @@ class Operation(Workload):
         backward_cost: ``backward_cost(size)`` of the forward pass and the gradient together.
         differentiable: whether ``backward`` makes sense.
         variables: the positions of the operands to differentiate by; None for all that are
-            floating-point.
+            floating-point or complex.
         family: what it is listed and selected with, as ``--fw-family`` takes it.
         representative: whether a session has it that asks for nothing in particular.
         parameters: ``parameters(size)``, values other than arrays: every implementation gets them
             behind the namespace, the reference behind the operands.
         compared: ``compared(*results)`` makes what is compared of the results, of a framework's
             and of the reference's: where they may rightly differ by a sign or an order.
+        aligned: ``aligned(expected, results)`` returns the reference's results with the signs that
+            a framework's have, where signs are free: the gradient depends on them.
         along: ``along(direction)`` makes a direction along which the gradient is compared of a
             random one: a symmetric one, where the operand stays symmetric.
         compilable: whether executions other than ``eager`` make sense.
@@ -89,6 +94,7 @@ class Operation(Workload):
     representative: bool = True
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     compared: Callable[..., tuple[NDArray[Any], ...]] | None = None
+    aligned: Callable[[Results, Results], Results] = lambda expected, _: expected
     moments: Callable[..., Moments] | None = None
     updates: tuple[int, ...] = ()
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction

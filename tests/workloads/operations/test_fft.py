@@ -62,12 +62,13 @@ def test_transforms_of_images() -> None:
     ],
 )
 def test_costs(name: str, text: str, cost: Cost) -> None:
-    """As FFTW counts."""
-    assert BY_NAME[name].cost_of("forward", shape(name, text)) == cost
+    """As FFTW counts; the gradient is one more transform."""
+    of, size = BY_NAME[name], shape(name, text)
+    assert of.cost_of("forward", size) == cost
+    assert of.cost_of("backward", size) == Cost(2 * cost.flops, 2 * cost.elements)
 
 
 @pytest.mark.parametrize("of", FFT, ids=lambda of: str(of.name))
-def test_transforms_have_no_narrow_dtypes_and_no_gradient(of: Operation) -> None:
-    """There are no complex numbers of them, and conjugates are a matter of taste."""
+def test_transforms_have_no_narrow_dtypes(of: Operation) -> None:
+    """There are no complex numbers of them."""
     assert of.dtypes == ("float32", "float64")
-    assert not of.differentiable

@@ -61,6 +61,7 @@ class Jax(Framework):
     namespace = jax
     executions = tuple(_EXECUTIONS)
     dtypes = ("float32", "float64", "float16", "bfloat16")
+    conjugates = False
     # A network that is called operation by operation is nobody's way to train it, or to use it.
     training_executions = ("jit",)
     network_executions = ("jit",)
@@ -174,7 +175,9 @@ class Jax(Framework):
                 return function(*(placed.get(i, x) for i, x in enumerate(inputs)))
 
             result, pull_back = jax.vjp(of_variables, *(inputs[i] for i in variables))
-            structure, leaves = jax.tree.structure(result), jax.tree.leaves(cotangent)
+            results, structure = jax.tree.flatten(result)
+            cotangents = cotangent if isinstance(cotangent, tuple) else (cotangent,)
+            leaves = map(_cotangent, results, cotangents)
             return result, pull_back(jax.tree.unflatten(structure, leaves))
 
         differentiated = _EXECUTIONS[execution](gradients)
@@ -221,6 +224,13 @@ def _devices(kind: str) -> Sequence[Any]:
         return jax.devices(kind)
     except RuntimeError:
         return ()
+
+
+def _cotangent(result: Any, cotangent: Any) -> Any:
+    """Of whole numbers JAX wants one all the same, of a dtype of its own."""
+    if cotangent is not None:
+        return cotangent
+    return np.zeros(result.shape, jax.dtypes.float0)
 
 
 def _device(name: str) -> Any:

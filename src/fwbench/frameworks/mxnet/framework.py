@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
-from fwbench.frameworks.contract import BoundCall, Framework, with_plan
+from fwbench.frameworks.contract import (
+    BoundCall,
+    Framework,
+    differentiated,
+    differentiates_all,
+    with_plan,
+)
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.profiler import Profiler
@@ -220,7 +226,8 @@ class MXNet(Framework):
             source.attach_grad(grad_req="write")
         several = isinstance(cotangent, tuple)
         cotangents = [_at_least_1d(x) for x in (cotangent if several else (cotangent,))]
-        record, differentiate = mx.autograd.record, mx.autograd.backward
+        record = mx.autograd.record
+        differentiate = mx.autograd.backward if differentiates_all(cotangent) else _backward_of_some
 
         def run() -> Any:
             with record():
@@ -265,9 +272,14 @@ def _planned(
     return with_plan(run, plan)
 
 
+def _backward_of_some(results: Any, cotangents: Any) -> None:
+    """``mx.autograd.backward``, which takes no cotangent for 1, of results that have none, too."""
+    mx.autograd.backward(*differentiated(results, tuple(cotangents)))
+
+
 def _at_least_1d(array: Any) -> Any:
-    """MXNet's scalars are vectors of one element."""
-    return array.reshape((1,)) if array.shape == () else array
+    """MXNet's scalars are vectors of one element; None stays None."""
+    return array.reshape((1,)) if array is not None and array.shape == () else array
 
 
 def _context(device: str) -> Any:

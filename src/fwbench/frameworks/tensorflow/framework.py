@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
@@ -199,7 +199,8 @@ class TensorFlow(Framework):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(sources)
                 result = function(*inputs)
-            return result, [*map(_dense, tape.gradient(result, sources, cotangent))]
+            target, given = differentiated(result, cotangent)
+            return result, [*map(_dense, tape.gradient(target, sources, given))]
 
         return partial(_EXECUTIONS[execution](step), tuple(inputs), cotangent)
 

@@ -10,7 +10,13 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework, Saved
+from fwbench.frameworks.contract import (
+    BoundCall,
+    Framework,
+    Saved,
+    differentiated,
+    differentiates_all,
+)
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
@@ -57,6 +63,12 @@ _VARIABLES = (
     *("TORCH_CUDNN_V8_API_DISABLED", "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT"),
     *("TORCH_LINALG_PREFER_CUSOLVER", "TORCH_NNPACK_DISABLE"),
 )
+
+
+def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
+    """``torch.autograd.grad``, which refuses results that have no gradient."""
+    results, cotangents = differentiated(results, cotangents)
+    return torch.autograd.grad(results, sources, cotangents)
 
 
 class Torch(Framework):
@@ -157,7 +169,7 @@ class Torch(Framework):
         """``torch.autograd.grad``, which returns gradients instead of adding them up."""
         function = _EXECUTIONS[execution](implementation(torch))
         sources = [inputs[i].requires_grad_() for i in variables]
-        grad = torch.autograd.grad
+        grad = torch.autograd.grad if differentiates_all(cotangent) else _grad_of_some
 
         def run() -> Any:
             result = function(*inputs)

@@ -2,12 +2,13 @@
 
 Costs are those of Golub and Van Loan, Matrix Computations, 4th edition, 2013; of gradients, those
 of Giles, Collected matrix derivative results for forward and reverse mode algorithmic
-differentiation, 2008.
+differentiation, 2008, and for QR those of Walter and Lehmann, Algorithmic differentiation of linear
+algebra functions with application in optimum experimental design, 2010.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -87,6 +88,7 @@ def _symmetric(direction: NDArray[Any]) -> NDArray[Any]:
 
 
 # The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
+# The gradient is that of the vectors with the signs which the framework chose.
 
 
 def _of_svd(u: NDArray[Any], s: NDArray[Any], vh: NDArray[Any]) -> Arrays:
@@ -103,6 +105,25 @@ def _of_qr(q: NDArray[Any], r: NDArray[Any]) -> Arrays:
 
 def _of_lq(lower: NDArray[Any], q: NDArray[Any]) -> Arrays:
     return lower @ q, np.abs(lower), q @ q.T
+
+
+def _signed(columns: int, rows: int | None = None) -> Callable[..., Arrays]:
+    """Gives factors the signs of others.
+
+    Args:
+        columns: the position of the factor whose columns have free signs.
+        rows: that of the factor whose rows change theirs with them; None where there is none.
+    """
+
+    def aligned(expected: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> Arrays:
+        signs = np.copysign(1.0, np.sum(expected[columns] * results[columns], axis=0))
+        factors = [*expected]
+        factors[columns] = factors[columns] * signs
+        if rows is not None:
+            factors[rows] = signs[:, None] * factors[rows]
+        return tuple(factors)
+
+    return aligned
 
 
 def _cubic(cubes: float, squares: float, n: int, *, vectors: float = 0.0) -> Cost:
@@ -124,7 +145,7 @@ def _algebra(
     reference: Callable[..., Any],
     *,
     cost: Callable[[int], Cost],
-    backward_cost: Callable[[int], Cost] | None = None,
+    backward_cost: Callable[[int], Cost],
     **more: Any,
 ) -> Operation:
     """An operation on ``size`` x ``size`` matrices whose work grows with their cube.
@@ -134,7 +155,7 @@ def _algebra(
         inputs: its operands.
         reference: in NumPy.
         cost: forward.
-        backward_cost: with the gradient; None where it depends on signs that are free.
+        backward_cost: with the gradient.
         more: other arguments of the operation.
     """
     options: dict[str, Any] = {"sizes": _SYSTEMS, "terms": lambda n: n} | more
@@ -144,7 +165,6 @@ def _algebra(
         reference=reference,
         cost=cost,
         backward_cost=backward_cost,
-        differentiable=backward_cost is not None,
         **options,
     )
 
@@ -206,22 +226,48 @@ DECOMPOSITIONS = (
         # An iteration stops before the last digit: XLA's at 1e-6, eight roundings of float32.
         tolerance=2.0,
     ),
+    # The gradient: four products.
     _singular_values(
         "svd",
         _separate_singular_values,
         np.linalg.svd,
         cost=partial(_cubic, 21, 3, vectors=1),
+        backward_cost=partial(_cubic, 21 + 8, 8, vectors=3),
         compared=_of_svd,
+        aligned=_signed(0, 2),
+        # As above. Vectors of values that are one apart are off by size times as much.
+        tolerance=4.0,
     ),
-    # Of a matrix that is twice as high as wide, both results reduced.
-    _decomposition("qr", _tall, np.linalg.qr, cost=partial(_cubic, 20 / 3, 5), compared=_of_qr),
+    # Of a matrix that is twice as high as wide, both results reduced. The gradient: two products
+    # with the orthonormal factor, one of triangular matrices, and a triangular system.
+    _decomposition(
+        "qr",
+        _tall,
+        np.linalg.qr,
+        cost=partial(_cubic, 20 / 3, 5),
+        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+        compared=_of_qr,
+        aligned=_signed(0, 1),
+    ),
     # Of one that is twice as wide as high.
-    _decomposition("lq", _wide, _lq, cost=partial(_cubic, 20 / 3, 5), compared=_of_lq),
+    _decomposition(
+        "lq",
+        _wide,
+        _lq,
+        cost=partial(_cubic, 20 / 3, 5),
+        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+        compared=_of_lq,
+        aligned=_signed(0, 1),
+    ),
+    # The gradient: three products.
     _decomposition(
         "eigh",
         _separate_eigenvalues,
         np.linalg.eigh,
         cost=partial(_cubic, 9, 2, vectors=1),
+        backward_cost=partial(_cubic, 9 + 6, 5, vectors=3),
         compared=_of_eigh,
+        aligned=_signed(1),
+        along=_symmetric,
     ),
 )

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms, not normalised, of complex and of real numbers.
 
-Results are compared as complex numbers. There is no ``backward``: frameworks take conjugates at
-different places of a complex gradient.
+Results are compared as complex numbers, and gradients with the slopes of their real and imaginary
+parts: frameworks take conjugates at different places (:class:`fwbench.Framework`).
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ def _real_cost(size: Shape) -> Cost:
     return Cost(flops=2.5 * n * m * math.log2(m), elements=n * (m + 2.0 * (m // 2 + 1)))
 
 
+def _twice(cost: Callable[[Shape], Cost], size: Shape) -> Cost:
+    """The gradient is one more transform, the other way round."""
+    forward = cost(size)
+    return Cost(flops=2.0 * forward.flops, elements=2.0 * forward.elements)
+
+
 def _transform(
     name: str,
     reference: Callable[[NDArray[Any]], NDArray[Any]],
@@ -70,7 +76,7 @@ def _transform(
         reference=reference,
         sizes=sizes,
         cost=cost,
-        differentiable=False,
+        backward_cost=partial(_twice, cost),
         dtypes=("float32", "float64"),
         terms=lambda size: math.ceil(math.log2(_points(size))),
     )

@@ -151,7 +151,7 @@ SORTING = family(
     # The places from which the numbers of a sorted row come.
     _sorting("argsort", lambda x: np.argsort(x, axis=1), lambda s: s["n"] * s["m"]),
     # The five largest numbers of every row, falling, and their places. Places have no gradient.
-    _sorting("top_k", _top, lambda s: 2 * _K * s["n"]),
+    _sorting("top_k", _top, lambda s: 2 * _K * s["n"], differentiable=True),
     # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
     _searching("unique", _pairs, np.unique, _VECTOR, _hashed, compared=lambda x: (np.sort(x),)),
     # The places of numbers among sorted ones.

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import jax.scipy.linalg  # noqa: F401 (jax has it once it is imported)
 
-from fwbench.frameworks.layout import Layout, axes
+from fwbench.frameworks.layout import Layout, axes, transposed_factors
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
@@ -51,7 +51,7 @@ OPERATIONS: Table = {
     "qr": "numpy.linalg.qr",
     "lq": Laid(
         lambda jax: lambda x: jax.numpy.linalg.qr(x.T),
-        Layout(restore_results=lambda results: [results[1].T, results[0].T]),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
     "eigh": "numpy.linalg.eigh",
 }

@@ -12,15 +12,20 @@ from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 
 
-def _lq(results: Arrays) -> Any:
-    q, lower = results
-    return [lower, q]
+def _exchanged(results: Arrays) -> Any:
+    """The other order."""
+    return [*reversed(results)]
 
 
 def _eigh(results: Arrays) -> Any:
     """Vectors are rows, and come first."""
     vectors, values = results
     return [values, vectors.T]
+
+
+def _placed_eigh(results: Arrays) -> Any:
+    values, vectors = results
+    return [vectors.T, values]
 
 
 OPERATIONS: Table = {
@@ -48,8 +53,8 @@ OPERATIONS: Table = {
     "svd": NumPyCall("linalg.svd"),
     # What LQ is for rows, QR is for columns; np.linalg.qr is NumPy's.
     "qr": Laid("linalg.gelqf", axes("mn->nm", results=("mn->nm", "mn->nm"))),
-    "lq": Laid("linalg.gelqf", Layout(restore_results=_lq)),
-    "eigh": Laid("linalg.syevd", Layout(restore_results=_eigh)),
+    "lq": Laid("linalg.gelqf", Layout(place_results=_exchanged, restore_results=_exchanged)),
+    "eigh": Laid("linalg.syevd", Layout(place_results=_placed_eigh, restore_results=_eigh)),
 }
 
 _PRODUCTS = ("dot", "gemm", "gemv", "outer", "gemm_nn", "gemm_tn", "gemm_nt", "batch_gemm")

@@ -5,16 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fwbench.frameworks.layout import Arrays, Layout, axes
+from fwbench.frameworks.layout import Arrays, Layout, axes, transposed_factors
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 
 
-def _svd(results: Arrays) -> Any:
+def _restored_svd(results: Arrays) -> Any:
     """s, u, v as u, s, v transposed."""
     s, u, v = results
     return [u, s, v.T]
+
+
+def _placed_svd(results: Arrays) -> Any:
+    """u, s, v transposed as s, u, v."""
+    u, s, vh = results
+    return [s, u, vh.T]
 
 
 OPERATIONS: Table = {
@@ -41,11 +47,11 @@ OPERATIONS: Table = {
     "inverse": "linalg.inv",
     "slogdet": lambda tf: lambda x: tf.linalg.slogdet(x)[1],
     "svd_values": Call("linalg.svd", compute_uv=False),
-    "svd": Laid("linalg.svd", Layout(restore_results=_svd)),
+    "svd": Laid("linalg.svd", Layout(place_results=_placed_svd, restore_results=_restored_svd)),
     "qr": "linalg.qr",
     "lq": Laid(
         lambda tf: lambda x: tf.linalg.qr(tf.linalg.matrix_transpose(x)),
-        Layout(restore_results=lambda results: [results[1].T, results[0].T]),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
     "eigh": "linalg.eigh",
 }
@@ -68,6 +74,12 @@ GAPS: tuple[Gap, ...] = (
             *((name, "float16") for name in ("svd_values", "svd", "eigh")),
             ("triangular_solve", "bfloat16"),
         )
+        for execution in ("eager", "graph")
+    ),
+    # The system that the gradient solves.
+    *(
+        Gap(_NO_KERNEL.format("float16"), operation, execution, "backward", "float16")
+        for operation in ("qr", "lq")
         for execution in ("eager", "graph")
     ),
     *(

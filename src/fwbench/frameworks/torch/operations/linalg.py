@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fwbench.frameworks.layout import Layout
+from fwbench.frameworks.layout import Layout, transposed_factors
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
@@ -34,7 +34,7 @@ OPERATIONS: Table = {
     "qr": "linalg.qr",
     "lq": Laid(
         lambda torch: lambda x: torch.linalg.qr(x.T),
-        Layout(restore_results=lambda results: [results[1].T, results[0].T]),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
     "eigh": "linalg.eigh",
 }
