@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fwbench.manifest import Device, Gap
     from fwbench.presets import Form, Schedule, Shape, Sizes
     from fwbench.toggles import Toggle
+    from fwbench.workloads.input import Input
+    from fwbench.workloads.model import Model
     from fwbench.workloads.operation import Implementation, Operation
     from fwbench.workloads.training import SGD, Adam, RMSprop, Training
     from fwbench.workloads.workload import Cost, Workload
@@ -41,11 +43,13 @@ _PUBLIC = {
     "FwbenchError": "fwbench.errors",
     "Gap": "fwbench.manifest",
     "Implementation": "fwbench.workloads.operation",
+    "Input": "fwbench.workloads.input",
     "Job": "fwbench.frameworks.learner",
     "Laid": "fwbench.frameworks.table",
     "Layout": "fwbench.frameworks.layout",
     "Learner": "fwbench.frameworks.learner",
     "Loader": "fwbench.frameworks.learner",
+    "Model": "fwbench.workloads.model",
     "Operation": "fwbench.workloads.operation",
     "Order": "fwbench.frameworks.learner",
     "RMSprop": "fwbench.workloads.training",
@@ -76,11 +80,13 @@ __all__ = [
     "FwbenchError",
     "Gap",
     "Implementation",
+    "Input",
     "Job",
     "Laid",
     "Layout",
     "Learner",
     "Loader",
+    "Model",
     "Operation",
     "Order",
     "RMSprop",

@@ -14,11 +14,11 @@ import numpy as np
 
 from fwbench.cases import verify
 from fwbench.cases.epochs import as_many, judge
+from fwbench.cases.references import InNumPy, Reference
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts
-from fwbench.workloads.models import trajectories
 from fwbench.workloads.objective import Batch, Objective
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -37,13 +37,16 @@ LOSSES_TIMED = 3
 Train = Callable[[Sequence[Batch]], Sequence[Any]]
 
 
-def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[float]]:
+def check(
+    learner: Learner, clock: Clock, steps: int, reference: Reference | None = None
+) -> tuple[CaseFacts, list[float]]:
     """Check that this is the same training everywhere: parameters, first losses, and updates.
 
     Args:
         learner: trained for a few steps, and then back at its initial weights.
         clock: waits for the device.
         steps: how many losses to compare.
+        reference: what they must be; None for NumPy's.
 
     Returns:
         What was found, for the record, and the seconds that each step took.
@@ -53,7 +56,9 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
             the weights as they were.
     """
     training = learner.job.training
-    verify.parameters(learner.parameters(), training.parameters)
+    reference = reference or InNumPy(learner)
+    verify.parameters(learner.parameters(), reference.parameters)
+    expected = reference.losses  # before the first step: they may say that it makes no sense
     learner.reset(exact=True)
     seconds: list[float] = []
     losses: list[Any] = []
@@ -64,9 +69,9 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
         _changed(learner, before, len(losses) + 1)
         seconds.append(step_s)
         losses.append(loss)
-    deviation, allowed = _first_losses(learner, losses, steps)
+    deviation, allowed = _first_losses(learner, expected, losses, steps)
     facts = CaseFacts(
-        parameters=training.parameters,
+        parameters=reference.parameters,
         checked_steps=steps,
         checked_updates=steps,
         max_loss_deviation=deviation,
@@ -74,10 +79,15 @@ def check(learner: Learner, clock: Clock, steps: int) -> tuple[CaseFacts, list[f
         optimizer={**_constants(training), **learner.notes()},
     )
     learner.reset(exact=False)
-    return facts, seconds
+    return facts | reference.facts(), seconds
 
 
-def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> CaseFacts:
+def check_timed(
+    learner: Learner,
+    batches: Sequence[Batch],
+    train: Train,
+    reference: Reference | None = None,
+) -> CaseFacts:
     """Check that what was timed is still the training that was checked before.
 
     First as the timing left the learner: every step changes the weights, and returns the loss of
@@ -89,6 +99,7 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
         learner: has just been timed.
         batches: at least as many as :data:`UPDATES_TIMED`, which it has not just learned.
         train: trains on batches the way that was timed.
+        reference: what the first losses must be; None for NumPy's.
 
     Returns:
         What was found, for the record.
@@ -96,22 +107,24 @@ def check_timed(learner: Learner, batches: Sequence[Batch], train: Train) -> Cas
     Raises:
         WrongTraining: it trains otherwise, less often, or on other examples.
     """
+    reference = reference or InNumPy(learner)
+    answers = not reference.differs_in_training
     try:
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
-            _update(learner, step, batch, train)
+            _update(learner, step, batch, train, answers=answers)
         learner.reset(exact=True)
         own = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
-        _first_losses(learner, train(own), len(own))
+        _first_losses(learner, reference.losses, train(own), len(own))
         learner.reset(exact=False)
     except WrongTraining as error:
         raise WrongTraining(f"after the timing, {error}") from None
     return CaseFacts(checked_updates_timed=UPDATES_TIMED, checked_steps_timed=LOSSES_TIMED)
 
 
-def _update(learner: Learner, step: int, batch: Batch, train: Train) -> None:
-    """Train on one batch, and check what became of weights and loss."""
+def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool) -> None:
+    """Train on one batch, and check what became of weights and, by answers to it, of the loss."""
     examples, labels = batch
-    logits = None if _differs_in_training(learner.job.training) else learner.logits(examples)
+    logits = learner.logits(examples) if answers else None
     before = learner.checksum()
     losses = as_many(learner.losses(train([batch])), 1)
     _changed(learner, before, step)
@@ -137,16 +150,11 @@ def _changed(learner: Learner, before: int, step: int) -> None:
         )
 
 
-def _differs_in_training(training: Objective) -> bool:
-    """Whether the model's answers are not those that a step computes its loss from."""
-    return any(node.layer.differs_in_training for node in training.graph.nodes)
-
-
-def _first_losses(learner: Learner, losses: Sequence[Any], steps: int) -> tuple[float, float]:
+def _first_losses(
+    learner: Learner, expected: Sequence[float], losses: Sequence[Any], steps: int
+) -> tuple[float, float]:
     """How far the worst of the first losses is off the reference's, and how far it may be."""
     job = learner.job
-    lazy = learner.notes().get("update") == "lazy"
-    expected = trajectories.expected_losses(job.training, job.batch, lazy=lazy)
     actual = as_many(learner.losses(losses), steps)
     scales = job.training.loss_scales(expected[:steps])
     return verify.losses(actual, expected[:steps], job.verified_as, scales)

@@ -14,6 +14,7 @@ import numpy as np
 from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.cases.epochs import Epochs, steps_of, whole
+from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import Call, Work, called
 from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner
@@ -45,8 +46,11 @@ def data_facts(data: DataSet) -> Data:
 class _Step(Work):
     """One step on a batch that lies on the device."""
 
-    def __init__(self, learner: Learner, clock: Clock, steps: int, *, timed: bool) -> None:
+    def __init__(
+        self, learner: Learner, reference: Reference, clock: Clock, steps: int, *, timed: bool
+    ) -> None:
         self._learner = learner
+        self._reference = reference
         self._clock = clock
         self._steps = steps
         self._timed = timed
@@ -60,7 +64,7 @@ class _Step(Work):
         Raises:
             WrongTraining: they are not, or one does not.
         """
-        facts, _ = learning.check(self._learner, self._clock, self._steps)
+        facts, _ = learning.check(self._learner, self._clock, self._steps, self._reference)
         return facts
 
     def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
@@ -74,7 +78,7 @@ class _Step(Work):
         job = self._learner.job
         # Not the batch that was timed: it has been learned by heart, and any part of it alike.
         _timed, *others = job.training.check_batches(job.batch, 1 + learning.UPDATES_TIMED)
-        return learning.check_timed(self._learner, others, self._train)
+        return learning.check_timed(self._learner, others, self._train, self._reference)
 
     def _train(self, batches: Sequence[Batch]) -> list[Any]:
         return [self._learner.step(*self._learner.place(batch)) for batch in batches]
@@ -191,26 +195,35 @@ class TrainingCase(Case):
             return CaseFacts()
         return CaseFacts(compile_s=max(0.0, first_s - self.typical_s))
 
+    @property
+    def job(self) -> Job:
+        """What the learner is to train, and how."""
+        cell = self.cell
+        return Job(
+            self.training,
+            cell.device,
+            cell.execution,
+            cell.dtype,
+            cell.batch,
+            workers=int(cell.toggle("workers")),
+            sparse=cell.toggle("sparse") == "on",
+            tf32=cell.toggle("tf32") == "on",
+        )
+
     def learner(self) -> Learner:
         """The framework's learner, with its model built and its weights the initial ones."""
-        cell = self.cell
-        return self.framework.learner(
-            Job(
-                self.training,
-                cell.device,
-                cell.execution,
-                cell.dtype,
-                cell.batch,
-                workers=int(cell.toggle("workers")),
-                sparse=cell.toggle("sparse") == "on",
-                tf32=cell.toggle("tf32") == "on",
-            )
-        )
+        return self.framework.learner(self.job)
+
+    def reference(self, learner: Learner) -> Reference:
+        """What the learner is held against."""
+        return InNumPy(learner)
 
     def bind(self) -> Work:
         """A batch on the device, and a learner that has not seen it; of a loop, a step."""
         timed = self._benchmark.enabled
-        return _Step(self.learner(), self._clock, self.checked_steps, timed=timed)
+        learner = self.learner()
+        reference = self.reference(learner)
+        return _Step(learner, reference, self._clock, self.checked_steps, timed=timed)
 
     def data(self) -> DataSet:
         """The data set, read once in a process."""

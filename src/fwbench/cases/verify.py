@@ -87,13 +87,16 @@ def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> flo
     return compare(actual, reference, allowed).largest
 
 
-def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> Deviation:
+def compare(
+    actual: NDArray[Any], reference: NDArray[Any], allowed: float, by: str = "NumPy reference"
+) -> Deviation:
     """Compare a result with the reference.
 
     Args:
         actual: the framework's result, on the host.
         reference: the same in float64, or in complex128; integers must be equal.
         allowed: the largest relative error allowed.
+        by: what the reference is, for messages.
 
     Raises:
         WrongResult: the shapes differ, or an element is off by more than allowed.
@@ -102,7 +105,7 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
     # A framework may return a scalar as a vector of one element (MXNet has no other way).
     if actual.size == reference.size == 1:
         actual = actual.reshape(reference.shape)
-    same_shape(actual, reference)
+    same_shape(actual, reference, by)
     if np.array_equal(actual, reference):  # as of copies, and where there are no elements
         return Deviation(0.0, 0.0)
     errors = _errors(actual, reference)
@@ -112,26 +115,27 @@ def compare(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> De
         place = [int(i) for i in worst] if errors.ndim else "the only element"
         raise WrongResult(
             f"the result is wrong: largest relative error {largest:.3g} at {place}, where it is "
-            f"{1 * actual[worst]:.9g} and the NumPy reference {1 * reference[worst]:.9g}; "
+            f"{1 * actual[worst]:.9g} and the {by} {1 * reference[worst]:.9g}; "
             f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
             "are off by more"
         )
     return Deviation(largest, _rms(errors, largest) if largest else 0.0)
 
 
-def same_shape(actual: NDArray[Any], reference: NDArray[Any]) -> None:
+def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy reference") -> None:
     """Check that a result has the shape of its reference.
 
     Args:
         actual: the framework's result.
         reference: the same, from NumPy.
+        by: what the reference is, for messages.
 
     Raises:
         WrongResult: it has another one.
     """
     if actual.shape != reference.shape:
         raise WrongResult(
-            f"the result has the shape {actual.shape}, the NumPy reference {reference.shape}; "
+            f"the result has the shape {actual.shape}, the {by} {reference.shape}; "
             "the implementation computes something else"
         )
 

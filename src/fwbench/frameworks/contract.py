@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks import declarations, sources, table
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Device, Gap, Manifest
@@ -117,6 +118,7 @@ class Framework(ABC):
         whole_loops: those of them that are loops of the framework's own, without single steps.
         network_executions: how it can answer with networks and differentiate them, without an
             update (:meth:`fwbench.Learner.inference`); empty: not at all. Its learner names each.
+        users_models: whether it runs models that users bring (:meth:`model_learner`).
         training_dtypes: in which it can train, and run networks.
         process_toggles: the toggles of a whole process that its file reads when it is imported.
         own_toggles: toggles that it adds to fwbench's; its file reads each from the environment
@@ -138,6 +140,7 @@ class Framework(ABC):
     training_executions: ClassVar[tuple[str, ...]] = ()
     whole_loops: ClassVar[frozenset[str]] = frozenset()
     network_executions: ClassVar[tuple[str, ...]] = ()
+    users_models: ClassVar[bool] = False
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
     process_toggles: ClassVar[tuple[str, ...]] = ()
     own_toggles: ClassVar[tuple[Toggle, ...]] = ()
@@ -275,6 +278,10 @@ class Framework(ABC):
         """A model, for one of :attr:`training_executions` or :attr:`network_executions`."""
         raise NotImplementedError(f"{self.name} trains no models")
 
+    def model_learner(self, job: Job) -> ModelLearner:
+        """A model that a user brings, of a job whose objective is a :class:`fwbench.Model`'s."""
+        raise NotImplementedError(f"{self.name} takes no models of users")
+
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """Begin to watch the framework's memory on ``device``.
 
@@ -345,6 +352,7 @@ class Framework(ABC):
             training_executions=self.training_executions,
             whole_loops=tuple(sorted(self.whole_loops)),
             network_executions=self.network_executions,
+            users_models=self.users_models,
             training_dtypes=self.training_dtypes,
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,

@@ -54,6 +54,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         training_executions=framework.training_executions,
         whole_loops=tuple(sorted(framework.whole_loops)),
         network_executions=framework.network_executions,
+        users_models=framework.users_models,
         training_dtypes=framework.training_dtypes,
         process_toggles=framework.process_toggles,
         toggle_gaps=tuple((*what, reason) for what, reason in framework.toggle_gaps.items()),

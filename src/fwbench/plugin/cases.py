@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, project
 from fwbench.cases.case import Case, Probe
+from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
@@ -29,6 +30,7 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
+from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Loading, Step, Training
@@ -45,6 +47,8 @@ _CASES: dict[type[Workload], type[Case]] = {
     Loading: LoaderCase,
     Inference: InferenceCase,
     ForwardBackward: ForwardBackwardCase,
+    ModelInference: ModelInferenceCase,
+    ModelTraining: ModelStepCase,
 }
 
 #: The shortest round of work that is done when its call returns.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
+from typing import Any
 
 import pytest
 
 from fwbench.errors import UsageError, unknown
 from fwbench.grid import Cell
+from fwbench.workloads.model import Model, ModelInference, ModelTraining
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
 
@@ -28,19 +30,23 @@ def workloads(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
         UsageError: it names something else, nothing, or a workload twice; or a workload has an
             implementation for a framework whose name is probably misspelled.
     """
-    wrong = [value for value in mark.args if not isinstance(value, Workload)]
+    given = [
+        workload
+        for value in mark.args
+        for workload in (value.workloads if isinstance(value, Model) else (value,))
+    ]
+    wrong = [value for value in given if not isinstance(value, Workload)]
     if wrong or not mark.args:
         raise UsageError(
             f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
-            "the operations to measure: @pytest.mark.fwbench(gemm, dot)"
+            "the operations or models to measure: @pytest.mark.fwbench(gemm, dot)"
         )
-    for workload in mark.args:
-        if isinstance(workload, Operation):
-            _refuse_near_misses(workload, known)
-    names = [workload.name for workload in mark.args]
+    for workload in given:
+        _refuse_near_misses(workload, known)
+    names = [workload.name for workload in given]
     if len({*names}) < len(names):
         raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
-    return mark.args
+    return tuple(given)
 
 
 def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> Iterator[Cell]:
@@ -51,22 +57,32 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
         known: the frameworks that have an adapter, by name.
     """
     for workload in workloads:
-        for name in workload.implementations if isinstance(workload, Operation) else ():
+        direction = (workload.directions or ("forward",))[0]
+        for name in _implemented(workload):
             if name not in known:
                 yield Cell(
-                    *(workload, name, "cpu", "eager", "forward", "float32", workload.smallest),
+                    *(workload, name, "cpu", "eager", direction, "float32", workload.smallest),
                     gap=f"{name}: no installed package has an adapter for it; install one, or "
                     "write it (docs/extending.md)",
                 )
 
 
-def _refuse_near_misses(operation: Operation, known: Sequence[str]) -> None:
+def _implemented(workload: Workload) -> Mapping[str, Any]:
+    """What users wrote for frameworks, by their names."""
+    if isinstance(workload, Operation):
+        return workload.implementations
+    if isinstance(workload, ModelInference | ModelTraining):
+        return {name: version.given for name, version in workload.model.versions.items()}
+    return {}
+
+
+def _refuse_near_misses(workload: Workload, known: Sequence[str]) -> None:
     """An implementation for a framework that is not installed is fine; a misspelled one is not."""
-    for name, implementation in operation.implementations.items():
+    for name, implementation in _implemented(workload).items():
         if name in known or not difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR):
             continue
-        where = operation.name
+        where = workload.name
         if isinstance(implementation, FunctionType):
             code = implementation.__code__
-            where = f"{operation.name} in {code.co_filename}:{code.co_firstlineno}"
+            where = f"{workload.name} in {code.co_filename}:{code.co_firstlineno}"
         raise unknown(f"framework (implemented by {where})", name, known)

@@ -256,6 +256,9 @@ class CaseFacts(Measured):
     result_is_view: bool | None = fact(
         "whether the result shares memory with an input", null="where the framework does not tell"
     )
+    verified_against: str | None = fact(
+        "what it was verified against, where that is not NumPy: a framework's run in float64"
+    )
     parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
     checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
     checked_steps_timed: int | None = fact(
@@ -291,6 +294,9 @@ class CaseFacts(Measured):
     )
     images_per_s: float | None = fact("images that went through in a second", PER_SECOND, POSITIVE)
     tokens_per_s: float | None = fact("tokens that went through in a second", PER_SECOND, POSITIVE)
+    examples_per_s: float | None = fact(
+        "examples of a user's model that went through in a second", PER_SECOND, POSITIVE
+    )
     test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
     tested_examples: int | None = fact("examples that each of them is of", COUNT, POSITIVE)
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)

@@ -18,6 +18,7 @@ from fwbench.frameworks.contract import (
     differentiates_all,
 )
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
@@ -83,6 +84,7 @@ class Torch(Framework):
     dtypes = ("float32", "float64", "float16", "bfloat16")
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
+    users_models = True
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("onednn", "tf32")
     gaps = (
@@ -183,6 +185,13 @@ class Torch(Framework):
         from fwbench.frameworks.torch.training import TorchLearner
 
         return TorchLearner(job)
+
+    def model_learner(self, job: Job) -> ModelLearner:
+        """An ``nn.Module`` of the user's."""
+        # Here, as above.
+        from fwbench.frameworks.torch.models import TorchModelLearner
+
+        return TorchModelLearner(job)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What PyTorch's allocator has handed out on a GPU."""

@@ -1,0 +1,107 @@
+"""Models that users bring as cases: their answers, and a training step, against float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.inputs import Inputs
+from fwbench.cases.networks import LOGIT_TOLERANCES, InferenceCase
+from fwbench.cases.references import InFloat64, Reference
+from fwbench.cases.training import StepCase, TrainingCase
+from fwbench.cases.work import RepeatedWork, Work
+from fwbench.errors import WrongResult
+from fwbench.frameworks.contract import Array, BoundCall, Framework
+from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.models import ModelLearner
+from fwbench.records.facts import CaseFacts
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+
+class _Batch(Inputs):
+    """Inputs as a learner places them."""
+
+    def __init__(self, framework: Framework, learner: ModelLearner) -> None:
+        super().__init__(framework, learner.job.device, learner.job.dtype)
+        self._learner = learner
+
+    def _placed(self, operand: NDArray[Any]) -> Array:
+        return self._learner.placed(operand)
+
+
+class _Answers(RepeatedWork):
+    """A model in use, on a batch that lies on the device."""
+
+    def __init__(self, learner: ModelLearner, framework: Framework) -> None:
+        super().__init__(framework)
+        self._learner = learner
+        self._reference = InFloat64(framework, learner)
+        self._batch = _Batch(framework, learner)
+        self._changed = False
+        placed = [self._batch.place(x) for x in self._operands(changed=False)]
+        self.run: BoundCall = learner.inference(tuple(placed))
+
+    @property
+    def allowed(self) -> float:
+        """What a number of a result may be off by."""
+        return LOGIT_TOLERANCES[self._learner.job.dtype] * self._learner.model.tolerance
+
+    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+        """The inputs of the first batch of the check, or of the second, as they are laid."""
+        self._changed = changed
+        batch = self._learner.job.batch
+        *_, (inputs, _) = self._learner.objective.check_batches(batch, 1 + changed)
+        return self._learner.laid(inputs)
+
+    def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
+        """The results are those of the run in float64."""
+        expected = self._reference.answers(self._changed)
+        if len(on_host) != len(expected):
+            raise WrongResult(
+                f"the model returned {len(on_host)} results, and {len(expected)} in float64"
+            )
+        results = self._learner.restored(on_host)
+        found = [
+            verify.compare(actual, right, self.allowed, "run in float64").largest
+            for actual, right in zip(results, expected, strict=True)
+        ]
+        return self._reference.facts() | CaseFacts(
+            parameters=self._reference.parameters,
+            max_relative_error=max(found, default=0.0),
+            tolerance=self.allowed,
+        )
+
+    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        return self._batch.change(self.run, operands)
+
+    def _check_inputs(self) -> None:
+        self._batch.check()
+
+
+class _ModelCase(TrainingCase):
+    """What cases of users' models have in common."""
+
+    def learner(self) -> Learner:
+        """The framework's version of the model."""
+        return self.framework.model_learner(self.job)
+
+
+class ModelInferenceCase(_ModelCase, InferenceCase):
+    """The case of the answers of a user's model."""
+
+    def bind(self) -> Work:
+        """A batch on the device, and a model with its initial weights."""
+        return _Answers(cast("ModelLearner", self.learner()), self.framework)
+
+
+class ModelStepCase(_ModelCase, StepCase):
+    """The case of a training step of a user's model."""
+
+    def reference(self, learner: Learner) -> Reference:
+        """Its own run in float64."""
+        return InFloat64(self.framework, cast("ModelLearner", learner))

@@ -1,0 +1,302 @@
+"""A model that a user brings, in use and in training: what every framework's code for it shares."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+from fwbench.frameworks.layout import Layout
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
+from fwbench.frameworks.table import layout_of
+from fwbench.workloads.model import Model, ModelObjective, Version, Weights
+from fwbench.workloads.objective import Batch
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: Weights that a model draws for itself are the same in every process.
+SEED = 32
+
+#: Examples of the first call, which makes what depends on shapes.
+_FIRST = 2
+
+#: How many parameters a message names.
+_NAMED = 6
+
+
+class ModelLearner(Learner):
+    """One framework's version of a user's model, built once.
+
+    Args:
+        job: whose objective is a :class:`~fwbench.workloads.model.ModelObjective`.
+
+    Attributes:
+        framework: the name of its framework.
+        takes: what a version must be, for messages.
+        plain: the execution of the run in float64 that others are verified against.
+
+    Raises:
+        DeclarationError: the version is not a model, refuses its inputs, or its parameters are not
+            those of the weights to share.
+    """
+
+    framework: ClassVar[str]
+    takes: ClassVar[str]
+    plain: ClassVar[str] = "eager"
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.objective = cast("ModelObjective", job.training)
+        self.model: Model = self.objective.model
+        self.version: Version = self.model.versions[self.framework]
+        self._layout: Layout = layout_of(self.version.given)
+        self._build()
+        self._call_first()
+        shared = self.model.shared
+        if shared is not None:
+            self._share(self.version.weights(shared))
+        self.initial = self.state()
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Make the model of :meth:`built`, in the dtype of the job."""
+
+    @abstractmethod
+    def _is_model(self, given: Any) -> bool:
+        """Whether a version is a model of this framework already."""
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What the model keeps, by name: its parameters, and buffers such as moving averages."""
+
+    @abstractmethod
+    def load(self, values: Iterable[NDArray[Any]]) -> None:
+        """Set what the model keeps, in the order of :meth:`state`.
+
+        Args:
+            values: in any floating-point dtype.
+        """
+
+    @abstractmethod
+    def trained_names(self) -> list[str]:
+        """The names, among those of :meth:`state`, of the parameters that are trained."""
+
+    @abstractmethod
+    def _answer(self, inputs: Sequence[Any]) -> Any:
+        """What the model returns in use, called as simply as can be; nothing is timed."""
+
+    @abstractmethod
+    def placed(self, array: NDArray[Any]) -> Any:
+        """A copy on the device: floating-point numbers in the dtype of the model's inputs."""
+
+    def flops(self, batch: Any, *, training: bool) -> float | None:
+        """Floating-point operations of a call, where the framework counts them.
+
+        Args:
+            batch: inputs and targets as :meth:`place` returns them.
+            training: of a step, and not of the answers alone.
+        """
+        return None
+
+    def results_bytes(self, batch: Any) -> int | None:
+        """Size of all results within a forward pass, estimated without one; None if unknown.
+
+        Args:
+            batch: inputs and targets on the host.
+        """
+        return None
+
+    def built(self, namespace: Any, named: Mapping[str, Callable[[str], Any]] | None = None) -> Any:
+        """The model of the version, which no other learner changes.
+
+        Args:
+            namespace: of the framework.
+            named: what finds models by name, by the package that has them.
+
+        Raises:
+            DeclarationError: it is not one.
+        """
+        given = getattr(self.version.given, "entry", self.version.given)
+        if isinstance(given, str):
+            made = self._by_name(given, named or {})
+        elif self._is_model(given):
+            made = copy.deepcopy(given)
+        else:
+            made = given() if inspect.isclass(given) else given(namespace)
+        if not self._is_model(made):
+            raise DeclarationError(
+                f"{self.model.name} for {self.framework} is a {type(made).__name__}; give "
+                f"{self.takes}, or a function of the framework that returns one"
+            )
+        return made
+
+    def _by_name(self, name: str, named: Mapping[str, Callable[[str], Any]]) -> Any:
+        package, _, model = name.partition(":")
+        if package not in named or not model:
+            known = ", ".join(f"'{of}:<name>'" for of in named) or "none"
+            raise DeclarationError(
+                f"{self.model.name} for {self.framework} is named {name!r}; known are {known}"
+            )
+        try:
+            return named[package](model)
+        except ImportError as error:
+            raise DeclarationError(
+                f"{self.model.name} is {name!r}, and {package} cannot be imported: {error}; "
+                "install it (pip), or give a function that builds the model"
+            ) from None
+        except Exception as error:  # noqa: BLE001 (whatever another package raises)
+            raise DeclarationError(
+                f"{self.model.name} is {name!r}, and {package} does not have it here: "
+                f"{_said(error)}; fwbench downloads nothing"
+            ) from None
+
+    def _call_first(self) -> None:
+        """Call the model once: frameworks make parameters when they see the first inputs."""
+        (batch,) = self.objective.check_batches(min(self.job.batch, _FIRST), 1)
+        inputs, _ = self.place(batch)
+        try:
+            self._answer(inputs)
+        except Exception as error:
+            shapes = ", ".join(f"{x.shape} {x.dtype}" for x in self.laid(batch[0]))
+            raise DeclarationError(
+                f"{self.model.name} in {self.framework} refuses what it is declared to take "
+                f"({shapes}): {_said(error)}; correct `inputs` of the Model"
+            ) from error
+
+    def _share(self, weights: Weights) -> None:
+        """Begin with weights that all versions share; what is not among them stays."""
+        here = self.state()
+        known = {name: here[name].shape for name in self.trained_names()}
+        given = {name: np.asarray(array) for name, array in weights.items()}
+        wrong = [f"{name} {shape} is missing" for name, shape in known.items() if name not in given]
+        for name, array in given.items():
+            if name not in here:
+                wrong.append(f"{name} {array.shape} is not a parameter of it")
+            elif array.shape != here[name].shape:
+                wrong.append(f"{name} is {here[name].shape}, and was given {array.shape}")
+        if wrong:
+            raise DeclarationError(
+                f"the weights to share are not those of {self.model.name} in {self.framework}: "
+                f"{listed(wrong)}; give them by this framework's names and in its layouts: "
+                f'implement("{self.framework}", weights=...)'
+            )
+        self.load([given.get(name, array) for name, array in here.items()])
+
+    def begin_with(self, initial: Mapping[str, NDArray[Any]]) -> None:
+        """Have another learner's initial weights.
+
+        Args:
+            initial: of the same framework's version of the same model.
+        """
+        self.initial = dict(initial)
+
+    def check_trained(self) -> None:
+        """Refuse to train what has nothing to learn.
+
+        Raises:
+            DeclarationError: no parameter is trained.
+        """
+        if not self.trained_names():
+            raise DeclarationError(
+                f"{self.model.name} has no parameters in {self.framework}, and cannot be trained; "
+                f"measure {self.model.name}.inference alone"
+            )
+
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """Those that are trained."""
+        state = self.state()
+        return (state[name] for name in self.trained_names())
+
+    def place(self, batch: Any) -> Placed:
+        """Inputs in the layout of the framework, and targets: each a tuple of arrays."""
+        inputs, targets = batch
+        return tuple(map(self.placed, self.laid(inputs))), tuple(map(self.placed, targets))
+
+    def laid(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Inputs in the layout of the framework.
+
+        Args:
+            inputs: in the one that all versions share.
+        """
+        return self._layout.place(inputs)
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """None: a step has its batch on the device."""
+        raise NotImplementedError("a model of the user's is trained in single steps")
+
+    def logits(self, examples: Any) -> NDArray[Any]:
+        """The first result in use."""
+        inputs, _ = self.place((examples, ()))
+        return self.restored([self.on_host(x) for x in arrays_of(self._answer(inputs))])[0]
+
+    @abstractmethod
+    def on_host(self, array: Any) -> NDArray[Any]:
+        """A result as NumPy's array."""
+
+    def restored(self, results: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Results in the layout that all versions share."""
+        return self._layout.restore_results(results)
+
+    def loss_of(
+        self, losses: Mapping[bool, Callable[..., Any]], returned: Any, targets: Any
+    ) -> Any:
+        """The loss of what the model returned.
+
+        Args:
+            losses: of the first result and the targets: where these are whole numbers, and where
+                not.
+            returned: by the model.
+            targets: a tuple of arrays.
+
+        Raises:
+            DeclarationError: there are not as many answers as targets.
+        """
+        own = self.version.loss
+        if own is not None:
+            return own(returned, *targets)
+        wanted = self.model.targets
+        assert wanted is not None  # noqa: S101 (a gap otherwise)
+        result, (target,) = arrays_of(returned)[0], targets
+        answered = tuple(result.shape)
+        for_each = answered[:-1] if wanted.is_whole else answered
+        if np.prod(for_each) != np.prod(tuple(target.shape)):
+            raise DeclarationError(
+                f"the first result of {self.model.name} in {self.framework} has the shape "
+                f"{answered}, which does not answer targets of the shape {tuple(target.shape)}; "
+                f'correct `targets`, or declare a loss: implement("{self.framework}", loss=...)'
+            )
+        return losses[wanted.is_whole](result, target)
+
+
+def arrays_of(returned: Any) -> list[Any]:
+    """The arrays in what a model returned, in their order: of tuples, lists and mappings, too.
+
+    Args:
+        returned: by the model.
+    """
+    if returned is None:
+        return []
+    if isinstance(returned, Mapping):
+        returned = list(returned.values())
+    if isinstance(returned, list | tuple):
+        return [array for part in returned for array in arrays_of(part)]
+    return [returned]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of many, and how many more there are."""
+    more = len(names) - _NAMED
+    shown = "; ".join(names[:_NAMED])
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _said(error: Exception) -> str:
+    said = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {said}"

@@ -1,0 +1,187 @@
+"""Models of users in PyTorch: an ``nn.Module``, or one that another package knows by a name."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.workloads.objective import SGD
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+
+def _compiled(model: nn.Module) -> Any:
+    torch.compiler.reset()
+    return torch.compile(model, dynamic=False)
+
+
+_EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
+    "eager": lambda model: model,
+    "compile": _compiled,
+}
+
+
+def _of_torchvision(name: str) -> nn.Module:
+    """Without weights, also of a backbone, which torchvision would download."""
+    models = import_module("torchvision.models")
+    taken = inspect.signature(models.get_model_builder(name)).parameters
+    without = {key: None for key in ("weights", "weights_backbone") if key in taken}
+    model: nn.Module = models.get_model(name, **without)
+    return model
+
+
+def _of_transformers(name: str) -> nn.Module:
+    """By a configuration that is on this machine, with weights that are drawn."""
+    transformers = import_module("transformers")
+    config = transformers.AutoConfig.from_pretrained(name, local_files_only=True)
+    config.use_cache = False  # which would be among the results
+    model: nn.Module = transformers.AutoModel.from_config(config)
+    return model
+
+
+_NAMED: Mapping[str, Callable[[str], nn.Module]] = {
+    "torchvision": _of_torchvision,
+    "transformers": _of_transformers,
+}
+
+
+def _cross_entropy(result: Any, target: Any) -> Any:
+    return nn.functional.cross_entropy(result.flatten(0, -2), target.flatten())
+
+
+_LOSSES: Mapping[bool, Callable[..., Any]] = {
+    True: _cross_entropy,
+    False: lambda result, target: nn.functional.mse_loss(result, target.reshape(result.shape)),
+}
+
+#: The attributes by which modules drop out, where they are shares.
+_DROPOUTS = ("p", "dropout")
+
+
+class TorchModelLearner(ModelLearner):
+    """An ``nn.Module`` that is trained by ``torch.optim``."""
+
+    framework = "torch"
+    takes = "an nn.Module"
+    executions = tuple(_EXECUTIONS)
+
+    def _build(self) -> None:
+        job = self.job
+        self._device = torch.device(job.device.replace("gpu", "cuda"))
+        self._dtype = torch.float64 if job.dtype == "float64" else torch.float32
+        torch.manual_seed(SEED)
+        module: nn.Module = self.built(torch, _NAMED)
+        self._module = module.to(device=self._device, dtype=self._dtype)
+        self._forward = _EXECUTIONS[job.execution](self._module)
+        self._dropouts = [
+            (part, name, getattr(part, name))
+            for part in self._module.modules()
+            for name in _DROPOUTS
+            if isinstance(getattr(part, name, None), float)
+        ]
+        self._precision: Any = (
+            partial(torch.autocast, self._device.type, dtype=getattr(torch, job.dtype))
+            if job.dtype not in ("float32", "float64")
+            else contextlib.nullcontext
+        )
+
+    def _is_model(self, given: Any) -> bool:
+        return isinstance(given, nn.Module)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """``state_dict``."""
+        return {name: np.array(x.cpu().numpy()) for name, x in self._module.state_dict().items()}
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def load(self, values: Iterable[NDArray[Any]]) -> None:
+        """In place, so that compiled code stays."""
+        for tensor, array in zip(self._module.state_dict().values(), values, strict=True):
+            tensor.copy_(torch.from_numpy(np.asarray(array)))
+
+    def trained_names(self) -> list[str]:
+        """Those that require a gradient."""
+        named = self._module.named_parameters()
+        return [name for name, parameter in named if parameter.requires_grad]
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def _answer(self, inputs: Sequence[Any]) -> Any:
+        self._module.eval()
+        with self._precision():
+            return self._module(*inputs)
+
+    def placed(self, array: NDArray[Any]) -> Any:
+        """``torch.tensor``, which copies."""
+        tensor = torch.tensor(array, device=self._device)
+        return tensor.to(self._dtype) if tensor.is_floating_point() else tensor
+
+    def on_host(self, array: Any) -> NDArray[Any]:
+        """By way of the host, and of float32 for bfloat16."""
+        array = array.detach().cpu()
+        values: NDArray[Any] = (array.float() if array.dtype is torch.bfloat16 else array).numpy()
+        return values
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """``eval`` and ``inference_mode``."""
+        self.load(self.initial.values())
+        self._module.eval()
+        return partial(self._answered, *examples)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def _answered(self, *inputs: Any) -> Any:
+        with self._precision():
+            return arrays_of(self._forward(*inputs))
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The loss of one step, by the usual five lines of PyTorch."""
+        self._optimizer.zero_grad()
+        with self._precision():
+            loss = self.loss_of(_LOSSES, self._forward(*examples), labels)
+        loss.backward()
+        self._optimizer.step()
+        return loss.detach()
+
+    def reset(self, *, exact: bool) -> None:
+        """Weights in place, and a new optimiser."""
+        self.check_trained()
+        self.load(self.initial.values())
+        self._module.train()
+        for part, name, share in self._dropouts:
+            setattr(part, name, 0.0 if exact else share)
+        torch.manual_seed(SEED)
+        constants = self.job.training.optimizer
+        assert isinstance(constants, SGD)  # noqa: S101 (as a Model declares)
+        parameters = [p for p in self._module.parameters() if p.requires_grad]
+        self._optimizer = torch.optim.SGD(
+            parameters, constants.learning_rate, momentum=constants.momentum
+        )
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Set the learning rate in every group of the optimiser."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step as NumPy's number."""
+        return torch.stack([loss.double() for loss in losses]).cpu().numpy()
+
+    def flops(self, batch: Any, *, training: bool) -> float | None:
+        """By ``FlopCounterMode``: of products, convolutions and attention."""
+        inputs, targets = batch
+        with FlopCounterMode(display=False) as counter:
+            if training:
+                self.step(inputs, targets)
+            else:
+                self._answer(inputs)
+        return float(counter.get_total_flops()) or None

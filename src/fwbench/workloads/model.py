@@ -1,0 +1,344 @@
+"""Models that users bring: what they take and how they are trained. It names no framework.
+
+There is no reference in NumPy: a model is verified against its own run in float64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.errors import DeclarationError
+from fwbench.manifest import Manifest
+from fwbench.presets import Size, Sizes
+from fwbench.workloads.input import BATCH, Input
+from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.objective import SGD, Objective
+from fwbench.workloads.training import Trains, step_gap
+from fwbench.workloads.workload import Workload, first
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+_INPUTS_SEED = 31
+
+#: The losses of the first step and of those after each of three updates are compared. They may be
+#: off, relative to the loss, by so many times what is allowed of a dtype
+#: (:data:`fwbench.cases.verify.LOSS_TOLERANCES`): as those of the deepest networks of fwbench's.
+_GROWTH = (0.4, 4.0, 4.0, 4.0)
+
+#: Weights by name: those of a model, or those to share.
+Weights = Mapping[str, NDArray[Any]]
+
+
+def _unchanged(weights: Weights) -> Weights:
+    return weights
+
+
+@dataclass(frozen=True)
+class Version:
+    """One framework's version of a model.
+
+    Attributes:
+        given: the model, a function of the framework's namespace that builds it, a class that is
+            called without arguments, or a name of a model of another package's
+            (``"torchvision:resnet18"``).
+        weights: makes this framework's own names and layouts of the weights to share.
+        loss: ``loss(result, *targets)``, in the framework's own operations; None for the loss that
+            follows from the targets.
+    """
+
+    given: Any
+    weights: Callable[[Weights], Weights] = _unchanged
+    loss: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model of your own, in one framework or several: measured in use and in training.
+
+    Args:
+        name: letters, digits and underscores; ``<name>_inference`` and ``<name>_step`` are the
+            first parts of case ids.
+        inputs: what the model takes.
+        targets: what it is trained to answer; None where it is not trained, or its loss needs
+            none. The loss is the mean softmax cross-entropy over the last axis of the model's first
+            result where they are whole numbers, and the mean squared error where they are not.
+        models: by framework, as in ``{"torch": Net}``; see :attr:`Version.given`. More can be
+            declared by :meth:`implement`.
+        batches: batch sizes of inference: one for latency, others for throughput.
+        training_batches: batch sizes of a training step.
+        optimizer: of the training step: a small learning rate, so that losses do not grow apart by
+            rounding alone.
+        weights: by name, or a function that returns them: those that every framework's version
+            begins with. None where each begins with its own.
+        output: the shape of the first result, as of an :class:`Input`; None where any will do.
+        tolerance: factor on what results and losses may be off by.
+
+    Raises:
+        DeclarationError: the name, the inputs or the batches cannot be used.
+    """
+
+    name: str
+    inputs: Input | Sequence[Input]
+    targets: Input | None = None
+    models: Mapping[str, Any] = field(default_factory=dict)
+    batches: Sizes | Sequence[int] = (1, 32)
+    training_batches: Sizes | Sequence[int] = (32,)
+    optimizer: SGD = SGD(1e-3)  # noqa: RUF009 (it does not change)
+    weights: Weights | Callable[[], Weights] | None = None
+    output: Sequence[int | str] | None = None
+    tolerance: float = 1.0
+    versions: dict[str, Version] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise DeclarationError(
+                f"a model is named {self.name!r}; the name becomes part of case ids: use letters, "
+                "digits and underscores, beginning with a letter"
+            )
+        wrong: list[Any] = [given for given in self.taken if type(given) is not Input]
+        if wrong or not self.taken:
+            raise DeclarationError(
+                f"model {self.name!r} takes {wrong or 'nothing'}; give it an Input, or several: "
+                f"inputs=Input({BATCH!r}, 3, 32, 32)"
+            )
+        every = (*_sizes(self.batches).every, *_sizes(self.training_batches).every)
+        if not every or any(type(batch) is not int or batch < 1 for batch in every):
+            raise DeclarationError(
+                f"model {self.name!r} has the batches {every}; give positive whole numbers"
+            )
+        self.versions.update({name: Version(given) for name, given in self.models.items()})
+
+    def implement(
+        self,
+        framework: str,
+        *,
+        weights: Callable[[Weights], Weights] = _unchanged,
+        loss: Callable[..., Any] | None = None,
+    ) -> Callable[[Any], Any]:
+        """Declare one framework's version; use as a decorator of the function that builds it.
+
+        For example::
+
+            @convnet.implement("torch")
+            def _(torch):
+                return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10))
+
+        The function is called in that framework's process alone, before anything is timed. In
+        place of it, what :attr:`Version.given` may be can be passed to what this returns.
+
+        Args:
+            framework: the framework's name, as ``--fw`` takes it.
+            weights: see :attr:`Version.weights`.
+            loss: see :attr:`Version.loss`.
+
+        Raises:
+            DeclarationError: this framework's version is declared already.
+        """
+
+        def declare(given: Any) -> Any:
+            if framework in self.versions:
+                raise DeclarationError(f"{self.name} is given twice for {framework}; keep one")
+            self.versions[framework] = Version(given, weights, loss)
+            return given
+
+        return declare
+
+    @property
+    def taken(self) -> tuple[Input, ...]:
+        """What the model takes, one or several."""
+        return (self.inputs,) if isinstance(self.inputs, Input) else tuple(self.inputs)
+
+    @cached_property
+    def inference(self) -> ModelInference:
+        """The answers of the model to a batch, as in use."""
+        return ModelInference(self)
+
+    @cached_property
+    def step(self) -> ModelTraining:
+        """A training step: forward pass, loss, backward pass, update."""
+        return ModelTraining(self)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is declared what a version is trained to do."""
+        return self.targets is not None or any(one.loss for one in self.versions.values())
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Inference, and a training step where there is something to learn."""
+        return (self.inference, self.step) if self.trains else (self.inference,)
+
+    @cached_property
+    def shared(self) -> Weights | None:
+        """The weights that every version begins with."""
+        return self.weights() if callable(self.weights) else self.weights
+
+
+class ModelObjective(Objective):
+    """A user's model as what a learner minimises: there is no graph of fwbench's layers.
+
+    Args:
+        model: whose it is.
+    """
+
+    model: Model
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.name, _opaque, (), 0, model.optimizer, _GROWTH)
+        object.__setattr__(self, "model", model)
+
+    @property
+    def graph(self) -> Graph:
+        """None that fwbench knows.
+
+        Raises:
+            DeclarationError: always.
+        """
+        raise DeclarationError(f"{self.name} is a model of your own, whose layers are not known")
+
+    @property
+    def unit(self) -> str:
+        """Whatever an example is."""
+        return "examples"
+
+    @property
+    def units_per_example(self) -> int:
+        """One."""
+        return 1
+
+    def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
+        """As for networks, times the model's own factor."""
+        return self.model.tolerance * np.abs(super().loss_scales(expected))
+
+    def check_batches(self, batch: int, steps: int) -> list[Any]:
+        """Batches of different examples: the inputs, and the targets, each a tuple of arrays.
+
+        Args:
+            batch: the batch size.
+            steps: how many batches; the first ones are the same however many there are.
+        """
+        taken, targets = self.model.taken, self.model.targets
+        wanted = () if targets is None else (targets,)
+        batches = []
+        for step in range(steps):
+            rng = np.random.default_rng([_INPUTS_SEED, batch, step])
+            batches.append(
+                (
+                    tuple(each.draw(batch, rng) for each in taken),
+                    tuple(each.draw(batch, rng) for each in wanted),
+                )
+            )
+        return batches
+
+
+def _opaque(_: Any) -> Any:
+    raise DeclarationError("a model of your own is not written in fwbench's layers")
+
+
+def _sizes(batches: Sizes | Sequence[int]) -> Sizes:
+    return batches if isinstance(batches, Sizes) else Sizes(tuple(batches))
+
+
+def _unwritten(model: Model, manifest: Manifest) -> str | None:
+    """Why a framework has no version of a model."""
+    return first(
+        {
+            f"{model.name} is not written for {manifest.name}": manifest.framework
+            not in model.versions,
+            f"{manifest.name} takes no models of users": not manifest.users_models,
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelInference(Workload):
+    """The answers of a user's model to a batch that lies on the device.
+
+    Args:
+        model: whose they are.
+    """
+
+    model: Model
+    directions: ClassVar = ("forward",)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The model's name with a suffix: ``convnet_inference``."""
+        return f"{self.model.name}_inference"
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The batch sizes."""
+        return _sizes(self.model.batches)
+
+    def at(self, size: Size) -> Objective:
+        """The model, whatever the batch size."""
+        return ModelObjective(self.model)
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those of networks; a framework without any has a gap in ``eager``."""
+        return manifest.network_executions or ("eager",)
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """No version, no such device, no such dtype, or not offered."""
+        framework = manifest.name
+        return (
+            _unwritten(self.model, manifest)
+            or first(
+                {
+                    f"{framework} sees no {device}": not manifest.has(device),
+                    f"{framework} runs models in no {dtype}": dtype not in manifest.training_dtypes,
+                }
+            )
+            or manifest.gap(self.name, execution, direction, dtype, device)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTraining(Trains):
+    """A training step of a user's model on a batch that lies on the device.
+
+    Args:
+        model: which.
+    """
+
+    model: Model
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The model's name with a suffix: ``convnet_step``."""
+        return f"{self.model.name}_step"
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The batch sizes."""
+        return _sizes(self.model.training_batches)
+
+    def at(self, size: Size) -> Objective:
+        """The model, whatever the batch size."""
+        return ModelObjective(self.model)
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """No version or no loss; a whole loop has no step of its own; and as for all training."""
+        return (
+            _unwritten(self.model, manifest)
+            or self._unlearnable(manifest.framework)
+            or step_gap(manifest, execution)
+            or super().gap(manifest, device, execution, direction, dtype)
+        )
+
+    def _unlearnable(self, framework: str) -> str | None:
+        model = self.model
+        if model.targets is None and model.versions[framework].loss is None:
+            return f"{model.name} declares neither targets nor a loss for {framework}"
+        return None
