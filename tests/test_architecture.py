@@ -27,8 +27,8 @@ _SOURCE = _ROOT / "src"
 #: From top to bottom: a room imports from those below it, and from itself.
 _ROOMS = (
     *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
-    *("isolation", "progress", "cases", "records", "environments", "processes", "measure"),
-    "frameworks",
+    *("isolation", "progress", "cases", "records", "environments", "measure", "frameworks"),
+    "processes",
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
     *("suite", "names", "jsontext", "errors", "version"),
 )
