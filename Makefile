@@ -6,7 +6,7 @@
 #   ARGS       what is passed on to the tool: make test ARGS="-k numpy"
 
 PYTHON ?= python3
-EXTRAS ?= tensorflow,mxnet,torch,dev
+EXTRAS ?= tensorflow,mxnet,torch,onnxruntime,dev
 ARGS ?=
 
 export PYTHON EXTRAS

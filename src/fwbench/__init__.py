@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
     from fwbench.frameworks.contract import BoundCall, Framework
     from fwbench.frameworks.layout import Layout, axes
-    from fwbench.frameworks.learner import Job, Learner, Loader, Order
+    from fwbench.frameworks.learner import Job, Learner, Loader, Order, Predictor
     from fwbench.frameworks.table import Call, Laid, Table
     from fwbench.manifest import Device, Gap
     from fwbench.presets import Form, Schedule, Shape, Sizes
@@ -52,6 +52,7 @@ _PUBLIC = {
     "Model": "fwbench.workloads.model",
     "Operation": "fwbench.workloads.operation",
     "Order": "fwbench.frameworks.learner",
+    "Predictor": "fwbench.frameworks.learner",
     "RMSprop": "fwbench.workloads.training",
     "SGD": "fwbench.workloads.training",
     "Schedule": "fwbench.presets",
@@ -89,6 +90,7 @@ __all__ = [
     "Model",
     "Operation",
     "Order",
+    "Predictor",
     "RMSprop",
     "Schedule",
     "Shape",

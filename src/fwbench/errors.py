@@ -22,6 +22,7 @@
      │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
      ├─ ProbeError               a case cannot be profiled, or its memory cannot be measured
+     ├─ ExportError              a network cannot be exported, or not run where it was exported to
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
      ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
@@ -132,6 +133,10 @@ class WrongTraining(VerificationError):
 
 class ProbeError(FwbenchError):
     """A probe cannot find out what it is for: a gap in the record, and no failure."""
+
+
+class ExportError(FwbenchError):
+    """A network cannot be exported from a framework, or not run by another one."""
 
 
 class ConformanceError(FwbenchError):

@@ -14,7 +14,9 @@ from support.verification import DTYPES, EVERYTHING, FLOAT32, PARTS, Part
 _DIRECTIONS = 2
 
 
-@pytest.mark.parametrize("framework", ["jax", "mxnet", "numpy", "tensorflow", "torch"])
+@pytest.mark.parametrize(
+    "framework", ["jax", "mxnet", "numpy", "onnxruntime", "tensorflow", "torch"]
+)
 def test_cells_passes_and_gaps_are_those_that_are_kept(framework: str) -> None:
     """If they are not, see what has changed, then: python tests/support/verification.py."""
     declared = manifests()[framework]

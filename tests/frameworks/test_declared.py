@@ -19,7 +19,7 @@ from support.fakes import operation
 def test_every_framework_declares_itself() -> None:
     """By its name, with what its class says."""
     found = manifests()
-    assert [*found] == ["jax", "mxnet", "numpy", "tensorflow", "torch"]
+    assert [*found] == ["jax", "mxnet", "numpy", "onnxruntime", "tensorflow", "torch"]
     assert found["tensorflow"].executions == ("eager", "graph", "xla")
     assert found["torch"].on_request == ("compile",)
     assert not found["numpy"].differentiable

@@ -26,7 +26,7 @@ def test_an_execution_that_training_code_does_not_name_is_refused() -> None:
     with pytest.raises(DeclarationError) as caught:
         Trainer().learner(job("inference"))
     message = str(caught.value)
-    assert "FakeLearner was asked to train mlp in the execution 'inference'" in message
+    assert "FakeLearner was asked for mlp in the execution 'inference'" in message
     assert "it names eager, graph, fit" in message
 
 

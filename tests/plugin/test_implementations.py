@@ -59,10 +59,10 @@ def test_a_marker_that_names_something_else_is_refused(
 
 def test_an_implementation_without_adapter_is_one_gap() -> None:
     """Not one in every size; those that something can run have their own cells, or none."""
-    cells = [*without_adapter([_implemented("numpy", "onnxruntime"), lenet], _KNOWN)]
-    assert [cell.id for cell in cells] == ["double-onnxruntime-cpu-eager-forward-float32-4"]
+    cells = [*without_adapter([_implemented("numpy", "tinygrad"), lenet], _KNOWN)]
+    assert [cell.id for cell in cells] == ["double-tinygrad-cpu-eager-forward-float32-4"]
     assert cells[0].gap is not None
-    assert cells[0].gap.startswith("onnxruntime: no installed package has an adapter for it")
+    assert cells[0].gap.startswith("tinygrad: no installed package has an adapter for it")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ _USERS = """
 import pytest
 from declared import double, twice
 
-@double.implement("onnxruntime")
+@double.implement("tinygrad")
 def _(ort):
     return abs
 
@@ -101,13 +101,13 @@ def test_a_session_lists_what_nothing_can_run(project: Project) -> None:
     session with the line of the test that has it."""
     project.write("test_it.py", _USERS)
     everyone = project.run("--collect-only", "-q", fw=None)
-    listed = [line for line in everyone.outlines if "onnxruntime" in line]
-    assert listed == ["test_it.py::test_double[double-onnxruntime-cpu-eager-forward-float32-4]"]
-    result = project.run("-k", "onnxruntime", fw=None)
+    listed = [line for line in everyone.outlines if "tinygrad" in line]
+    assert listed == ["test_it.py::test_double[double-tinygrad-cpu-eager-forward-float32-4]"]
+    result = project.run("-k", "tinygrad", fw=None)
     result.assert_outcomes(skipped=1, deselected=result.parseoutcomes()["deselected"])
-    result.stdout.fnmatch_lines(["skipped 1 case: onnxruntime: no installed package has an *"])
-    assert "onnxruntime" not in str(project.run("--collect-only", "-q").stdout)
-    project.write("test_it.py", _USERS.replace("onnxruntime", "numpyy"))
+    result.stdout.fnmatch_lines(["skipped 1 case: tinygrad: no installed package has an *"])
+    assert "tinygrad" not in str(project.run("--collect-only", "-q").stdout)
+    project.write("test_it.py", _USERS.replace("tinygrad", "numpyy"))
     refused = project.run()
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(

@@ -22,7 +22,7 @@ from fwbench.cases.training import TrainingCase
 from fwbench.cases.work import RepeatedWork, Work
 from fwbench.errors import WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.layers import BatchNorm
@@ -45,16 +45,16 @@ _NONE = np.zeros(0, np.int32)
 
 
 class _Batch(Inputs):
-    """A batch as a learner places it, in the layout of its framework."""
+    """A batch as a network's framework places it, in its own layout."""
 
-    def __init__(self, framework: Framework, learner: Learner) -> None:
-        super().__init__(framework, learner.job.device, learner.job.dtype)
-        self._learner = learner
+    def __init__(self, framework: Framework, network: Predictor) -> None:
+        super().__init__(framework, network.job.device, network.job.dtype)
+        self._network = network
 
     def _placed(self, operand: NDArray[Any]) -> Array:
         is_labels = operand.ndim == 1
         batch = (_NONE, operand) if is_labels else (operand, _NONE)
-        return self._learner.place(batch)[is_labels]
+        return self._network.place(batch)[is_labels]
 
 
 class _NetworkWork(RepeatedWork):
@@ -63,10 +63,10 @@ class _NetworkWork(RepeatedWork):
     #: How many of examples and labels it takes.
     takes: int
 
-    def __init__(self, learner: Learner, framework: Framework) -> None:
+    def __init__(self, network: Predictor, framework: Framework) -> None:
         super().__init__(framework)
-        self.learner = learner
-        self._batch = _Batch(framework, learner)
+        self.network = network
+        self._batch = _Batch(framework, network)
         operands = self._operands(changed=False)
         self._keep(operands)
         self.run = self._bound(*map(self._batch.place, operands))
@@ -74,7 +74,7 @@ class _NetworkWork(RepeatedWork):
     @property
     def training(self) -> Objective:
         """The network, with its loss."""
-        return self.learner.job.training
+        return self.network.job.training
 
     @property
     @abstractmethod
@@ -87,12 +87,12 @@ class _NetworkWork(RepeatedWork):
 
     def verify(self, result: Any) -> CaseFacts:
         """And the network has as many parameters as its description."""
-        verify.parameters(self.learner.parameters(), self.training.parameters)
+        verify.parameters(self.network.parameters(), self.training.parameters)
         return super().verify(result)
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The first batch of the check, or the second."""
-        *_, batch = self.training.check_batches(self.learner.job.batch, 1 + changed)
+        *_, batch = self.training.check_batches(self.network.job.batch, 1 + changed)
         return [*batch[: self.takes]]
 
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
@@ -120,10 +120,10 @@ class Answers(_NetworkWork):
     @property
     def allowed(self) -> float:
         """What a logit may be off by."""
-        return LOGIT_TOLERANCES[self.learner.job.verified_as]
+        return LOGIT_TOLERANCES[self.network.job.verified_as]
 
     def _bound(self, *placed: Array) -> BoundCall:
-        return self.learner.inference(*placed)
+        return self.network.inference(*placed)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The logits are the reference's."""
@@ -137,13 +137,25 @@ class Answers(_NetworkWork):
         expected = few.reshape(len(different.rows), each, -1)[different.places]
         expected = expected.reshape(len(examples) * each, -1)
         check_count(on_host, [expected])
-        return self._facts(verify.compare(on_host[0], expected, self.allowed).largest)
+        found = self._facts(verify.compare(on_host[0], expected, self.allowed).largest)
+        return found | self._exported()
+
+    def _exported(self) -> CaseFacts:
+        """Where the network was exported from, and how large it is."""
+        network = self.network
+        if network.exported_from is None:
+            return CaseFacts()
+        return CaseFacts(exported_from=network.exported_from, model_bytes=network.model_bytes)
 
 
 class Gradients(_NetworkWork):
     """The loss of a batch, and its gradients by all parameters."""
 
     takes = 2
+
+    def __init__(self, network: Learner, framework: Framework) -> None:
+        self.learner = network
+        super().__init__(network, framework)
 
     @property
     def allowed(self) -> float:
@@ -248,13 +260,6 @@ def _wide(training: Objective, examples: NDArray[Any]) -> NDArray[Any]:
 class PassCase(TrainingCase):
     """The case of a network without an update."""
 
-    #: What is done with it.
-    work: type[_NetworkWork]
-
-    def bind(self) -> Work:
-        """A batch on the device, and a network with its initial weights."""
-        return self.work(self.learner(), self.framework)
-
     def _record(self, facts: CaseFacts) -> None:
         """With throughput, and with what the first call took beyond a typical one."""
         if self._benchmark.timed:
@@ -267,10 +272,14 @@ class PassCase(TrainingCase):
 class InferenceCase(PassCase):
     """The case of a network's answers."""
 
-    work = Answers
+    def bind(self) -> Work:
+        """A batch on the device, and a network with its initial weights."""
+        return Answers(self.predictor(), self.framework)
 
 
 class ForwardBackwardCase(PassCase):
     """The case of a network's loss and gradients."""
 
-    work = Gradients
+    def bind(self) -> Work:
+        """Examples and labels on the device, and a network with its initial weights."""
+        return Gradients(self.learner(), self.framework)

@@ -17,7 +17,7 @@ from fwbench.cases.epochs import Epochs, steps_of, whole
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import Call, Work, called
 from fwbench.errors import IsolationError, WrongResult
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
 from fwbench.presets import Schedule
@@ -217,6 +217,10 @@ class TrainingCase(Case):
     def reference(self, learner: Learner) -> Reference:
         """What the learner is held against."""
         return InNumPy(learner)
+
+    def predictor(self) -> Predictor:
+        """The framework's network in use, with the initial weights."""
+        return self.framework.predictor(self.job)
 
     def bind(self) -> Work:
         """A batch on the device, and a learner that has not seen it; of a loop, a step."""

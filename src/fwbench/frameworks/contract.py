@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from fwbench.frameworks import declarations, sources, table
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
@@ -117,7 +117,8 @@ class Framework(ABC):
             training code names, too (:attr:`fwbench.Learner.executions`).
         whole_loops: those of them that are loops of the framework's own, without single steps.
         network_executions: how it can answer with networks and differentiate them, without an
-            update (:meth:`fwbench.Learner.inference`); empty: not at all. Its learner names each.
+            update (:meth:`fwbench.Predictor.inference`); empty: not at all. Its predictor names
+            each.
         users_models: whether it runs models that users bring (:meth:`model_learner`).
         training_dtypes: in which it can train, and run networks.
         process_toggles: the toggles of a whole process that its file reads when it is imported.
@@ -281,6 +282,10 @@ class Framework(ABC):
     def model_learner(self, job: Job) -> ModelLearner:
         """A model that a user brings, of a job whose objective is a :class:`fwbench.Model`'s."""
         raise NotImplementedError(f"{self.name} takes no models of users")
+
+    def predictor(self, job: Job) -> Predictor:
+        """A network in use, for one of :attr:`network_executions`; by default the learner's."""
+        return self.learner(job)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """Begin to watch the framework's memory on ``device``.

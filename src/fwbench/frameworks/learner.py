@@ -86,35 +86,85 @@ class Order:
         return self._examples
 
 
-class Learner(ABC):
+class Predictor(ABC):
+    """A network in use: it answers, with its initial weights.
+
+    Args:
+        job: which network, and how.
+
+    Attributes:
+        executions: the executions that this code can answer in.
+        exported_from: the framework that the network was built in, if it was exported from there.
+        model_bytes: size of the file that it was exported to; None where there is none.
+
+    Raises:
+        DeclarationError: the job asks for another execution.
+    """
+
+    executions: ClassVar[Collection[str]] = ("eager",)
+    exported_from: str | None = None
+    model_bytes: int | None = None
+
+    def __init__(self, job: Job) -> None:
+        if job.execution not in self.executions:
+            raise DeclarationError(
+                f"{type(self).__name__} was asked for {job.training.name} in the execution "
+                f"{job.execution!r}; it names {', '.join(self.executions)}. Add it to the "
+                "executions of the class, or take it out of the framework's training_executions "
+                "and network_executions"
+            )
+        self.job = job
+
+    @abstractmethod
+    def parameters(self) -> int:
+        """How many trained numbers the network has in the framework."""
+
+    @abstractmethod
+    def place(self, batch: Batch) -> Placed:
+        """A batch from the host on the device, in the framework's layout."""
+
+    @abstractmethod
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """Bind the network with its initial weights to a batch, to answer as it does in use.
+
+        Dropout is off, and batch normalization goes by its moving averages as they begin: means of
+        0 and variances of 1.
+
+        Args:
+            examples: of one batch, on the device. Where arrays cannot be written they are an
+                argument of the :class:`functools.partial` that is returned.
+
+        Returns:
+            ``run()``, which returns the logits as the framework has them.
+        """
+
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """What a planner reserves for the results of the network; None where there is none.
+
+        Args:
+            training: of forward and backward pass, and not of the forward pass alone.
+        """
+        return None
+
+
+class Learner(Predictor):
     """One model with its optimiser, built once and trained from the initial weights on.
 
     Args:
         job: what to train, and how.
 
     Attributes:
-        executions: the executions that this code can train in.
         epsilon_placement: where the framework's optimisers add epsilon, by their kind; for the
             record.
         updates_lazily: whether its Adam passes over rows without a gradient where gradients are
             sparse.
 
     Raises:
-        DeclarationError: the job asks for another one.
+        DeclarationError: the job asks for an execution that this code cannot train in.
     """
 
-    executions: ClassVar[Collection[str]] = ("eager",)
     epsilon_placement: ClassVar[Mapping[type, str]] = {}
     updates_lazily: ClassVar[bool] = False
-
-    def __init__(self, job: Job) -> None:
-        if job.execution not in self.executions:
-            raise DeclarationError(
-                f"{type(self).__name__} was asked to train {job.training.name} in the execution "
-                f"{job.execution!r}; it names {', '.join(self.executions)}. Add it to the "
-                "executions of the learner, or take it out of the framework's training_executions"
-            )
-        self.job = job
 
     @abstractmethod
     def step(self, examples: Any, labels: Any) -> Any:
@@ -158,10 +208,6 @@ class Learner(ABC):
         return sum(array.size for array in self.weights())
 
     @abstractmethod
-    def place(self, batch: Batch) -> Placed:
-        """A batch from the host on the device, in the framework's layout."""
-
-    @abstractmethod
     def loader(self, batch: Batch, steps: int) -> Loader:
         """A loader over a data set.
 
@@ -188,18 +234,7 @@ class Learner(ABC):
         """The model's answers, with dropout off, on the host."""
 
     def inference(self, examples: Any) -> Callable[[], Any]:
-        """Bind the network with its initial weights to a batch, to answer as it does in use.
-
-        Dropout is off, and batch normalization goes by its moving averages as they begin: means of
-        0 and variances of 1.
-
-        Args:
-            examples: of one batch, on the device. Where arrays cannot be written they are an
-                argument of the :class:`functools.partial` that is returned.
-
-        Returns:
-            ``run()``, which returns the logits as the framework has them.
-        """
+        """Not every learner answers as in use."""
         raise NotImplementedError(f"{type(self).__name__} answers in no inference of its own")
 
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
@@ -227,14 +262,6 @@ class Learner(ABC):
             Those that stand for a parameter that is trained.
         """
         raise NotImplementedError(f"{type(self).__name__} tells no layouts of its parameters")
-
-    def planned_bytes(self, *, training: bool) -> int | None:
-        """What a planner reserves for the results of the network; None where there is none.
-
-        Args:
-            training: of forward and backward pass, and not of the forward pass alone.
-        """
-        return None
 
     def notes(self) -> dict[str, Any]:
         """How this framework's training differs from others', for the record."""

@@ -260,6 +260,8 @@ class CaseFacts(Measured):
         "what it was verified against, where that is not NumPy: a framework's run in float64"
     )
     parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
+    exported_from: str | None = fact("framework that the network was exported from as ONNX")
+    model_bytes: int | None = fact("size of the model as a file", BYTES, POSITIVE)
     checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
     checked_steps_timed: int | None = fact(
         "losses compared with it once more, after the timing", COUNT, NOT_NEGATIVE

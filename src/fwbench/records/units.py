@@ -66,6 +66,11 @@ def gibibytes(size_bytes: float) -> str:
     return f"{size_bytes / 2**30:.2f} GiB"
 
 
+def kibibytes(size_bytes: float) -> str:
+    """The size of a file in whole KiB: ``237 KiB``."""
+    return f"{size_bytes / 2**10:,.0f} KiB"
+
+
 def mebibytes(size_bytes: float) -> str:
     """Memory in whole MiB: ``1,536 MiB``."""
     return f"{size_bytes / 2**20:,.0f} MiB"

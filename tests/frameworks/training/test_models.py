@@ -56,6 +56,14 @@ def test_every_network_is_verified(
     assert passed == networks * len(executions)
 
 
+@pytest.mark.parametrize("source", ["torch", "tensorflow"])
+def test_every_network_is_exported_and_verified(source: str, suite_cache: Path) -> None:
+    """At the smallest size, run by ONNX Runtime."""
+    all_of("onnxruntime", source, least=2)
+    passed = _verified("onnxruntime", f"from_{source}", "_inference", suite_cache)
+    assert passed == len(INFERENCES)
+
+
 @pytest.mark.parametrize(
     ("framework", "execution", "keyword", "cases"),
     [

@@ -15,7 +15,7 @@ from fwbench.cases.case import Case
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.frameworks.contract import BoundCall, Plan, planned_bytes
-from fwbench.frameworks.learner import Learner, Placed
+from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
 from fwbench.records.facts import CaseFacts
@@ -89,34 +89,37 @@ def _called(case: Case) -> _Bound:
     return _Bound(run, partial(planned_bytes, run), case.cell.direction == "backward")
 
 
-def _learner(case: Case) -> tuple[Learner, Batch, Placed]:
-    """The learner of a case of training, and a batch: on the host, and on its device."""
-    learner = cast("TrainingCase", case).learner()
-    (batch,) = learner.job.training.check_batches(learner.job.batch, 1)
-    return learner, batch, learner.place(batch)
+def _batch(network: Predictor) -> tuple[Batch, Placed]:
+    """A batch of a network's: on the host, and on its device."""
+    (batch,) = network.job.training.check_batches(network.job.batch, 1)
+    return batch, network.place(batch)
 
 
 def _step(case: Case) -> _Bound:
-    learner, _, placed = _learner(case)
+    learner = cast("TrainingCase", case).learner()
+    _, placed = _batch(learner)
     learner.reset(exact=False)
     run = partial(learner.step, *placed)
     return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
 
 
 def _gradients(case: Case) -> _Bound:
-    learner, _, placed = _learner(case)
+    learner = cast("TrainingCase", case).learner()
+    _, placed = _batch(learner)
     run = learner.forward_backward(*placed)
     return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
 
 
 def _inference(case: Case) -> _Bound:
-    learner, (on_host, _), (examples, _) = _learner(case)
+    network = cast("TrainingCase", case).predictor()
+    (on_host, _), (examples, _) = _batch(network)
     try:
-        run = learner.inference(examples)
+        run = network.inference(examples)
     except NotImplementedError:  # a learner that only trains answers for the test set
-        learner.reset(exact=True)
-        run = partial(learner.logits, on_host)
-    return _Bound(run, partial(learner.planned_bytes, training=False), differentiates=False)
+        assert isinstance(network, Learner)  # noqa: S101 (others must answer)
+        network.reset(exact=True)
+        run = partial(network.logits, on_host)
+    return _Bound(run, partial(network.planned_bytes, training=False), differentiates=False)
 
 
 #: What is bound of a case that a learner does; of others what is timed.

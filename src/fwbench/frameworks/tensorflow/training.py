@@ -168,9 +168,13 @@ class TensorFlowLearner(Learner):
 
     def inference(self, examples: Any) -> Callable[[], Any]:
         """The model as a function, called with ``training=False``."""
-        self._begin(dropout=False)
-        answer = _EXECUTIONS[self.job.execution](partial(self.model, training=False))
+        answer = _EXECUTIONS[self.job.execution](partial(self.in_use(), training=False))
         return partial(answer, examples)
+
+    def in_use(self) -> Any:
+        """The model with its initial weights, without dropout."""
+        self._begin(dropout=False)
+        return self.model
 
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
         """A ``GradientTape`` around the model, all of it inside the graph where there is one."""

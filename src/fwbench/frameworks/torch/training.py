@@ -125,9 +125,13 @@ class TorchLearner(Learner):
 
     def inference(self, examples: Any) -> Callable[[], Any]:
         """``eval`` and ``inference_mode``."""
-        self._begin(dropout=False)
-        self._model.eval()
+        self.in_use()
         return partial(self._answer, examples)
+
+    def in_use(self) -> nn.Module:
+        """The module with its initial weights, in ``eval``."""
+        self._begin(dropout=False)
+        return self._model.eval()
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _answer(self, examples: Any) -> Any:

@@ -35,6 +35,9 @@ _DASHES: Mapping[str, str] = {
     "jit": "9 4",
     "xla": "2 3",
     "fit": "9 3 2 3",
+    "from_torch": "",
+    "from_tensorflow": "2 3",
+    "from_mxnet": "9 3 2 3",
 }
 
 #: Of executions that this table does not know.

@@ -1,0 +1,1 @@
+"""ONNX Runtime: networks that other frameworks export."""

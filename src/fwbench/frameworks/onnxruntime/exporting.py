@@ -1,0 +1,148 @@
+"""Networks as ONNX models: what a process of its own does, which may import other frameworks.
+
+Networks are exported with their initial weights, by the exporter that each framework documents and
+that is quick: PyTorch's on top of TorchScript (the one on top of Dynamo takes seconds for LeNet),
+and Keras' own, which is tf2onnx.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.onnxruntime.sources import EXPORTED_OPSET
+from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.objective import SGD, Objective
+
+#: What is called in that process.
+FUNCTION = f"{__name__}:exported"
+
+_INPUT, _OUTPUT = "examples", "logits"
+
+
+class Export(NamedTuple):
+    """What is to be exported; it can be sent to another process, unlike a network's function.
+
+    Attributes:
+        source: the framework that builds and exports it.
+        name: of the network.
+        graph: of the network.
+        classes: how many labels there are.
+        batch: examples in a batch.
+    """
+
+    source: str
+    name: str
+    graph: Graph
+    classes: int
+    batch: int
+
+    @classmethod
+    def of(cls, job: Job, source: str) -> Export:
+        """What a job asks for.
+
+        Args:
+            job: a network in use.
+            source: the framework that is to export it.
+        """
+        training = job.training
+        return cls(source, training.name, training.graph, training.classes, job.batch)
+
+    @property
+    def job(self) -> Job:
+        """The same for the source."""
+        layers = [node.layer for node in self.graph.nodes]
+        objective = Objective(
+            name=self.name,
+            network=partial(self.graph.evaluate, layers),
+            shape=self.graph.shape,
+            classes=self.classes,
+            optimizer=SGD(),
+        )
+        return Job(objective, "cpu", "eager", "float32", self.batch)
+
+
+class Exported(NamedTuple):
+    """A network as a model of ONNX's.
+
+    Attributes:
+        model: the file.
+        parameters: how many numbers the source trains; exporters fold some into others.
+    """
+
+    model: bytes
+    parameters: int
+
+
+class Refused(NamedTuple):
+    """Why there is no model."""
+
+    reason: str
+
+
+def exported(export: Export) -> Exported | Refused:
+    """A network from the source's exporter.
+
+    Args:
+        export: which, and from where.
+    """
+    try:
+        return _EXPORTERS[export.source](export.job)
+    except Exception as error:  # noqa: BLE001 (exporters raise whatever goes wrong in them)
+        (first, *_) = str(error).splitlines() or [""]
+        return Refused(f"{type(error).__name__}: {first}")
+
+
+def _from_torch(job: Job) -> Exported:
+    import torch
+
+    from fwbench.frameworks.torch.training import TorchLearner
+
+    learner = TorchLearner(job)
+    (batch,) = job.training.check_batches(job.batch, 1)
+    examples, _ = learner.place(batch)
+    file = io.BytesIO()
+    with warnings.catch_warnings():  # that there is a newer exporter
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            learner.in_use(),
+            (examples,),
+            file,
+            input_names=[_INPUT],
+            output_names=[_OUTPUT],
+            opset_version=EXPORTED_OPSET,
+            dynamo=False,
+        )
+    return Exported(file.getvalue(), learner.parameters())
+
+
+def _from_tensorflow(job: Job) -> Exported:
+    import tensorflow as tf
+
+    from fwbench.frameworks.tensorflow.training import TensorFlowLearner
+
+    learner = TensorFlowLearner(job)
+    (batch,) = job.training.check_batches(job.batch, 1)
+    examples, _ = learner.place(batch)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.onnx"
+        learner.in_use().export(
+            str(file),
+            format="onnx",
+            verbose=False,
+            input_signature=[tf.TensorSpec(examples.shape, examples.dtype, name=_INPUT)],
+            opset_version=EXPORTED_OPSET,
+        )
+        return Exported(file.read_bytes(), learner.parameters())
+
+
+_EXPORTERS: Mapping[str, Callable[[Job], Exported]] = {
+    "torch": _from_torch,
+    "tensorflow": _from_tensorflow,
+}

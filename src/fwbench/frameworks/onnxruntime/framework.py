@@ -1,0 +1,134 @@
+"""ONNX Runtime on the CPU: graphs of ONNX's operators, and networks that frameworks export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from fwbench.errors import ExportError
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.learner import Job, Predictor
+from fwbench.frameworks.onnxruntime.operations import GAPS, OPERATIONS
+from fwbench.frameworks.onnxruntime.operators import OPSET, Operators, model_of
+from fwbench.frameworks.onnxruntime.sources import (
+    EXPORTED_OPSET,
+    FROM_MXNET,
+    MXNET_GAP,
+    SOURCES,
+    missing,
+)
+from fwbench.manifest import Gap
+from fwbench.workloads.operation import Implementation
+
+_PROVIDERS = ["CPUExecutionProvider"]
+
+#: Of operations, each with how far a session may rewrite its graph.
+_EXECUTIONS = {"graph": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
+
+#: Errors alone: a session warns of constants that nobody uses, and of much else.
+_ERRORS = 3
+
+
+class OnnxRuntime(Framework):
+    """ONNX Runtime on the CPU, which returns when it is done; it has no gradients."""
+
+    name = "onnxruntime"
+    version = ort.__version__
+    namespace = Operators()
+    executions = tuple(_EXECUTIONS)
+    dtypes = ("float32",)
+    differentiable = False
+    network_executions = (*SOURCES, FROM_MXNET)
+    on_request = frozenset({FROM_MXNET})
+    gaps = (
+        *GAPS,
+        *(
+            Gap("onnxruntime takes NumPy's arrays as they are, and creates none", name)
+            for name in ("from_numpy", "from_list")
+        ),
+        Gap("onnxruntime offers no gradients", direction="backward"),
+        MXNET_GAP,
+        *missing(),
+    )
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        self._threads: int | None = None
+
+    def set_threads(self, threads: int) -> None:
+        """Within an operator; operators run one after the other."""
+        self._threads = threads
+
+    def threads(self) -> int | None:
+        """The threads that every session is given."""
+        return self._threads
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
+        """``np.array``, which copies: sessions take NumPy's arrays as they are."""
+        return partial(np.array, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """The array, as it is NumPy's own."""
+        return np.asarray(array)
+
+    def address(self, array: Any) -> int | None:
+        """The address of the array's data."""
+        return int(np.asarray(array).ctypes.data)
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """Nothing to wait for: ``run`` returns when it is done."""
+        return None
+
+    def forward(
+        self, implementation: Implementation, inputs: Sequence[Any], execution: str
+    ) -> BoundCall:
+        """A session of the model that the implementation makes, with the inputs as they are."""
+        level = _EXECUTIONS[execution]
+        session = self.session(model_of(implementation(self.namespace), inputs), level)
+        names = [given.name for given in session.get_inputs()]
+        return partial(session.run, None, dict(zip(names, inputs, strict=True)))
+
+    def predictor(self, job: Job) -> Predictor:
+        """A network that another framework exports."""
+        # Here: operations need none of its modules.
+        from fwbench.frameworks.onnxruntime.predictor import OnnxRuntimePredictor
+
+        return OnnxRuntimePredictor(job, self.session)
+
+    def session(self, model: bytes, level: Any = _EXECUTIONS["graph"]) -> Any:
+        """What runs a model.
+
+        Args:
+            model: a file of ONNX's.
+            level: how far its graph may be rewritten.
+
+        Raises:
+            ExportError: it cannot be run; the message names the operator.
+        """
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self._threads or 0
+        options.inter_op_num_threads = 1
+        options.graph_optimization_level = level
+        options.log_severity_level = _ERRORS
+        try:
+            return ort.InferenceSession(model, options, providers=_PROVIDERS)
+        except Exception as error:  # its exceptions have no base of their own
+            *_, what = str(error).split(" : ")  # behind "[ONNXRuntimeError]", number and kind
+            raise ExportError(f"onnxruntime {self.version} refuses the model: {what}") from error
+
+    def toggles(self) -> dict[str, Any]:
+        """What decides on speed and is not the number of threads."""
+        return {"graph_optimization": "all", "providers": ",".join(_PROVIDERS)}
+
+    def build(self) -> dict[str, str]:
+        """How it was compiled, and the versions of ONNX's operators."""
+        return {
+            "build": ort.get_build_info(),
+            "opset_of_networks": str(EXPORTED_OPSET),
+            "opset_of_operations": str(OPSET),
+        }

@@ -1,0 +1,79 @@
+"""A network in ONNX Runtime, exported from another framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pickle import PicklingError
+from typing import Any
+
+import numpy as np
+
+from fwbench.errors import ExportError
+from fwbench.frameworks.learner import Job, Placed, Predictor
+from fwbench.frameworks.onnxruntime.exporting import FUNCTION, Export, Exported, Refused
+from fwbench.frameworks.onnxruntime.sources import SOURCES
+from fwbench.processes.helper import Helper
+from fwbench.workloads.objective import Batch
+
+#: From a model, what runs it.
+Session = Callable[[bytes], Any]
+
+#: For each framework a process that has it, once it is asked.
+_EXPORTERS = {source.framework: Helper(FUNCTION) for source in SOURCES.values()}
+
+#: How many dimensions a batch of images has at least; texts have fewer.
+_IMAGES = 3
+
+
+class OnnxRuntimePredictor(Predictor):
+    """A network that a process of its own has exported, untimed: frameworks slow each other down.
+
+    Args:
+        job: which network; the execution says from where it is exported.
+        session: makes a session of a model.
+
+    Raises:
+        ExportError: it cannot be exported, or not be run.
+    """
+
+    executions = tuple(SOURCES)
+
+    def __init__(self, job: Job, session: Session) -> None:
+        super().__init__(job)
+        self._source = SOURCES[job.execution]
+        exported = _exported(Export.of(job, self._source.framework))
+        self.exported_from = self._source.framework
+        self.model_bytes = len(exported.model)
+        self._parameters = exported.parameters
+        self._session = session(exported.model)
+
+    def parameters(self) -> int:
+        """Those of the network that was exported."""
+        return self._parameters
+
+    def place(self, batch: Batch) -> Placed:
+        """Copies, in the layout of the source."""
+        examples, labels = batch
+        if self._source.channels_first and examples.ndim >= _IMAGES:
+            examples = examples.transpose(0, 3, 1, 2)
+        return np.array(examples, order="C"), np.array(labels)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The session's ``run`` with the array as it is."""
+        (given,) = self._session.get_inputs()
+        (answer,) = self._session.get_outputs()
+        return partial(self._session.run, [answer.name], {given.name: examples})
+
+
+def _exported(export: Export) -> Exported:
+    try:
+        answer: Exported | Refused = _EXPORTERS[export.source].ask(export)
+    except PicklingError as error:
+        raise ExportError(
+            f"{export.name} cannot be sent to the process that exports it ({error}); define its "
+            "layers and initializers at the top of a module"
+        ) from None
+    if isinstance(answer, Refused):
+        raise ExportError(f"{export.source} cannot export {export.name}: {answer.reason}")
+    return answer

@@ -1,0 +1,60 @@
+"""Exported networks stand beside those that stayed where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fwbench.report import sections
+from support.reports import case, part, stored
+from support.section_parts import rows
+
+_TITLE = "exported networks"
+
+
+def exported(source: str, value_s: float, **facts: Any) -> dict[str, Any]:
+    """A network in ONNX Runtime."""
+    known = {"exported_from": source, "model_bytes": 5 * 2**10, "max_relative_error": 1e-6}
+    return case("net", "onnxruntime", (value_s,) * 5, f"from_{source}", **known, **facts)
+
+
+def test_a_network_stands_beside_the_fastest_of_where_it_comes_from(tmp_path: Path) -> None:
+    """Of the same batch and dtype; other frameworks and batches do not count."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        exported("tensorflow", 1.0),
+        exported("torch", 2.0),
+        case("net", "tensorflow", (4.0,) * 5, "eager"),
+        case("net", "tensorflow", (3.0,) * 5, "graph"),
+        case("net", "tensorflow", (0.1,) * 5, "graph", size=7),
+        case("net", "mxnet", (0.1,) * 5),
+    )
+    tensorflow, torch = rows(part([run], _TITLE))
+    assert tensorflow == {
+        "network": "net 100",
+        "exported from": "tensorflow",
+        "run in": "onnxruntime from_tensorflow",
+        "a call": "1 s",
+        "there": "tensorflow graph",
+        "a call there": "3 s",
+        "times as fast": "3.00",
+        "model": "5 KiB",
+        "largest error": "1.0e-06",
+    }
+    assert torch["run in"] == "onnxruntime from_torch"
+    assert [torch[name] for name in ("there", "a call there", "times as fast")] == [""] * 3
+
+
+def test_each_run_is_compared_with_itself(tmp_path: Path) -> None:
+    """Another run may be from another machine."""
+    first = stored(tmp_path, "first.json", exported("torch", 1.0))
+    second = stored(tmp_path, "second.json", case("net", "torch"))
+    (row,) = rows(part([first, second], _TITLE))
+    assert row["there"] == ""
+
+
+def test_without_exported_networks_there_is_no_section(tmp_path: Path) -> None:
+    """Nor with records that fwbench did not write."""
+    run = stored(tmp_path, "run.json", case("net", "torch"))
+    assert _TITLE not in [section.title for section in sections.details([run])]
