@@ -21,6 +21,10 @@ from fwbench.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
 from support.fakes import manifest
 
+#: What follows from a framework that declares no executions in which it recomputes.
+_KEEPS = "fake does not recompute results of networks"
+_WITHOUT = "(--fw-toggle recompute=off)"
+
 
 def test_a_manifest_is_what_the_framework_says() -> None:
     """Every attribute is the framework's own answer, in a form that can be sent."""
@@ -44,7 +48,13 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         whole_loops=("fit",),
         training_dtypes=("float32", "float64"),
         process_toggles=("onednn",),
-        toggle_gaps=(("fit", "sparse", "off", "fit leaves gradients sparse"),),
+        toggle_gaps=(
+            *(
+                (execution, "recompute", "on", f"{_KEEPS} in {execution} {_WITHOUT}")
+                for execution in ("eager", "graph", "fit")
+            ),
+            ("fit", "sparse", "off", "fit leaves gradients sparse"),
+        ),
         threads=2,
         build={"compiler": "cc 1.0"},
         sources=(__file__, str(Path(fwbench.__file__).parent)),

@@ -105,6 +105,12 @@ TOGGLES: Mapping[str, Toggle] = {
             "the learning rate falls to 0.9 of itself each 10 epochs",
             changes_work=True,
         ),
+        Toggle(
+            "recompute",
+            _ON_OFF,
+            "off",
+            "the backward pass computes results once more instead of keeping them",
+        ),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
         Toggle(
             "tf32",

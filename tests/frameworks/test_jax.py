@@ -22,7 +22,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, xla_costs
+from support import jax_learners, recomputing, xla_costs
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import DTYPES, PARTS, counted, kept, passes, verify
@@ -142,6 +142,13 @@ def test_trainings_are_verified(project: Project) -> None:
     result = project.run("--benchmark-disable", "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     result.assert_outcomes(passed=3 + 4 + 3 + 2 + 4)
+
+
+def test_recomputed_networks_train_the_same(made: Environment) -> None:
+    """What normalizations take is computed once more; what a segment passes on is not needed."""
+    found = _run(made, recomputing.PROGRAM, "jax", "jit")["jit"]
+    recomputing.check(found)
+    assert found["on"]["convolutions"] - found["off"]["convolutions"] == 2
 
 
 _TRAINED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,53 @@ def test_a_result_is_dropped_after_its_last_use() -> None:
     graph = trace(sequential(*[Relu()] * 5), (3,))
     graph.evaluate([call] * 5, Tracked())
     assert max(most) <= 2
+
+
+def _branched(x: Value) -> Value:
+    """Four blocks of one result each, which take two results inside."""
+    for _ in range(4):
+        x = Relu()(Add()(x, Relu()(x)))
+    return Dense(2)(x)
+
+
+def test_segments_are_cut_where_one_result_is_passed_on() -> None:
+    """Never within a branch; about the square root of these places, and of about one size."""
+    graph = trace(_branched, (3,))
+    # A sum is a place to cut, and so are the ReLU after it and the answer: nine.
+    assert graph.segments == (range(5), range(5, 11), range(11, 13))
+
+
+def test_segments_have_about_as_many_elements() -> None:
+    """A large result is a segment of its own, whatever many small ones are."""
+    graph = trace(sequential(Dense(100), *[Dense(10)] * 7, Dense(50)), (3,))
+    assert graph.segments == (range(1), range(1, 9))
+
+
+def test_segments_of_a_single_layer() -> None:
+    """Nothing is left that could be cut, or recomputed."""
+    graph = trace(Dense(2), (3,))
+    assert graph.segments == (range(1),)
+    assert graph.evaluate([lambda x: x + 1], 1, lambda _: pytest.fail("recomputed")) == 2
+
+
+def test_all_segments_but_the_last_are_recomputed() -> None:
+    """Each from what the one before it has passed on; the answer is the same."""
+    graph = trace(_branched, (3,))
+    functions = [lambda *inputs, own=own: own + sum(inputs) for own in range(len(graph.nodes))]
+    recomputed = []
+
+    def twice(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(x: Any) -> Any:
+            recomputed.append(x)
+            assert run(x) == run(x)
+            return run(x)
+
+        return call
+
+    assert graph.evaluate(functions, 1, twice) == graph.evaluate(functions, 1)
+    first, second = recomputed
+    assert first == 1
+    assert second == graph.part(graph.segments[0], functions, 1)
 
 
 @pytest.mark.parametrize(

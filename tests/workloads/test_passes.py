@@ -117,6 +117,13 @@ def test_gradients_are_measured_where_they_can_be_verified() -> None:
     assert "not verified in bfloat16" in str(resnet50_forward_backward.gap(narrow, *cell))
 
 
+def test_gradients_and_steps_are_recomputed_where_networks_are_deep() -> None:
+    """Answers keep nothing that could be; networks of loops may have dropout."""
+    assert resnet50_step.toggles == resnet50_forward_backward.toggles == {"recompute"}
+    assert not lenet_inference.toggles | resnet50_inference.toggles
+    assert not [of for of in FORWARD_BACKWARDS if of.model == "lenet" and of.toggles]
+
+
 def test_a_network_in_use_goes_by_averages() -> None:
     """Batch normalization alone differs; its averages begin as 0 and 1."""
     rng = np.random.default_rng(1)

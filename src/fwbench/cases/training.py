@@ -208,6 +208,7 @@ class TrainingCase(Case):
             workers=int(cell.toggle("workers")),
             sparse=cell.toggle("sparse") == "on",
             tf32=cell.toggle("tf32") == "on",
+            recompute=cell.toggle("recompute") == "on",
         )
 
     def learner(self) -> Learner:
@@ -228,6 +229,13 @@ class TrainingCase(Case):
         learner = self.learner()
         reference = self.reference(learner)
         return _Step(learner, reference, self._clock, self.checked_steps, timed=timed)
+
+    def _record(self, facts: CaseFacts) -> None:
+        """With the segments that are recomputed, where that was asked for."""
+        if self.cell.toggle("recompute") == "on":
+            segments = self.training.graph.segments
+            facts |= CaseFacts(recomputed_segments=len(segments) - 1)
+        super()._record(facts)
 
     def data(self) -> DataSet:
         """The data set, read once in a process."""

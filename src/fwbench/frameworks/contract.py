@@ -121,6 +121,8 @@ class Framework(ABC):
             each.
         users_models: whether it runs models that users bring (:meth:`model_learner`).
         training_dtypes: in which it can train, and run networks.
+        recomputing_executions: those of training and of networks in which its learner heeds
+            :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
         process_toggles: the toggles of a whole process that its file reads when it is imported.
         own_toggles: toggles that it adds to fwbench's; its file reads each from the environment
             (:func:`fwbench.toggles.variable`) when it is imported.
@@ -143,6 +145,7 @@ class Framework(ABC):
     network_executions: ClassVar[tuple[str, ...]] = ()
     users_models: ClassVar[bool] = False
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
+    recomputing_executions: ClassVar[tuple[str, ...]] = ()
     process_toggles: ClassVar[tuple[str, ...]] = ()
     own_toggles: ClassVar[tuple[Toggle, ...]] = ()
     toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
@@ -361,12 +364,23 @@ class Framework(ABC):
             training_dtypes=self.training_dtypes,
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,
-            toggle_gaps=tuple((*what, reason) for what, reason in self.toggle_gaps.items()),
+            toggle_gaps=tuple((*what, reason) for what, reason in self.every_toggle_gap().items()),
             threads=self.threads(),
             build=self.build(),
             sources=sources.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),
         )
+
+    @classmethod
+    def every_toggle_gap(cls) -> dict[tuple[str, str, str], str]:
+        """:attr:`toggle_gaps`, and those that follow from :attr:`recomputing_executions`."""
+        runs_networks = dict.fromkeys((*cls.training_executions, *cls.network_executions))
+        return {
+            (execution, "recompute", "on"): f"{cls.name} does not recompute results of networks "
+            f"in {execution} (--fw-toggle recompute=off)"
+            for execution in runs_networks
+            if execution not in cls.recomputing_executions
+        } | {**cls.toggle_gaps}
 
     def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
         offered = {

@@ -57,7 +57,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         users_models=framework.users_models,
         training_dtypes=framework.training_dtypes,
         process_toggles=framework.process_toggles,
-        toggle_gaps=tuple((*what, reason) for what, reason in framework.toggle_gaps.items()),
+        toggle_gaps=tuple((*what, reason) for what, reason in framework.every_toggle_gap().items()),
         threads=None,
         build={},
         sources=(),

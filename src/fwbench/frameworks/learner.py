@@ -39,6 +39,9 @@ class Job:
             itself.
         sparse: whether the gradient of an embedding holds only the rows that occurred.
         tf32: whether products of float32 may be in TF32.
+        recompute: whether the backward pass computes the results of all segments of the network
+            but the last (:attr:`fwbench.workloads.models.graph.Graph.segments`) once more, instead
+            of keeping them.
     """
 
     training: Objective
@@ -49,6 +52,7 @@ class Job:
     workers: int = 0
     sparse: bool = False
     tf32: bool = False
+    recompute: bool = False
 
     @property
     def verified_as(self) -> str:

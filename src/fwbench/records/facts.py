@@ -277,6 +277,9 @@ class CaseFacts(Measured):
     )
     loss_tolerance: float | None = fact("deviation allowed at that step", NATS, NOT_NEGATIVE)
     unequal: Unequal | None = fact("how its losses differ from those of most others, if they do")
+    recomputed_segments: int | None = fact(
+        "parts of the network whose results the backward pass recomputes", COUNT, NOT_NEGATIVE
+    )
     optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
 
     # Training.

@@ -24,9 +24,9 @@ _DIFFERENTIATED = (
 )
 
 
-def _verified(framework: str, execution: str, keyword: str, cache: Path) -> int:
+def _verified(framework: str, execution: str, keyword: str, cache: Path, *more: str) -> int:
     """How many cases passed; the others are deselected, and none may fail or be left out."""
-    asked = (f"--fw={framework}", "--fw-device=cpu", f"--fw-execution={execution}")
+    asked = (f"--fw={framework}", "--fw-device=cpu", f"--fw-execution={execution}", *more)
     status, output = verify_suite("test_models.py", cache, *asked, "-k", keyword)
     assert status == pytest.ExitCode.OK, output
     (passed,) = re.findall(r"(\d+) passed, \d+ deselected", output)
@@ -81,6 +81,14 @@ def test_compilers_compute_the_same(
     They stand for all networks: each takes a compiler up to a minute.
     """
     assert _verified(framework, execution, keyword, suite_cache) == cases
+
+
+def test_recomputed_texts_are_verified(suite_cache: Path) -> None:
+    """Losses and gradients are right where a recomputed segment begins with whole numbers."""
+    fw = all_of("torch", "tensorflow")
+    keyword = "gpt_small and not inference"
+    passed = _verified(fw, "eager,graph", keyword, suite_cache, "--fw-toggle=recompute=on")
+    assert passed == 2 * sum({"torch": 1, "tensorflow": 2}[name] for name in fw.split(","))
 
 
 #: The answers and the gradients of a small network, measured.

@@ -67,6 +67,7 @@ class Jax(Framework):
     network_executions = ("jit",)
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("tf32",)
+    recomputing_executions = ("jit",)
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)"

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax, nn, random
 
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.graph import Graph, Recomputed
 from fwbench.workloads.models.layer import Layer, Node, Shape
 from fwbench.workloads.objective import DROPOUT_SEED
 
@@ -30,11 +31,13 @@ class Network:
     Args:
         graph: of the network.
         dtype: of the computation; parameters are float32 where it is narrower.
+        recompute: whether a backward pass computes results once more instead of keeping them.
     """
 
-    def __init__(self, graph: Graph, dtype: str) -> None:
+    def __init__(self, graph: Graph, dtype: str, *, recompute: bool = False) -> None:
         self._graph = graph
         self._dtype = dtype
+        self._recompute = recompute
 
     def initial_state(self, *, drops: bool) -> list[Arrays]:
         """What each layer keeps from one step to the next, before the first.
@@ -93,7 +96,8 @@ class Network:
 
         each = zip(self._graph.nodes, self._given(parameters), strict=True)
         functions = [function(place, *one) for place, one in enumerate(each)]
-        return self._evaluate(functions, x), later
+        recomputed = partial(_recomputed, later) if self._recompute else None
+        return self._evaluate(functions, x, recomputed), later
 
     def _given(self, parameters: Sequence[Arrays]) -> list[Arrays]:
         """The parameters of each layer in the dtype that it computes in."""
@@ -104,10 +108,31 @@ class Network:
             for node, arrays in zip(self._graph.nodes, parameters, strict=True)
         ]
 
-    def _evaluate(self, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+    def _evaluate(
+        self, functions: Sequence[Callable[..., Any]], x: Any, recomputed: Recomputed | None = None
+    ) -> Any:
         if jnp.issubdtype(x.dtype, jnp.floating):
             x = x.astype(self._dtype)
-        return _precise(self._graph.evaluate(functions, x))
+        return _precise(self._graph.evaluate(functions, x, recomputed))
+
+
+def _recomputed(states: list[Arrays], run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function by ``jax.checkpoint``.
+
+    Args:
+        states: of all layers; the function replaces some of them.
+        run: the function, which is pure but for these.
+    """
+
+    def pure(x: Any) -> Any:
+        result = run(x)
+        return result, [*states]
+
+    def call(x: Any) -> Any:
+        result, states[:] = jax.checkpoint(pure)(x)
+        return result
+
+    return call
 
 
 def _precise(x: Any) -> Any:

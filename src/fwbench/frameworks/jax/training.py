@@ -104,7 +104,7 @@ class JaxLearner(Learner):
         self._device = device
         self._keep = keep
         self._dtype = "float64" if job.dtype == "float64" else "float32"
-        self._network = Network(job.training.graph, job.dtype)
+        self._network = Network(job.training.graph, job.dtype, recompute=job.recompute)
         self._update = update_of(job.training.optimizer)
         self._execute = _EXECUTIONS[job.execution]
         self._step = self._execute(self._train, donate_argnums=0)

@@ -131,7 +131,12 @@ class MXNet(Framework):
     network_executions = ("eager", "hybridize")
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
-        (execution, "tf32", "on"): "mxnet has no switch for TF32 (--fw-toggle tf32=off)"
+        (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
+        for toggle, reason in {
+            "tf32": "mxnet has no switch for TF32",
+            "recompute": "MXNET_BACKWARD_DO_MIRROR is for executors of symbols: Gluon keeps all "
+            "results",
+        }.items()
         for execution in _EXECUTIONS
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)

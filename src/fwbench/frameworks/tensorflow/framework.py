@@ -84,6 +84,7 @@ class TensorFlow(Framework):
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16")
+    recomputing_executions = ("eager", "graph", "xla")
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "

@@ -87,6 +87,23 @@ def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
     return graph.evaluate([_chained(each) for each in of_nodes], x), of_nodes
 
 
+def segments(graph: Graph, x: Any, of_nodes: list[list[Any]]) -> list[Any]:
+    """A Keras model of each segment of a network, in their order; they share its layers.
+
+    Args:
+        graph: of the network.
+        x: the input.
+        of_nodes: the layers of each node.
+    """
+    functions = [_chained(each) for each in of_nodes]
+    models = []
+    for segment in graph.segments:
+        result = graph.part(segment, functions, x)
+        models.append(keras.Model(x, result))
+        x = keras.Input(result.shape[1:], dtype=result.dtype)
+    return models
+
+
 def _chained(of_node: list[Any]) -> Callable[..., Any]:
     """Keras layers one after the other; the first may take several tensors, as a list."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
-from fwbench.frameworks.tensorflow.layers import build
+from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
 
@@ -96,6 +97,9 @@ class TensorFlowLearner(Learner):
         examples = keras.Input(job.training.shape, dtype="int32" if tokens else "float32")
         logits, of_nodes = build(job.training.graph, examples, policy)
         self.model = keras.Model(examples, logits)
+        self._trained = partial(self.model, training=True)
+        if job.recompute:
+            self._trained = partial(_recomputing, segments(job.training.graph, examples, of_nodes))
         # Keras orders variables by the depth of their layers.
         self._parameters = [
             variable
@@ -126,7 +130,7 @@ class TensorFlowLearner(Learner):
 
     def _differentiated(self, variables: Sequence[Any], examples: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = self.loss(labels, self.model(examples, training=True))
+            loss = self.loss(labels, self._trained(examples))
         gradients = tape.gradient(loss, variables)
         if not self.job.sparse:
             # Those of embeddings come as slices.
@@ -211,6 +215,45 @@ class TensorFlowLearner(Learner):
         """As a graph, whatever the execution: it is not timed."""
         answer = self._answer(tf.constant(examples))
         return cast("NDArray[Any]", tf.cast(answer, tf.float64).numpy())
+
+
+def _recomputing(models: Sequence[Any], x: Any) -> Any:
+    """The logits of a batch in training, by ``tf.recompute_grad``.
+
+    Args:
+        models: of the network's segments.
+        x: images, or tokens.
+    """
+    *recomputed, last = models
+    for model in recomputed:
+        x = tf.recompute_grad(_passes(model))(x)
+    return last(x, training=True)
+
+
+def _passes(model: Any) -> Callable[[Any], Any]:
+    """A model that is called for a forward pass, and then in the backward pass."""
+    contexts: Iterator[AbstractContextManager[None]]
+    contexts = iter([nullcontext(), _averages_kept(model)])
+
+    def call(x: Any) -> Any:
+        with next(contexts):
+            return model(x, training=True)
+
+    return call
+
+
+@contextmanager
+def _averages_kept(model: Any) -> Iterator[None]:
+    """Moving averages have followed the batch in the forward pass, and do so once."""
+    norms = [one for one in model.layers if isinstance(one, keras.layers.BatchNormalization)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
 
 
 class KerasFit(TensorFlowLearner):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -86,7 +86,12 @@ class Torch(Framework):
     network_executions = ("eager", "compile")
     users_models = True
     training_dtypes = ("float32", "float64", "bfloat16")
+    recomputing_executions = ("eager",)
     process_toggles = ("onednn", "tf32")
+    toggle_gaps: ClassVar = {
+        ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
+        "recomputes (--fw-toggle recompute=off)"
+    }
     gaps = (
         *GAPS,
         Gap(

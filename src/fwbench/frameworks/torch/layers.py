@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from fwbench.frameworks.learner import Job
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.graph import Graph, Recomputed
 from fwbench.workloads.models.layer import Layer, Shape
 
 #: What normalizes a batch: of vectors, and of images.
@@ -32,10 +35,37 @@ class Network(nn.Module):  # type: ignore[misc]
             _MODULES[type(node.layer)](node.layer, node.shapes[0], job) for node in graph.nodes
         )
         self._functions = [*self.layers]  # a ModuleList looks a module up by its name, each time
+        norms = [module for module in self.layers if isinstance(module, BATCH_NORMS)]
+        self._recomputed = _recomputed(norms) if job.recompute else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The logits of a batch."""
-        return cast("torch.Tensor", self._graph.evaluate(self._functions, x))
+        recomputed = self._recomputed if self.training else None
+        return cast("torch.Tensor", self._graph.evaluate(self._functions, x, recomputed))
+
+
+def _recomputed(norms: Sequence[nn.Module]) -> Recomputed:
+    """By ``torch.utils.checkpoint``."""
+    contexts = partial(_contexts, norms)
+    return lambda run: partial(checkpoint, run, use_reentrant=False, context_fn=contexts)
+
+
+def _contexts(norms: Sequence[nn.Module]) -> tuple[AbstractContextManager[None], ...]:
+    """Of the forward pass, and of the one in the backward pass."""
+    return nullcontext(), _averages_kept(norms)
+
+
+@contextmanager
+def _averages_kept(norms: Sequence[nn.Module]) -> Iterator[None]:
+    """Moving averages have followed the batch in the forward pass, and do so once."""
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
 
 
 class _Conv(nn.Conv2d):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ _PLACES = 2
 
 #: From the value of the input to that of the logits.
 Network = Callable[[Value], Value]
+
+#: From a function of one result to the same function, whose own results are not kept for the
+#: backward pass, which computes them once more.
+Recomputed = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
 
 
 def sequential(*layers: Layer) -> Network:
@@ -103,28 +107,84 @@ class Graph:
             converted.append(node.layer.outputs_first(rows))
         return converted
 
-    def evaluate(self, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+    @cached_property
+    def segments(self) -> tuple[range, ...]:
+        """The indices of nodes, in parts that take one result and pass on one.
+
+        The parts have about as many elements of results each, and are about as many as the square
+        root of the places where the network can be cut so: a training that keeps only what goes
+        from part to part, and the results of one part at a time, needs memory for the square root
+        of the depth (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", section 4).
+        """
+        cuts = self._cuts
+        sizes = [math.prod(node.output) for node in self.nodes]
+        enough = sum(sizes) / round(math.sqrt(len(cuts)))
+        segments = [range(0)]
+        for cut in cuts:
+            start = segments[-1].stop
+            if cut == len(sizes) or sum(sizes[start:cut]) >= enough:
+                segments.append(range(start, cut))
+        return tuple(segments[1:])
+
+    @property
+    def _cuts(self) -> list[int]:
+        """The places of results that are all that is needed of the nodes up to there."""
+        cuts, needed = [], 0
+        for place in range(1, len(self.nodes) + 1):
+            needed = max(needed, self._last_users.get(place - 1, 0))
+            if needed <= place:
+                cuts.append(place)
+        return cuts
+
+    def evaluate(
+        self,
+        functions: Sequence[Callable[..., Any]],
+        x: Any,
+        recomputed: Recomputed | None = None,
+    ) -> Any:
         """The network's answer, each result kept no longer than it is needed.
 
         Args:
             functions: of each node, from the results that it takes to its own.
             x: the input.
+            recomputed: applied to all segments but the last, whose results the backward pass
+                needs at once.
         """
-        results = {0: x}
-        for place, (inputs, last_uses) in enumerate(self._wiring, 1):
-            results[place] = functions[place - 1](*[results[one] for one in inputs])
+        if recomputed is None:
+            return self.part(range(len(self.nodes)), functions, x)
+        *segments, last = self.segments
+        for segment in segments:
+            x = recomputed(partial(self.part, segment, functions))(x)
+        return self.part(last, functions, x)
+
+    def part(self, nodes: range, functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+        """The result of the last of some nodes that follow one another.
+
+        Args:
+            nodes: one of :attr:`segments`, or several that follow one another.
+            functions: of each node of the network, from the results that it takes to its own.
+            x: the result before them.
+        """
+        results = {nodes.start: x}
+        for place, (inputs, last_uses) in enumerate(self._wiring[nodes.start : nodes.stop]):
+            own = nodes.start + place
+            results[own + 1] = functions[own](*[results[one] for one in inputs])
             for one in last_uses:
                 del results[one]
-        return results[len(functions)]
+        return results[nodes.stop]
 
     @cached_property
     def _wiring(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """For each node the results that it takes, and those that nobody takes after it."""
-        last = {one: place for place, node in enumerate(self.nodes) for one in node.inputs}
         return tuple(
-            (node.inputs, tuple(one for one, user in last.items() if user == place))
-            for place, node in enumerate(self.nodes)
+            (node.inputs, tuple(one for one, user in self._last_users.items() if user == place))
+            for place, node in enumerate(self.nodes, 1)
         )
+
+    @cached_property
+    def _last_users(self) -> dict[int, int]:
+        """By the place of each result that is taken, that of the last which takes it."""
+        return {one: place for place, node in enumerate(self.nodes, 1) for one in node.inputs}
 
 
 def trace(network: Network, shape: Shape) -> Graph:

@@ -104,6 +104,11 @@ class ForwardBackward(Pass):
         ("tf32", "on"): "gradients of networks are not verified in TF32: each ReLU may decide anew"
     }
 
+    @property
+    def toggles(self) -> frozenset[str]:
+        """Those of the network's step that are about its gradients."""
+        return self.trains.toggles & {"recompute"}
+
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
     ) -> str | None:

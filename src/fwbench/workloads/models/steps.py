@@ -110,6 +110,11 @@ class ModelStep(Trains):
         """
         return _objective(self, _shape(size))
 
+    @property
+    def toggles(self) -> frozenset[str]:
+        """``recompute``."""
+        return frozenset({"recompute"})
+
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
     ) -> str | None:

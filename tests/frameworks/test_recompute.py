@@ -1,0 +1,47 @@
+"""Results that the backward pass recomputes: less is kept, and the training is the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from fwbench.machine import thread_variables
+from support import recomputing
+from support.real_training import if_installed
+
+
+def _found(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
+    """With and without recomputation, by execution."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", recomputing.PROGRAM, framework, *executions],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=thread_variables(2),
+    )
+    assert done.returncode == 0, done.stderr
+    return recomputing.read(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("framework", "executions"),
+    [
+        if_installed("torch", ["eager"]),
+        if_installed("tensorflow", ["eager", "graph", "xla"]),
+    ],
+)
+def test_recomputed_networks_train_the_same(framework: str, executions: list[str]) -> None:
+    """The losses, and the answers by moving averages, which follow each batch once.
+
+    Three convolutions of four are called once more in the backward pass.
+    """
+    found = _found(framework, *executions)
+    for execution in executions:
+        recomputing.check(found[execution])
+        kept, recomputed = found[execution]["off"], found[execution]["on"]
+        assert (kept["convolutions"], recomputed["convolutions"]) == (4, 7)
+        if framework == "torch":
+            assert recomputed["saved"] < 0.6 * kept["saved"]
