@@ -54,6 +54,10 @@ def test_a_manifest_is_what_the_framework_says() -> None:
                 for execution in ("eager", "graph", "fit")
             ),
             ("fit", "sparse", "off", "fit leaves gradients sparse"),
+            *(
+                (execution, "l2", "cold", "fake's adapter cannot empty the cache of a GPU")
+                for execution in ("eager", "graph", "compile")
+            ),
         ),
         threads=2,
         build={"compiler": "cc 1.0"},

@@ -40,10 +40,7 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
     [
         ("wrokers=2", "unknown toggle 'wrokers'; known: workers, .*Did you mean 'workers'?"),
         ("workers=257", "toggle workers: '257' is not a whole number from 0 to 256"),
-        (
-            "threads=2",
-            "unknown toggle 'threads'; known: workers, sparse, decay, recompute, onednn, tf32.$",
-        ),
+        ("threads=2", "unknown toggle 'threads'; known: workers, sparse, .*, onednn, tf32.$"),
         ("=2", "unknown toggle ''"),
         ("", "unknown toggle ''"),
         ("sparse", "toggle 'sparse' has no value; give sparse=off|on"),
@@ -98,8 +95,8 @@ def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
     with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'hgih'; .* 'high'"):
         checked({"flux": ("hgih",)}, [FLUX])
     message = (
-        r"unknown toggle 'fluxx'; known: workers, sparse, decay, recompute, onednn, tf32, flux. "
-        r".* 'flux'"
+        r"unknown toggle 'fluxx'; known: workers, sparse, decay, recompute, l2, onednn, tf32, "
+        r"flux. .* 'flux'"
     )
     with pytest.raises(UsageError, match=message):
         checked({"fluxx": ("low",)}, [FLUX])

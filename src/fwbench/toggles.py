@@ -111,6 +111,14 @@ TOGGLES: Mapping[str, Toggle] = {
             "off",
             "the backward pass computes results once more instead of keeping them",
         ),
+        Toggle(
+            "l2",
+            ("hot", "cold"),
+            "hot",
+            "whether a GPU's cache (L2) holds what the call before left there",
+            changes_work=True,
+            gpu=True,
+        ),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
         Toggle(
             "tf32",

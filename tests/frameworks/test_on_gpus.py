@@ -91,3 +91,38 @@ def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> 
     tensorflow.waiter("gpu:1")()
     assert waited == ["gpu:1"]
     assert tensorflow.waiter("cpu") is None
+
+
+def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The device is busy until all is enqueued; what comes before a call is outside its events."""
+    with standing_in({"torch"}):
+        module = importlib.import_module("fwbench.frameworks.torch.device_clock")
+    done: list[str] = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            done.append("event")
+
+        def synchronize(self) -> None:
+            done.append("wait")
+
+        def elapsed_time(self, end: Event) -> float:
+            return 0.25
+
+    def sleep(cycles: int) -> None:
+        assert cycles >= 2 * 1e-3 * 2e9, "too short for two calls of a millisecond at 2 GHz"
+        done.append("sleep")
+
+    monkeypatch.setattr(
+        module, "torch", SimpleNamespace(cuda=SimpleNamespace(Event=Event, _sleep=sleep))
+    )
+    times_s = module.CudaEvents().times_s(
+        lambda: done.append("call"), 2, 1e-3, lambda: done.append("flush")
+    )
+    assert times_s == [0.25e-3, 0.25e-3]
+    assert done == ["sleep", *["flush", "event", "call", "event"] * 2, "wait"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
+from fwbench.measure.device_time import device_time
 from fwbench.measure.limits import Limits
 from fwbench.measure.memory import PeakMemory
 from fwbench.measure.nvml import Gpu
@@ -159,9 +161,22 @@ class Case:
                 wait_s = waiting.check(work, self.framework, self.cell, self._clock)
                 if self._clock.wait is not None:
                     waited = CaseFacts(wait_s=wait_s)
+            waited |= self._time_on_device(work)
         return waited | CaseFacts(
             warmup_calls=warmup.calls, warmup_s=warmup.seconds, steady=warmup.steady
         )
+
+    def _time_on_device(self, work: Work) -> CaseFacts:
+        """What a call takes on a GPU itself; from here on its cache is cold if that is asked."""
+        device = self.cell.device
+        if device == "cpu" or self._clock.wait is None:
+            return CaseFacts()
+        cold = "l2" in self.cell.workload.toggles and self.cell.toggle("l2") == "cold"
+        flush = self.framework.flusher(device) if cold else None
+        clock = Clock(self._clock.read, self._clock.wait)
+        found = device_time(work.run, clock, self.framework.device_clock(device), flush)
+        self._clock.before = flush
+        return CaseFacts(**asdict(found))
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""

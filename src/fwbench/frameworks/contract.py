@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from fwbench.frameworks import declarations, sources, table
+from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
@@ -62,29 +63,6 @@ def planned_bytes(run: BoundCall) -> int | None:
     """What a planner reserves for the results of bound work; None where there is no planner."""
     plan: Plan | None = getattr(run, _PLAN, None)
     return None if plan is None else plan()
-
-
-def differentiates_all(cotangent: Any) -> bool:
-    """Whether every result has a cotangent.
-
-    Args:
-        cotangent: as :meth:`Framework.backward` gets it.
-    """
-    return not (isinstance(cotangent, tuple) and any(x is None for x in cotangent))
-
-
-def differentiated(result: Any, cotangent: Any) -> tuple[Any, Any]:
-    """The results that a gradient begins with, and their cotangents.
-
-    Args:
-        result: of the operation: an array, or several.
-        cotangent: as :meth:`Framework.backward` gets it.
-    """
-    if differentiates_all(cotangent):
-        return result, cotangent
-    pairs = [(y, g) for y, g in zip(result, cotangent, strict=True) if g is not None]
-    results, cotangents = map(list, zip(*pairs, strict=True))
-    return results, cotangents
 
 
 #: The attribute by which bound work says so.
@@ -233,6 +211,24 @@ class Framework(ABC):
     def waiter(self, device: str) -> Callable[[], Any] | None:
         """What waits until all work on ``device`` is done; None if calls return when it is."""
 
+    def device_clock(self, device: str) -> DeviceClock | None:
+        """The device's own clock, for times without launching and waiting; None without access.
+
+        Args:
+            device: a GPU.
+        """
+        return None
+
+    def flusher(self, device: str) -> Callable[[], Any] | None:
+        """What empties the cache of a GPU (L2), for ``--fw-toggle l2=cold``; None for nothing.
+
+        It enqueues work that writes more than the cache holds, and is called outside all times.
+
+        Args:
+            device: a GPU.
+        """
+        return None
+
     @abstractmethod
     def forward(
         self, implementation: Implementation, inputs: Sequence[Array], execution: str
@@ -268,7 +264,7 @@ class Framework(ABC):
             variables: the positions of the inputs to differentiate by.
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
                 them where there are several results, with None for those that have no gradient,
-                such as indices (:func:`differentiated`).
+                such as indices (:mod:`fwbench.frameworks.cotangents`).
             execution: one of :attr:`executions`.
 
         Returns:
@@ -364,7 +360,7 @@ class Framework(ABC):
             training_dtypes=self.training_dtypes,
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,
-            toggle_gaps=tuple((*what, reason) for what, reason in self.every_toggle_gap().items()),
+            toggle_gaps=tuple(self.every_toggle_gap()),
             threads=self.threads(),
             build=self.build(),
             sources=sources.packages_of(type(self)),
@@ -372,15 +368,17 @@ class Framework(ABC):
         )
 
     @classmethod
-    def every_toggle_gap(cls) -> dict[tuple[str, str, str], str]:
-        """:attr:`toggle_gaps`, and those that follow from :attr:`recomputing_executions`."""
-        runs_networks = dict.fromkeys((*cls.training_executions, *cls.network_executions))
-        return {
-            (execution, "recompute", "on"): f"{cls.name} does not recompute results of networks "
-            f"in {execution} (--fw-toggle recompute=off)"
-            for execution in runs_networks
-            if execution not in cls.recomputing_executions
-        } | {**cls.toggle_gaps}
+    def every_toggle_gap(cls) -> Iterator[tuple[str, str, str, str]]:
+        """:attr:`toggle_gaps`, and those that follow from what else it has or lacks."""
+        for execution in dict.fromkeys((*cls.training_executions, *cls.network_executions)):
+            what = (execution, "recompute", "on")
+            if execution not in cls.recomputing_executions and what not in cls.toggle_gaps:
+                does_not = f"{cls.name} does not recompute results of networks in {execution}"
+                yield *what, f"{does_not} (--fw-toggle recompute=off)"
+        yield from ((*what, reason) for what, reason in cls.toggle_gaps.items())
+        if cls.flusher is Framework.flusher:
+            reason = f"{cls.name}'s adapter cannot empty the cache of a GPU"
+            yield from ((execution, "l2", "cold", reason) for execution in cls.executions)
 
     def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
         offered = {

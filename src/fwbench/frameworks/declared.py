@@ -57,7 +57,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         users_models=framework.users_models,
         training_dtypes=framework.training_dtypes,
         process_toggles=framework.process_toggles,
-        toggle_gaps=tuple((*what, reason) for what, reason in framework.every_toggle_gap().items()),
+        toggle_gaps=tuple(framework.every_toggle_gap()),
         threads=None,
         build={},
         sources=(),

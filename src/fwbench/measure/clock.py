@@ -52,6 +52,9 @@ class Clock:
         read: the clock proper, in seconds.
         wait: waits until the device is idle; None if calls return when their work is done.
         use: what this process has had of its processors.
+
+    Attributes:
+        before: done before each round, and waited for outside of it; None for nothing.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Clock:
     ) -> None:
         self.read = read
         self.wait = wait
+        self.before: Callable[[], Any] | None = None
         self._use = use
         self._in_round = False
         self._rounds: list[tuple[float, int]] = []  # time waited, and which stretch
@@ -86,6 +90,8 @@ class Clock:
                 self._end_stretch()
             return now
         self._in_round = True
+        if self.before is not None:
+            self.before()
         if self.wait is not None:
             self.wait()
         if self._before is not None:

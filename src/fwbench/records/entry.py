@@ -22,6 +22,7 @@ from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
 from fwbench.records.facts import SCHEMA, CaseFacts, GpuIdentity
 from fwbench.records.privacy import is_secret
+from fwbench.toggles import TOGGLES
 
 
 def describe(
@@ -46,7 +47,7 @@ def describe(
         toggles={
             **_switches(framework),
             **_variables(framework.variables),
-            **{name: cell.toggle(name) for name in sorted(cell.workload.toggles)},
+            **{name: cell.toggle(name) for name in _own_toggles(cell)},
             **dict(cell.toggles),
         },
         placement=_variables(PLACEMENT) if cell.device != "cpu" else None,
@@ -70,6 +71,12 @@ def identity(cell: Cell) -> CaseFacts:
         family=cell.workload.family or None,
         toggles=dict(cell.toggles),
     )
+
+
+def _own_toggles(cell: Cell) -> list[str]:
+    """The workload's toggles, those of GPUs on GPUs alone."""
+    on_cpu = cell.device == "cpu"
+    return [name for name in sorted(cell.workload.toggles) if not (on_cpu and TOGGLES[name].gpu)]
 
 
 def _switches(framework: Framework) -> dict[str, Any]:

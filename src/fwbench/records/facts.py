@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from fwbench.measure.condition import CONDITIONS
+from fwbench.measure.device_time import EVENTS, SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.probed import Memory, Profile
 from fwbench.records.table import (
@@ -124,6 +125,18 @@ class Measured(Table):
     wait_s: float | None = fact(
         "time of a wait for its device where there is nothing to wait for; a part of every round",
         SECONDS, NOT_NEGATIVE,
+    )  # fmt: skip
+    device_s: float | None = fact(
+        "time of a call on a GPU itself, without launching and waiting", SECONDS, POSITIVE,
+        null="where noise was larger",
+    )  # fmt: skip
+    device_clock: str | None = fact(
+        "how that was found: `events`, by the GPU's own clock, or `slope`: `throughput_s`",
+        check=one_of(EVENTS, SLOPE),
+    )
+    throughput_s: float | None = fact(
+        "time of each further call: of twice as many calls over as many", SECONDS, POSITIVE,
+        null="where noise was larger, or the cache is emptied before each call",
     )  # fmt: skip
     cpu_s: float | None = fact("processor time of all rounds", SECONDS, NOT_NEGATIVE)
     wall_s: float | None = fact("time of all rounds", SECONDS, POSITIVE)

@@ -225,6 +225,11 @@ class Operation(Workload):
         cost = self.cost if direction == "forward" else self.backward_cost
         return None if cost is None else cost(size)
 
+    @property
+    def toggles(self) -> frozenset[str]:
+        """``l2``: a loop around one operation finds its data in a GPU's cache; networks do not."""
+        return frozenset({"l2"})
+
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """All that the framework has."""
         return manifest.executions

@@ -17,10 +17,9 @@ from fwbench.frameworks import probing
 from fwbench.frameworks.contract import (
     BoundCall,
     Framework,
-    differentiated,
-    differentiates_all,
     with_plan,
 )
+from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.profiler import Profiler

@@ -20,7 +20,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework, differentiated
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.cotangents import differentiated
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS

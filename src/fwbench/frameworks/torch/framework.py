@@ -14,9 +14,9 @@ from fwbench.frameworks.contract import (
     BoundCall,
     Framework,
     Saved,
-    differentiated,
-    differentiates_all,
 )
+from fwbench.frameworks.cotangents import differentiated, differentiates_all
+from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
@@ -158,6 +158,20 @@ class Torch(Framework):
             return None
         wait: Callable[[], Any] = torch.cuda.current_stream(_index(device)).synchronize
         return wait
+
+    def device_clock(self, device: str) -> DeviceClock:
+        """CUDA events."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.torch.device_clock import CudaEvents
+
+        return CudaEvents()
+
+    def flusher(self, device: str) -> Callable[[], Any]:
+        """Zeroes over twice the size of the cache."""
+        size_bytes = 2 * torch.cuda.get_device_properties(_index(device)).L2_cache_size
+        cuda = device.replace("gpu", "cuda")
+        flush: Callable[[], Any] = torch.empty(size_bytes, dtype=torch.int8, device=cuda).zero_
+        return flush
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str

@@ -1,0 +1,106 @@
+"""What a call takes on the device itself, apart from launching it and from waiting for it.
+
+A kernel of 2 us that takes 4 us to launch and 5 us to wait for is done after 11 us; alone that says
+little of the device. Two figures say more: the device's own clock around each call, while its queue
+is full; and how much longer twice as many calls take, which needs no clock but the host's, and
+tells whichever is slower, the device or the launch.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.measure.clock import Clock
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: So much work tells the time of a call, ...
+_WORK_S = 5e-3
+#: ... in so many calls at most: a queue of CUDA's has about a thousand places, and a call may be
+#: several kernels. Events are taken of so many calls at least.
+_CALLS_AT_MOST = 64
+_EVENTS_AT_LEAST = 5
+
+#: The slope is the median of so many, or of one where that takes longer than this.
+_SLOPES = 5
+_LONG_S = 0.1
+
+EVENTS, SLOPE = "events", "slope"
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """What a call takes on its device.
+
+    Attributes:
+        device_s: by the device's own clock, the median of several calls; by the slope without one.
+        device_clock: ``events`` or ``slope``.
+        throughput_s: the slope: what each further call takes; None where noise was larger.
+    """
+
+    device_s: float | None
+    device_clock: str
+    throughput_s: float | None
+
+
+def device_time(
+    run: Callable[[], Any],
+    clock: Clock,
+    device_clock: DeviceClock | None,
+    flush: Callable[[], Any] | None = None,
+) -> DeviceTime:
+    """Time calls on the device.
+
+    Args:
+        run: the bound work, warmed up.
+        clock: waits for the device; not the one of the rounds, which keeps them for the record.
+        device_clock: the device's own; None where the framework gives no access to it.
+        flush: empties the device's cache, before each call; None to leave it as it is. The slope
+            cannot leave it out, and is not taken then.
+    """
+    enqueue_s, call_s = _typical(run, clock)
+    calls = max(1, min(_CALLS_AT_MOST, math.ceil(_WORK_S / call_s)))
+    slope_s = None if flush else _slope_s(run, clock, calls, call_s)
+    if device_clock is None:
+        return DeviceTime(slope_s, SLOPE, slope_s)
+    events = max(calls, _EVENTS_AT_LEAST)
+    times_s = device_clock.times_s(run, events, enqueue_s, flush or _nothing)
+    return DeviceTime(statistics.median(times_s), EVENTS, slope_s)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _typical(run: Callable[[], Any], clock: Clock) -> tuple[float, float]:
+    """Seconds until a call has returned, the longer of two; and until it is done, the shorter."""
+    returned_s, done_s = [], []
+    for _ in range(2):
+        start_s = clock()
+        run()
+        returned_s.append(clock.read() - start_s)
+        done_s.append(clock() - start_s)
+    return max(returned_s), max(min(done_s), 1e-9)
+
+
+def _slope_s(run: Callable[[], Any], clock: Clock, calls: int, call_s: float) -> float | None:
+    """What each further call takes: the difference of twice as many calls and as many, for each."""
+    slopes_s = []
+    for _ in range(_SLOPES if calls * call_s < _LONG_S else 1):
+        once_s, _result = clock.time(partial(_repeat, run, calls))
+        twice_s, _result = clock.time(partial(_repeat, run, 2 * calls))
+        slopes_s.append((twice_s - once_s) / calls)
+    slope_s = statistics.median(slopes_s)
+    return slope_s if slope_s > 0 else None
+
+
+def _repeat(run: Callable[[], Any], times: int) -> None:
+    for _ in range(times):
+        run()
