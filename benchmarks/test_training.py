@@ -3,19 +3,19 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import TRAININGS
+from fwbench.workloads import LOOPS, STEPS
 
 
-@pytest.mark.fwbench(*(training.step for training in TRAININGS), families="representatives")
+@pytest.mark.fwbench(*STEPS, families="representatives")
 def test_step(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(*(training.loader for training in TRAININGS), families="representatives")
+@pytest.mark.fwbench(*(loop.loader for loop in LOOPS), families="representatives")
 def test_loader(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(*TRAININGS, families="representatives")
+@pytest.mark.fwbench(*LOOPS, families="representatives")
 def test_loop(case: Case) -> None:
     case.measure()

@@ -287,9 +287,10 @@ def _trained(
         if schedule is not None:
             schedule = more.schedule(schedule)
         data = None if workload.data is None else more.find(workload.data)
-        if data is not None and batch > data.train_examples:
+        examples = None if data is None else data.train_examples
+        if data is not None and examples is not None and batch > examples:
             raise UsageError(
-                f"a batch of {batch} is larger than the {data.train_examples} training examples "
+                f"a batch of {batch} is larger than the {examples} training examples "
                 f"of {data.name} ({data.source}); give a smaller --fw-size"
             )
     except FwbenchError as error:

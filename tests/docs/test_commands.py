@@ -19,7 +19,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
-from fwbench.workloads import FAMILIES, FORWARD_BACKWARDS, INFERENCES, MODELS, TRAININGS
+from fwbench.workloads import FAMILIES, FORWARD_BACKWARDS, INFERENCES, LOOPS, MODELS, STEPS
 from fwbench.workloads.workload import Workload
 from support.documents import PAGES, ROOT, Command, commands, read
 
@@ -133,7 +133,8 @@ def _cell_ids(
 def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file = {f"benchmarks/test_{family}.py": [*of] for family, of in FAMILIES.items()}
     by_file["benchmarks/test_training.py"] = [
-        part for training in TRAININGS for part in (training.step, training.loader, training)
+        *STEPS,
+        *(part for loop in LOOPS for part in (loop.loader, loop)),
     ]
     by_file["benchmarks/test_models.py"] = [*MODELS, *INFERENCES, *FORWARD_BACKWARDS]
     named = [by_file[name] for name in files if name in by_file]

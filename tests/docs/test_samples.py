@@ -12,7 +12,7 @@ import pytest_benchmark
 
 import fwbench
 from fwbench.frameworks.declared import manifests
-from fwbench.workloads import OPERATIONS, TRAININGS
+from fwbench.workloads import LOOPS, OPERATIONS, STEPS
 from support import documents, samples
 from support.documents import PAGES, blocks
 
@@ -87,9 +87,8 @@ def _strings(tree: ast.AST) -> list[str]:
 
 def _names() -> set[str]:
     """What a line may name: workloads, frameworks, executions, directions, sides."""
-    workloads = {w.name for t in TRAININGS for w in (t, t.step, t.loader)} | {
-        operation.name for operation in OPERATIONS
-    }
+    loops = (*LOOPS, *STEPS, *(loop.loader for loop in LOOPS))
+    workloads = {workload.name for workload in (*loops, *OPERATIONS)}
     declared = manifests()
     executions = {name for m in declared.values() for name in (*m.executions, "fit")}
     return {*workloads, *declared, *executions, "forward", "backward", "cpu", "base", "contender"}

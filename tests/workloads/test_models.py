@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from fwbench.cases.verify import LOSS_TOLERANCES
 from fwbench.errors import DeclarationError
 from fwbench.presets import Shape
 from fwbench.workloads import MODELS
+from fwbench.workloads.models import reference
 from fwbench.workloads.models.graph import trace
 from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.models.steps import PICTURES, TEXTS, ModelStep
+from fwbench.workloads.objective import SGD
 
 each_model = pytest.mark.parametrize("step", MODELS, ids=lambda step: str(step.model))
 each_of_pictures = pytest.mark.parametrize(
@@ -68,9 +74,20 @@ def test_each_encoder_has_the_parameters_of_berts() -> None:
     assert twelve - eleven == 7_087_872
 
 
+@pytest.mark.parametrize(
+    ("size", "millions"),
+    [("b20t35l2u650v10000", 20), ("b20t35l2u1500v10000", 66), ("b128t20l1u512v793471", 815)],
+    ids=["medium", "large", "LSTM-512-512"],
+)
+def test_word_lm_has_the_published_parameters(size: str, millions: int) -> None:
+    """Of Zaremba et al. 2014, and of Jozefowicz et al. 2016, whose table says 0.82 billion."""
+    graph = _by_name("word_lm").at(TEXTS.read(size)).graph
+    assert round(graph.parameters / 1e6) == millions
+
+
 def test_every_network_is_counted() -> None:
     """A network without published numbers cannot be told from a variant."""
-    counted = {*_PUBLISHED, "gpt_small", "transformer_encoder"}
+    counted = {*_PUBLISHED, "gpt_small", "transformer_encoder", "word_lm"}
     assert {step.model for step in MODELS} == counted
 
 
@@ -150,6 +167,26 @@ def test_a_text_has_a_label_for_each_token() -> None:
     assert (x.shape, labels.shape) == ((4, 6), (24,))
     (_, by_example), *_ = objective.check_batches(8, 1)
     assert by_example.shape == (48,)
+
+
+@pytest.mark.parametrize("name", ["gpt_small", "transformer_encoder", "word_lm"])
+def test_what_a_text_teaches_shows_in_the_next_loss(name: str) -> None:
+    """An update that is left out moves it by far more than the bounds allow.
+
+    Few different labels do it, which are spread over the vocabulary.
+    """
+    step = _by_name(name)
+    objective = step.at(step.smallest)
+    batch = step.smallest["batch"]
+    labels = np.concatenate([y for _, y in objective.check_batches(batch, 20)])
+    assert len({*labels}) <= 50
+    assert labels.max() > 0.9 * objective.classes
+    trained = reference.losses(objective, batch, 2)
+    assert objective.loss_growth is not None
+    allowed = LOSS_TOLERANCES["float32"] * objective.loss_growth[1]
+    still = replace(objective, optimizer=SGD(0.0))
+    (_, unmoved) = reference.losses(still, batch, 2)
+    assert abs(trained[1] / unmoved - 1) > 50 * allowed
 
 
 def test_heads_that_do_not_share_the_units_are_refused() -> None:

@@ -69,6 +69,7 @@ each_layer = pytest.mark.parametrize(
         (Dropout(0.5), (3,)),
         (Embedding(5, 3), (4,)),
         (LSTM(3), (4, 2)),
+        (LSTM(3, sequences=True), (4, 2)),
         (Positions(), (3, 2)),
         (LayerNorm(), (3, 4)),
         (Gelu(), (3, 2)),
@@ -205,13 +206,14 @@ def test_the_lstm_is_the_naive_loop() -> None:
     units, length = 3, 4
     (kernel, recurrent, bias), x = _drawn(LSTM(units), (length, 2))
     result, _ = forward(LSTM(units), [kernel, recurrent, bias], x)
+    at_every_place, _ = forward(LSTM(units, sequences=True), [kernel, recurrent, bias], x)
 
     def sigmoid(z: float) -> float:
         return 1.0 / (1.0 + math.exp(-z))
 
     for example in range(_BATCH):
         cell, output = [0.0] * units, [0.0] * units
-        for now in x[example]:
+        for place, now in enumerate(x[example]):
             z = [
                 sum(a * b for a, b in zip(now, kernel[:, k], strict=True))
                 + sum(a * b for a, b in zip(output, recurrent[:, k], strict=True))
@@ -222,6 +224,7 @@ def test_the_lstm_is_the_naive_loop() -> None:
                 forgotten = sigmoid(z[units + k]) * cell[k]
                 cell[k] = forgotten + sigmoid(z[k]) * math.tanh(z[2 * units + k])
                 output[k] = sigmoid(z[3 * units + k]) * math.tanh(cell[k])
+            np.testing.assert_allclose(at_every_place[example, place], output, rtol=1e-12)
         np.testing.assert_allclose(result[example], output, rtol=1e-12)
 
 

@@ -16,8 +16,8 @@ from fwbench.errors import DeclarationError
 from fwbench.presets import PRESETS, Size, Sizes
 from fwbench.workloads import (
     FAMILIES,
+    LOOPS,
     OPERATIONS,
-    TRAININGS,
     Operation,
     dot,
     flatten,
@@ -56,7 +56,7 @@ PUBLISHED = {
 
 def test_every_workload_can_be_imported_by_its_name() -> None:
     """Operations and training loops are in their list once, and found by their name."""
-    listed = [*OPERATIONS, *TRAININGS]
+    listed = [*OPERATIONS, *LOOPS]
     assert len({of.name for of in listed}) == len(listed)
     for of in listed:
         assert getattr(workloads, of.name) is of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import Diverged, WrongTraining
+from fwbench.errors import DataError, Diverged, WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
@@ -124,7 +124,7 @@ class Epochs:
         if self._decay:
             rate = self._learner.job.training.optimizer.learning_rate
             self._learner.set_learning_rate(rate * _DECAY ** (epoch // _DECAY_EACH))
-        visited = order(self._data.train.y.size, repetition, epoch)
+        visited = order(len(self._data.train), repetition, epoch)
         self._loader.set_order(visited[: self.steps * self._learner.job.batch])
         if self._clock.wait is not None:
             self._clock.wait()
@@ -184,14 +184,20 @@ class Epochs:
         evaluated = self._evaluated(split)
         examples, labels = whole(Split(split.x[:evaluated], split.y[:evaluated]))
         batch = self._learner.job.batch
-        parts = [self._learner.logits(examples[i : i + batch]) for i in range(0, evaluated, batch)]
-        return judge(np.concatenate(parts), labels)
+        # One batch after the other: the answers to a text would take gigabytes.
+        judged = [
+            judge(self._learner.logits(examples[i : i + batch]), labels[i : i + batch].ravel())
+            for i in range(0, evaluated, batch)
+        ]
+        counts = [min(batch, evaluated - i) for i in range(0, evaluated, batch)]
+        loss, accuracy = np.average(judged, axis=0, weights=counts)
+        return float(loss), float(accuracy)
 
     def _evaluated(self, split: Split) -> int:
         """All examples; where an epoch is cut short, no more than it trains on."""
         batch = self._learner.job.batch
-        cut_short = self.steps < self._data.train.y.size // batch
-        return min(split.y.size, self.steps * batch) if cut_short else int(split.y.size)
+        cut_short = self.steps < len(self._data.train) // batch
+        return min(len(split), self.steps * batch) if cut_short else len(split)
 
     def facts(self) -> CaseFacts:
         """All epochs, and what they come to, for the record."""
@@ -240,8 +246,16 @@ def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
         schedule: whose ``steps`` are the most there may be.
         data: with the training examples.
         batch: examples in a batch.
+
+    Raises:
+        DataError: there are not as many examples; of some data sets only reading them tells.
     """
-    steps = int(data.train.y.size) // batch
+    steps = len(data.train) // batch
+    if not steps:
+        raise DataError(
+            f"a batch of {batch} is larger than the {len(data.train)} training examples of "
+            f"{data.name} ({data.origin}); give a smaller --fw-size, or more data"
+        )
     return steps if schedule.steps is None else min(steps, schedule.steps)
 
 

@@ -37,9 +37,9 @@ def data_facts(data: DataSet) -> Data:
         source=data.source,
         origin=data.origin,
         digest=data.digest,
-        train=int(data.train.y.size),
-        validation="test" if data.validation_is_test else int(data.validation.y.size),
-        test=int(data.test.y.size),
+        train=len(data.train),
+        validation="test" if data.validation_is_test else len(data.validation),
+        test=len(data.test),
     )
 
 
@@ -94,7 +94,7 @@ class _Pass(Work):
         self._data = data
         self._steps = steps
         self._to_numpy = to_numpy
-        self._order = order(data.train.y.size, 0, 0)[: steps * learner.job.batch]
+        self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
         self._loader = learner.loader(whole(data.train), steps)
         self._loader.set_order(self._order)
         self.run = partial(deque, self._loader, maxlen=1)
@@ -113,7 +113,7 @@ class _Pass(Work):
             )
         examples, labels = whole(self._data.train)
         chosen = self._order[-self._learner.job.batch :]
-        placed = self._learner.place((examples[chosen], labels[chosen]))
+        placed = self._learner.place((examples[chosen], labels[chosen].ravel()))
         for actual, expected in zip(result[0], placed, strict=True):
             if not np.array_equal(self._to_numpy(actual), self._to_numpy(expected)):
                 raise WrongResult(
@@ -310,11 +310,12 @@ class LoopCase(TrainingCase):
     def _check_timed(self, learner: Learner, data: DataSet) -> CaseFacts:
         """Whole epochs were timed, so it is checked in whole epochs: of one batch, or a few."""
         schedule, batch = self.schedule, self.cell.batch
-        unseen = order(data.train.y.size, schedule.repetitions, schedule.epochs)
+        unseen = order(len(data.train), schedule.repetitions, schedule.epochs)
         chosen = np.resize(unseen, learning.UPDATES_TIMED * batch)
         examples, labels = whole(Split(data.train.x[chosen], data.train.y[chosen]))
         batches = [
-            (examples[i : i + batch], labels[i : i + batch]) for i in range(0, chosen.size, batch)
+            (examples[i : i + batch], labels[i : i + batch].ravel())
+            for i in range(0, chosen.size, batch)
         ]
         with self.framework.scope(self.cell.device, self.cell.dtype), self._discarded_on_failure():
             return learning.check_timed(learner, batches, partial(_one_epoch, learner))
@@ -356,8 +357,9 @@ def _size_bytes(*sets: DataSet) -> int:
 def _one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
     """The losses of an epoch over these batches."""
     examples, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    labels = labels.reshape(len(examples), *learner.job.training.labels_shape)
     loader = learner.loader((examples, labels), len(batches))
-    loader.set_order(np.arange(labels.size))
+    loader.set_order(np.arange(len(examples)))
     return learner.epoch(loader)
 
 

@@ -216,7 +216,9 @@ class Learner(Predictor):
         """A loader over a data set.
 
         Args:
-            batch: the whole data set: float32 images from 0 to 1 or int32 tokens, int32 labels.
+            batch: the whole data set: float32 images from 0 to 1 or int32 tokens, int32 labels. Of
+                labels (examples, length) a batch has those of an example one after the other, as
+                the loss takes them.
             steps: how many batches a pass has.
         """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS
 from fwbench.workloads.operation import Implementation, Operation
@@ -32,7 +32,7 @@ from fwbench.workloads.operations.recurrent import RECURRENT
 from fwbench.workloads.operations.reductions import REDUCTIONS
 from fwbench.workloads.operations.shape import SHAPE
 from fwbench.workloads.operations.sorting import SORTING
-from fwbench.workloads.training import Training
+from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Cost, Workload
 
 #: The fundamental operations by family, in the order to show them.
@@ -62,9 +62,15 @@ OPERATIONS: tuple[Operation, ...] = tuple(
     operation for family in FAMILIES.values() for operation in family
 )
 
+#: All training loops.
+LOOPS: tuple[Training, ...] = (*TRAININGS, *TEXT_TRAININGS)
+
+#: A step of each loop that has one of its own; others are among :data:`MODELS`, in any size.
+STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
+
 _BY_NAME: dict[str, Workload] = {
     workload.name: workload
-    for workload in (*OPERATIONS, *TRAININGS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS)
+    for workload in (*OPERATIONS, *LOOPS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS)
 }
 
 __all__ = [
@@ -80,6 +86,7 @@ __all__ = [
     "INDEXING",
     "INFERENCES",
     "LINALG",
+    "LOOPS",
     "LOSSES",
     "MODELS",
     "NORMALISATION",
@@ -92,6 +99,7 @@ __all__ = [
     "REDUCTIONS",
     "SHAPE",
     "SORTING",
+    "STEPS",
     "TRAININGS",
     "Cost",
     "Implementation",

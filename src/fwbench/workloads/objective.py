@@ -27,6 +27,10 @@ CHECKED_STEPS = 10
 #: The most different examples in a batch of the check; larger batches repeat them.
 CHECK_ROWS = 8
 
+#: The most different labels of tokens in the check. With more, hardly any label would occur in two
+#: batches, and what a step learns would not show in the loss of the next one.
+_CHECK_WORDS = 50
+
 Batch = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -138,10 +142,15 @@ class Objective:
         return 1 if self.vocabulary is None else self.shape[0]
 
     @property
+    def labels_shape(self) -> Shape:
+        """Of an example's labels: () of one, (length,) where the network answers for each token."""
+        each = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
+        return self.shape if each else ()
+
+    @property
     def labels_per_example(self) -> int:
         """One, or one for each token where the network answers for each."""
-        each = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
-        return self.shape[0] if each else 1
+        return math.prod(self.labels_shape)
 
     def initial(self) -> list[Arrays]:
         """The initial parameters of each node of the graph: the same numbers in every process."""
@@ -169,6 +178,7 @@ class Objective:
             labels, those of an example one after the other.
         """
         rows = check_rows(batch)
+        labels = min(self.classes, _CHECK_WORDS) if self.labels_shape else self.classes
         rng = np.random.default_rng([_CHECK_SEED, rows])
         batches = []
         for _ in range(TRAJECTORY_STEPS):  # all, as the order is drawn after them
@@ -177,8 +187,8 @@ class Objective:
                 x = rng.random((rows, *self.shape), dtype=np.float32)
             else:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
-            y = rng.integers(0, self.classes, (rows, self.labels_per_example), dtype=np.int32)
-            batches.append((x, y))
+            y = rng.integers(0, labels, (rows, self.labels_per_example), dtype=np.int32)
+            batches.append((x, y * (self.classes // labels)))
         repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
         return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
 

@@ -31,7 +31,9 @@ def test_data_that_is_nowhere_is_generated() -> None:
 
 def test_an_unknown_data_set_is_refused() -> None:
     """A name that is not known is met with those that are."""
-    with pytest.raises(UsageError, match=r"unknown data set 'mnits'.*mnist, cifar10, imdb.*mean"):
+    with pytest.raises(
+        UsageError, match=r"unknown data set 'mnits'.*mnist, cifar10, imdb, text.*mean"
+    ):
         data.find("mnits", None)
 
 
@@ -122,6 +124,7 @@ def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
         ("cifar10", "CIFAR10/cifar-10-python.tar.gz", "pickled for Python"),
         ("mnist", "MNIST/processed/training.pt", "PyTorch's tensors.*IDX files"),
         ("imdb", "imdb.npz", "Keras' numbers of words.*put aclImdb_v1.tar.gz there"),
+        ("text", "simple-examples.tgz", "as an archive.*put ptb.train.txt, .* there"),
     ],
 )
 def test_a_form_that_is_not_read_is_an_error_where_it_was_asked_for(

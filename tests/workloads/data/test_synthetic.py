@@ -16,6 +16,7 @@ DIGESTS = {
     "mnist": "393318a29a1d7358",
     "cifar10": "27e817b3d7c935d0",
     "imdb": "36d465d9ea03a579",
+    "text": "eae68cfe3ea86010",
 }
 
 
@@ -34,6 +35,7 @@ def generated() -> dict[str, DataSet]:
         ("mnist", (28, 28, 1), (12_000, 3_000, 2_500), 10),
         ("cifar10", (32, 32, 3), (10_000, 2_000, 2_000), 10),
         ("imdb", (500,), (5_000, 2_500, 2_500), 2),
+        ("text", (35,), (8_000, 500, 500), 0),
     ],
 )
 def test_generated_data_is_shaped_like_the_real_one(
@@ -43,17 +45,24 @@ def test_generated_data_is_shaped_like_the_real_one(
     sizes: tuple[int, ...],
     classes: int,
 ) -> None:
-    """Shapes, types, sizes as announced, and about as many examples of each class."""
+    """Shapes, types, sizes as announced, and about as many examples of each class.
+
+    Of the labels of a text, each is the token that follows.
+    """
     found = generated[name]
     assert (found.source, found.origin) == ("synthetic", "generated")
     for split, size in zip((found.train, found.validation, found.test), sizes, strict=True):
         assert split.x.shape == (size, *shape)
-        assert split.x.dtype == (np.int32 if name == "imdb" else np.uint8)
+        assert split.x.dtype == (np.int32 if name in ("imdb", "text") else np.uint8)
         assert split.y.dtype == np.int32
-        share = np.bincount(split.y, minlength=classes) / size * classes
-        assert np.abs(share - 1).max() < 0.2
+        if classes:
+            share = np.bincount(split.y, minlength=classes) / size * classes
+            assert np.abs(share - 1).max() < 0.2
+        else:
+            assert np.array_equal(split.y[:, :-1], split.x[:, 1:])
     assert len(found.train.y) == synthetic.TRAIN_EXAMPLES[name]
-    assert found.validation_is_test == (name != "mnist") == (found.validation is found.test)
+    own = name in ("mnist", "text")
+    assert found.validation_is_test != own == (found.validation is not found.test)
 
 
 @pytest.mark.parametrize("name", data.NAMES)

@@ -189,11 +189,12 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
         output, cell = carried
         enter, keep, new, leave = jnp.split(now + output @ recurrent, 4, axis=-1)
         cell = nn.sigmoid(keep) * cell + nn.sigmoid(enter) * jnp.tanh(new)
-        return (nn.sigmoid(leave) * jnp.tanh(cell), cell), None
+        output = nn.sigmoid(leave) * jnp.tanh(cell)
+        return (output, cell), output if layer.sequences else None
 
     zeros = jnp.zeros((len(x), layer.units), x.dtype)
-    (output, _), _ = lax.scan(step, (zeros, zeros), jnp.swapaxes(x @ kernel + bias, 0, 1))
-    return output
+    (last, _), outputs = lax.scan(step, (zeros, zeros), jnp.swapaxes(x @ kernel + bias, 0, 1))
+    return jnp.swapaxes(outputs, 0, 1) if layer.sequences else last
 
 
 def _attention(layer: layers.Attention, _: Arrays, x: Any) -> Any:

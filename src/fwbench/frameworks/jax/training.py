@@ -72,7 +72,7 @@ class _Batches(Loader):
 
     def _take(self, chosen: NDArray[Any]) -> Placed:
         examples, labels = self._arrays
-        return self._place((examples[chosen], labels[chosen]))
+        return self._place((examples[chosen], labels[chosen].ravel()))
 
     def _ahead(self) -> Iterator[Placed]:
         """With as many batches under way as there are threads."""

@@ -56,19 +56,23 @@ class _Concat(gluon.HybridBlock):  # type: ignore[misc]
         return F.concat(x, *others, dim=1)
 
 
-class _LastOutput(gluon.HybridBlock):  # type: ignore[misc]
-    """An LSTM of which the last output is the result."""
+class _LSTM(gluon.HybridBlock):  # type: ignore[misc]
+    """An LSTM of which the last output is the result, or each."""
 
-    def __init__(self, inputs: int, units: int) -> None:
+    def __init__(self, layer: layers.LSTM, inputs: int) -> None:
         super().__init__()
+        self._sequences = layer.sequences
         with self.name_scope():
-            self.lstm = rnn.LSTM(units, layout="NTC", input_size=inputs)
+            self.lstm = rnn.LSTM(layer.units, layout="NTC", input_size=inputs)
         # MXNet has two biases, whose sum counts: training both would double the step.
         self.lstm.l0_h2h_bias.grad_req = "null"
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """(batch, length, inputs) to (batch, units)."""
-        return F.squeeze(F.slice_axis(self.lstm(x), axis=1, begin=-1, end=None), axis=1)
+        """(batch, length, inputs) to (batch, units), or (batch, length, units)."""
+        outputs = self.lstm(x)
+        if self._sequences:
+            return outputs
+        return F.squeeze(F.slice_axis(outputs, axis=1, begin=-1, end=None), axis=1)
 
 
 class _Positions(gluon.HybridBlock):  # type: ignore[misc]
@@ -186,7 +190,7 @@ _BLOCKS: dict[type[Layer], Callable[[Any, Shape, Job], Any]] = {
     layers.Add: lambda _, __, ___: _Add(),
     layers.Concat: lambda _, __, ___: _Concat(),
     layers.Embedding: _embedding,
-    layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
+    layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(
         epsilon=layer.epsilon, in_channels=before[-1]

@@ -63,6 +63,7 @@ _EXECUTIONS: dict[str, Callable[..., None]] = {
 class _Batches(Loader):
     def __init__(self, job: Job, context: Any, arrays: Batch, steps: int) -> None:
         self._context = context
+        self._label_for_each_token = bool(job.training.labels_shape)
         self._order = Order(steps * job.batch)
         self._loader = gluon.data.DataLoader(
             gluon.data.ArrayDataset(*arrays),
@@ -76,7 +77,8 @@ class _Batches(Loader):
 
     def __iter__(self) -> Iterator[Placed]:
         for x, y in self._loader:
-            yield x.as_in_context(self._context), y.as_in_context(self._context)
+            labels = y.reshape(-1) if self._label_for_each_token else y
+            yield x.as_in_context(self._context), labels.as_in_context(self._context)
 
 
 class MXNetLearner(Learner):

@@ -184,7 +184,9 @@ _LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
     layers.Add: lambda _, policy: [keras.layers.Add(dtype=policy)],
     layers.Concat: lambda _, policy: [keras.layers.Concatenate(dtype=policy)],
     layers.Embedding: _embedding,
-    layers.LSTM: lambda layer, policy: [keras.layers.LSTM(layer.units, dtype=policy)],
+    layers.LSTM: lambda layer, policy: [
+        keras.layers.LSTM(layer.units, return_sequences=layer.sequences, dtype=policy)
+    ],
     layers.Positions: lambda _, policy: [_Positions(dtype=policy)],
     layers.LayerNorm: lambda layer, policy: [
         keras.layers.LayerNormalization(epsilon=layer.epsilon, dtype=policy)

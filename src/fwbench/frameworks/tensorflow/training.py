@@ -64,7 +64,9 @@ class _Batches(Loader):
 
         def take(start: Any) -> Placed:
             chosen = self._order[start : start + job.batch]
-            return tf.gather(x, chosen), tf.gather(y, chosen)
+            labels = tf.gather(y, chosen)
+            for_each_token = bool(job.training.labels_shape)
+            return tf.gather(x, chosen), tf.reshape(labels, [-1]) if for_each_token else labels
 
         starts = tf.data.Dataset.range(0, steps * job.batch, job.batch)
         self.dataset = starts.map(take, num_parallel_calls=job.workers or None)

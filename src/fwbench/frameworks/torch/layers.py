@@ -126,19 +126,20 @@ class _Concat(nn.Module):  # type: ignore[misc]
         return torch.cat(inputs, 1)
 
 
-class _LastOutput(nn.Module):  # type: ignore[misc]
-    """An LSTM of which the last output is the result."""
+class _LSTM(nn.Module):  # type: ignore[misc]
+    """An LSTM of which the last output is the result, or each."""
 
-    def __init__(self, inputs: int, units: int) -> None:
+    def __init__(self, layer: layers.LSTM, inputs: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(inputs, units, batch_first=True)
+        self.lstm = nn.LSTM(inputs, layer.units, batch_first=True)
+        self._sequences = layer.sequences
         # PyTorch has two biases, whose sum counts: training both would double the step.
         self.lstm.bias_hh_l0.requires_grad_(requires_grad=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, length, inputs) to (batch, units)."""
+        """(batch, length, inputs) to (batch, units), or (batch, length, units)."""
         outputs, _ = self.lstm(x)
-        return cast("torch.Tensor", outputs[:, -1])
+        return cast("torch.Tensor", outputs if self._sequences else outputs[:, -1])
 
 
 class _Positions(nn.Module):  # type: ignore[misc]
@@ -201,7 +202,7 @@ _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.Add: lambda _, __, ___: _Add(),
     layers.Concat: lambda _, __, ___: _Concat(),
     layers.Embedding: _embedding,
-    layers.LSTM: lambda layer, before, _: _LastOutput(before[-1], layer.units),
+    layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(before[-1], layer.epsilon),
     layers.Gelu: lambda _, __, ___: nn.GELU(approximate="tanh"),

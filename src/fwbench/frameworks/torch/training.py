@@ -40,6 +40,7 @@ class _Batches(Loader):
     def __init__(self, job: Job, tensors: Placed, steps: int) -> None:
         self._order = Order(steps * job.batch)
         self._device = _device(job)
+        self._label_for_each_token = bool(job.training.labels_shape)
         self._loader: Any = DataLoader(
             TensorDataset(*tensors),
             batch_size=job.batch,
@@ -52,10 +53,13 @@ class _Batches(Loader):
         self._order.indices = order.tolist()
 
     def __iter__(self) -> Iterator[Placed]:
+        batches = iter(self._loader)
+        if self._label_for_each_token:
+            batches = ((x, y.flatten()) for x, y in batches)
         if self._device.type == "cpu":
-            return iter(self._loader)
+            return batches
         to_device = partial(torch.Tensor.to, device=self._device, non_blocking=True)
-        return ((to_device(x), to_device(y)) for x, y in self._loader)
+        return ((to_device(x), to_device(y)) for x, y in batches)
 
 
 class TorchLearner(Learner):

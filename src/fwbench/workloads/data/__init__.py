@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fwbench.errors import DataError, UsageError, unknown
-from fwbench.workloads.data import cifar, imdb, mnist, synthetic
+from fwbench.workloads.data import cifar, imdb, mnist, synthetic, text
 from fwbench.workloads.data.dataset import DataSet, Found, Kind, Layout, Split, data_set
 
 #: Folders to search after the one that was asked for, separated as those in ``PATH``.
 VARIABLE = "FWBENCH_DATA"
 
-_KINDS: Mapping[str, Kind] = {"mnist": mnist, "cifar10": cifar, "imdb": imdb}
+_KINDS: Mapping[str, Kind] = {"mnist": mnist, "cifar10": cifar, "imdb": imdb, "text": text}
 
 #: The names of the data sets.
 NAMES = tuple(_KINDS)

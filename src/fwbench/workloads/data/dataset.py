@@ -18,11 +18,15 @@ class Split:
 
     Attributes:
         x: uint8 images (n, height, width, channels), or int32 tokens (n, length).
-        y: int32 labels (n,).
+        y: int32 labels (n,), or (n, length) where each token has one.
     """
 
     x: NDArray[Any]
     y: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """How many examples it has."""
+        return len(self.y)
 
 
 #: Training, validation and test part; no validation part where the data has none of its own.
@@ -34,7 +38,7 @@ class DataSet:
     """A data set in memory.
 
     Attributes:
-        name: ``mnist``, ``cifar10`` or ``imdb``.
+        name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
         source: ``real`` or ``synthetic``.
         origin: the names of the files or of the folder it was read from, or ``generated``.
         train: to learn from.
@@ -60,18 +64,18 @@ class Found:
     """A data set that was found and not read.
 
     Attributes:
-        name: ``mnist``, ``cifar10`` or ``imdb``.
+        name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
         source: ``real`` or ``synthetic``.
         origin: the names of the files or of the folder, or ``generated``.
         paths: what to read; none if it is generated.
-        train_examples: how many the training part has.
+        train_examples: how many the training part has; None where only reading it tells.
     """
 
     name: str
     source: str
     origin: str
     paths: tuple[Path, ...]
-    train_examples: int
+    train_examples: int | None
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,16 @@ class Layout:
 class Kind(Protocol):
     """What the module of a data set offers."""
 
-    TRAIN_EXAMPLES: int
     #: Files and folders of the same data in a form that is not read, with the name of the form.
     OTHER_FORMS: Mapping[str, str]
     #: What to get instead.
     WANTED: str
     #: The folders below the one that was named in which it may lie.
     FOLDERS: Sequence[str]
+
+    @property
+    def TRAIN_EXAMPLES(self) -> int | None:  # noqa: N802 (a constant of the module)
+        """How many examples the training part has; None where that differs."""
 
     def layouts(self, folder: Path) -> Iterator[Layout]:
         """The ways in which the data set may lie in ``folder``, the preferred one first."""

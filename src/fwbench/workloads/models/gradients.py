@@ -280,8 +280,17 @@ def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Resu
     return table[x], backward
 
 
-def _lstm(_: layers.LSTM, parameters: Arrays, x: Array) -> Result:
-    return lstm(parameters, x)
+def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array) -> Result:
+    outputs, backward = lstm(parameters, x)
+    if layer.sequences:
+        return outputs, backward
+
+    def backward_of_last(gradient: Array) -> tuple[Arrays, Arrays]:
+        of_outputs = np.zeros_like(outputs)
+        of_outputs[:, -1] = gradient
+        return backward(of_outputs)
+
+    return outputs[:, -1], backward_of_last
 
 
 def untrained(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> NDArray[Any]:

@@ -365,17 +365,18 @@ class Tokens(Layer):
 
 @dataclass(frozen=True)
 class LSTM(Layer):
-    """Long short-term memory: sigmoid gates, tanh cells, one bias; the last output is the result.
+    """Long short-term memory: sigmoid gates, tanh cells, one bias; they begin at zero.
 
-    Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000), as all three frameworks
-    have it.
+    Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000), as all frameworks do.
+    The last output is the result; with ``sequences`` the output at every place.
     """
 
     units: int
+    sequences: bool = False
 
     def output(self, shape: Shape) -> Shape:
-        """One dimension: the last output, as many elements as units."""
-        return (self.units,)
+        """(units,), or (length, units) of all places."""
+        return (shape[0], self.units) if self.sequences else (self.units,)
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
         """Both kernels and the bias, 1 for the forget gate."""

@@ -2,13 +2,17 @@
 
 ``lenet`` and ``cifar_cnn`` are Benchmarks B, C and D of the TensorFlow / MXNet report of 2020,
 ``sentiment_lstm`` is the sentiment experiment of the PyTorch / MXNet post, whose sizes of embedding
-and LSTM are not known: 100 each are taken here.
+and LSTM are not known: 100 each are taken here. Of the networks that people know
+(:mod:`fwbench.workloads.models.steps`) those that tell the next word of a text are trained on one;
+there is no data here that the others are published with.
 """
 
 from __future__ import annotations
 
 from fwbench.presets import Schedule, Sizes
-from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.data.text import LENGTH, VOCABULARY
+from fwbench.workloads.models.graph import Network, sequential
+from fwbench.workloads.models.language import word_lm
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -19,6 +23,7 @@ from fwbench.workloads.models.layers import (
     Flatten,
     MaxPool,
 )
+from fwbench.workloads.models.transformers import gpt_small
 from fwbench.workloads.training import Adam, RMSprop, Training
 
 #: A small loop; Benchmarks B, C and D; the sentiment experiment. LeNet represents them.
@@ -105,5 +110,37 @@ TRAININGS = (
         },
         quick=False,
         representative=False,
+    ),
+)
+
+
+def _of_text(name: str, network: Network, batches: Sizes) -> Training:
+    """A loop over the sequences of a text, for a network that tells the next word."""
+    return Training(
+        name=name,
+        network=network,
+        dataset="text",
+        shape=(LENGTH,),
+        classes=VOCABULARY,
+        optimizer=Adam(1e-3),
+        batches=batches,
+        schedules={"quick": Schedule(epochs=3, steps=3), "full": Schedule(epochs=5)},
+        quick=False,
+        representative=False,
+    )
+
+
+#: Loops over a text, of networks whose steps have sizes of their own: ``word_lm_step``,
+#: ``gpt_small_step``. The first one is as small as the small model of Zaremba et al. 2014.
+TEXT_TRAININGS = (
+    _of_text(
+        "word_lm",
+        word_lm({"layers": 2, "units": 200, "vocabulary": VOCABULARY}),
+        Sizes(quick=(20,), full=(20, 80)),
+    ),
+    _of_text(
+        "gpt_small",
+        gpt_small({"layers": 4, "units": 256, "vocabulary": VOCABULARY}),
+        Sizes(quick=(8,), full=(8, 32)),
     ),
 )

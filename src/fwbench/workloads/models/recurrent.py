@@ -13,11 +13,14 @@ Array = NDArray[np.float64]
 
 
 def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[Arrays, Arrays]]]:
-    """The last output of an LSTM, and the way back: through time (Werbos 1990).
+    """The output of an LSTM at every place, and the way back: through time (Werbos 1990).
 
     Args:
         parameters: both kernels and the bias, float64.
         x: (batch, length, inputs).
+
+    Returns:
+        (batch, length, units), and a function from the gradient with respect to that.
     """
     kernel, recurrent, bias = parameters
     gates, cells, outputs = _states(x @ kernel + bias, recurrent)
@@ -29,7 +32,7 @@ def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[A
         ]
         return [slopes @ kernel.T], [*of_kernels, slopes.sum((0, 1))]
 
-    return outputs[:, -1], backward
+    return outputs[:, 1:], backward
 
 
 def _states(inputs: Array, recurrent: Array) -> tuple[Array, Array, Array]:
@@ -65,28 +68,29 @@ def _slopes(gates: Array, cells: Array, recurrent: Array, gradient: Array) -> Ar
         gates: as :func:`_states` returns them.
         cells: the same.
         recurrent: the recurrent kernel, (units, 4 units).
-        gradient: with respect to the last output, (batch, units).
+        gradient: with respect to the outputs, (batch, length, units).
 
     Returns:
         (batch, length, 4 units).
     """
-    batch, units = gradient.shape
-    slopes = np.empty((batch, len(gates), 4 * units))
-    of_cell = np.zeros_like(gradient)
-    for t in reversed(range(len(gates))):
+    batch, length, units = gradient.shape
+    slopes = np.empty((batch, length, 4 * units))
+    of_cell, of_output = np.zeros((2, batch, units))
+    for t in reversed(range(length)):
+        of_output = of_output + gradient[:, t]
         enter, keep, new, leave = gates[t]
         seen = np.tanh(cells[:, t + 1])
-        of_cell += gradient * leave * (1.0 - seen**2)
+        of_cell += of_output * leave * (1.0 - seen**2)
         slopes[:, t] = np.concatenate(
             [
                 of_cell * new * enter * (1.0 - enter),
                 of_cell * cells[:, t] * keep * (1.0 - keep),
                 of_cell * enter * (1.0 - new**2),
-                gradient * seen * leave * (1.0 - leave),
+                of_output * seen * leave * (1.0 - leave),
             ],
             axis=1,
         )
-        gradient = slopes[:, t] @ recurrent.T
+        of_output = slopes[:, t] @ recurrent.T
         of_cell *= keep
     return slopes
 
