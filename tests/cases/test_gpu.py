@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.measure import nvml
+from fwbench.measure import nvml, throttling
+from fwbench.measure.clock import Clock
+from fwbench.measure.nvml import Gpu
+from fwbench.measure.warmup import warm_device
+from support.fake_nvml import Card
 from support.fakes import case_of, cell, operation
 from support.simulated_gpu import OnSimulatedGpu, SimulatedGpu
 
@@ -98,3 +102,120 @@ def test_on_a_cpu_there_is_nothing_of_all_that() -> None:
         name for name, value in found.items() if value is not None
     } == set()
     assert "l2" not in found["toggles"]
+
+
+# Clocks
+
+
+def _known(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu, **card: Any) -> Card:
+    """Let NVML know the GPU."""
+    fake = gpu.nvml(**card)
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake.cards[0]
+
+
+def _rising(until_s: float) -> SimulatedGpu:
+    """A GPU whose clock is a quarter of what it will be, for so long."""
+    return SimulatedGpu(lambda now_s: HZ / 4 if now_s < until_s else HZ, WAIT_S)
+
+
+def test_cycles_power_and_heat_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With which GPU it was; the cycles of a kernel are what it was given."""
+    framework = simulated()
+    _known(monkeypatch, framework.gpu, reasons=0x04)
+    found = facts(framework)
+    assert found["device_cycles"] == SHORT
+    assert found["sm_clock_hz"] == HZ
+    assert found["throttled"] == ["power"]
+    assert (found["power_w"], found["temperature_c"]) == (512.5, 61.0)
+    assert found["discarded_rounds"] == 0
+    assert found["gpu"]["uuid"] == "GPU-simulated"
+
+
+def test_what_nvml_does_not_tell_is_unknown_and_fails_nothing() -> None:
+    """No driver, no permission: the times are there all the same."""
+    found = facts(simulated())
+    assert found["device_s"] == SHORT_S
+    assert found["device_cycles"] is None
+    assert "sm_clock_hz" not in found
+
+
+@pytest.mark.parametrize("until_s", [0.0, 0.25, 0.75])
+def test_the_warm_up_outlasts_the_ramp(monkeypatch: pytest.MonkeyPatch, until_s: float) -> None:
+    """Times are those of the full clock, however long it takes to rise."""
+    framework = OnSimulatedGpu(gpu=_rising(until_s), launch_s=LAUNCH_S, cycles=LONG)
+    _known(monkeypatch, framework.gpu, reasons=0x01)
+    found = facts(framework)
+    assert found["device_s"] == LONG_S
+    assert found["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
+    assert found["sm_clock_hz"] == HZ
+    assert found["steady"] is True
+    assert found["warmup_s"] > 0.2
+
+
+def test_an_unknown_clock_is_given_its_least_time() -> None:
+    """A fifth of a second, which outlasts most ramps."""
+    framework = OnSimulatedGpu(gpu=_rising(0.125), launch_s=LAUNCH_S, cycles=LONG)
+    found = facts(framework)
+    assert found["device_s"] == LONG_S
+    assert found["warmup_s"] > 0.2
+
+
+def test_a_clock_that_never_settles_ends_the_warm_up_and_is_said() -> None:
+    """After two seconds; the record says that nothing was steady."""
+    gpu = SimulatedGpu(lambda now_s: HZ * (1.0 + now_s))
+    found = warm_device(lambda: gpu.launch(LONG), Clock(gpu, gpu.wait), Gpu(gpu.nvml(), gpu.card()))
+    assert found.steady is False
+    assert found.seconds >= 2.0
+
+
+class Uneven(OnSimulatedGpu):
+    """Every second call takes twice as long, so that no median is known precisely."""
+
+    def _cost(self) -> None:
+        self.cycles = LONG + 2 * LONG - self.cycles
+        super()._cost()
+
+
+def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them counts, neither in the statistics nor in the times of calls."""
+    begin_s, end_s = 1.0, 1.125
+    gpu = SimulatedGpu(lambda now_s: HZ / 2 if begin_s <= now_s < end_s else HZ, WAIT_S)
+    framework = Uneven(gpu=gpu, launch_s=LAUNCH_S, cycles=LONG)
+    _known(monkeypatch, gpu, reasons=0x20)
+    monkeypatch.setattr(throttling.time, "sleep", gpu.spend)
+    case = case_of(
+        cell(operation(), device="gpu:0"), framework, precision=0.01, max_time=1.0, min_rounds=5
+    )
+    case.measure()
+    found = case.benchmark.extra_info["fwbench"]
+    ordinary = {LAUNCH_S + cycles / HZ + WAIT_S for cycles in (LONG, 2 * LONG)}
+    assert {*case.benchmark.stats.stats.data} == ordinary
+    assert found["dispatch_s"] == LAUNCH_S
+    assert found["discarded_rounds"] > 0
+    assert found["throttled"] == ["heat"]
+
+
+def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After half a second of pauses; the record has its clock, and why it is low."""
+    framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
+    _known(monkeypatch, framework.gpu, reasons=0x20)
+    paused: list[float] = []
+    monkeypatch.setattr(throttling.time, "sleep", paused.append)
+    case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
+    case.measure()
+    found = case.benchmark.extra_info["fwbench"]
+    assert found["completion_s"] == LAUNCH_S + 2 * LONG_S
+    assert (found["sm_clock_hz"], found["throttled"]) == (HZ / 2, ["heat"])
+    assert sum(paused) == pytest.approx(0.5)
+    assert found["discarded_rounds"] > 0
+
+
+def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no reason for it but the setting."""
+    framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
+    _known(monkeypatch, framework.gpu, reasons=0x02)
+    case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
+    case.measure()
+    found = case.benchmark.extra_info["fwbench"]
+    assert (found["discarded_rounds"], found["throttled"]) == (0, [])

@@ -145,7 +145,8 @@ def test_throttled_is_below_three_quarters_of_the_default(
     throttled: bool,
 ) -> None:
     """Unless someone has set the clock so, or nothing is known."""
-    assert nvml.is_throttled(clock_hz, default_hz, reasons) is throttled
+    state = GpuState(clock_hz, reasons, None, None)
+    assert nvml.is_throttled(state, default_hz) is throttled
 
 
 def test_other_processes_are_counted(two: FakeNvml) -> None:

@@ -108,6 +108,7 @@ def case_of(
     kind: type[Case] = Case,
     tell: Callable[[Any], Any] = lambda _: None,
     probe: Probe | None = None,
+    precision: float = 0.0,
     **settings: Any,
 ) -> Case:
     """The case of a cell, on the fake framework's clock.
@@ -119,12 +120,13 @@ def case_of(
         kind: what measures such a cell.
         tell: called with every epoch of a training loop.
         probe: has the case instead of a measurement.
+        precision: of the median, at which rounds end; 0 for never.
         settings: of pytest-benchmark's fixture.
     """
     clock = Clock(framework.clock, framework.waiter(cell.device))
     facts = framework.manifest("Fake CPU")
     benchmark = fixture(clock, cell, **settings)
-    timing = FixtureBenchmark(benchmark)
+    timing = FixtureBenchmark(benchmark, precision)
     return kind(cell, framework, facts, clock, timing, warmup_s, tell=tell, probe=probe)
 
 

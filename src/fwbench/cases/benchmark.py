@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fwbench.measure.stopping import Stopping
+from fwbench.measure.throttling import GpuWatch
 
 
 class TimeRounds(Protocol):
@@ -28,10 +29,12 @@ class Benchmark(Protocol):
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
         time_rounds: calls work in a given number of rounds.
         stopping: what has ended the rounds; None where their number was fixed.
+        watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
     """
 
     fixture: Any
     stopping: Stopping | None
+    watch: GpuWatch | None
     # An attribute and not a method: the fixture's own.
     time_rounds: TimeRounds
 

@@ -23,7 +23,8 @@ from fwbench.measure.limits import Limits
 from fwbench.measure.memory import PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
-from fwbench.measure.warmup import warm_up
+from fwbench.measure.throttling import GpuWatch
+from fwbench.measure.warmup import WarmUp, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 
@@ -138,8 +139,11 @@ class Case:
         # Rounds alone may be too short to tell what others did.
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)
+            watch = self._watch()
             with self.framework.scope(self.cell.device, self.cell.dtype):
                 last = benchmark.time(work.run)
+            if watch is not None:
+                warmed_up |= CaseFacts(**asdict(watch.condition()))
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(
@@ -156,7 +160,7 @@ class Case:
             return CaseFacts()
         waited = CaseFacts()
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            warmup = warm_up(work.run, self._clock, self._warmup_s)
+            warmup = self._warmed(work)
             if readable:
                 wait_s = waiting.check(work, self.framework, self.cell, self._clock)
                 if self._clock.wait is not None:
@@ -165,6 +169,22 @@ class Case:
         return waited | CaseFacts(
             warmup_calls=warmup.calls, warmup_s=warmup.seconds, steady=warmup.steady
         )
+
+    def _watch(self) -> GpuWatch | None:
+        """What looks at its GPU between rounds; None without one that NVML knows."""
+        if not self.gpu or not self._benchmark.enabled:
+            return None
+        self._benchmark.watch = GpuWatch(self.gpu, self._clock)
+        return self._benchmark.watch
+
+    def _warmed(self, work: Work) -> WarmUp:
+        """Warm the GPU up until its clock has risen, and the work until its times have settled."""
+        if self.cell.device == "cpu" or self._warmup_s <= 0:
+            return warm_up(work.run, self._clock, self._warmup_s)
+        device = warm_device(work.run, self._clock, self.gpu)
+        warmup = warm_up(work.run, self._clock, self._warmup_s)
+        steady = warmup.steady and device.steady is not False
+        return WarmUp(warmup.calls + device.calls, warmup.seconds + device.seconds, steady)
 
     def _time_on_device(self, work: Work) -> CaseFacts:
         """What a call takes on a GPU itself; from here on its cache is cold if that is asked."""
@@ -176,7 +196,9 @@ class Case:
         clock = Clock(self._clock.read, self._clock.wait)
         found = device_time(work.run, clock, self.framework.device_clock(device), flush)
         self._clock.before = flush
-        return CaseFacts(**asdict(found))
+        clock_hz = self.gpu.sm_clock_hz() if self.gpu else None
+        cycles = found.device_s * clock_hz if found.device_s and clock_hz else None
+        return CaseFacts(**asdict(found), device_cycles=cycles)
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -278,12 +278,15 @@ class LoopCase(TrainingCase):
             clock = Clock(self._clock.read, self._clock.wait)
             checked, check_s = learning.check(learner, clock, self.checked_steps)
             epochs = self._epochs(learner, data, clock)
+        watch = self._watch()
         self._train(epochs)
+        condition = CaseFacts(**asdict(watch.condition())) if watch else CaseFacts()
         if not self._benchmark.timed:
             return
         used = memory.used() | CaseFacts(data_memory_bytes=_size_bytes(stored, data))
         checked |= self._check_timed(learner, data)
-        self._record(_first_step(check_s) | used | checked | self._trained(epochs, data))
+        trained = self._trained(epochs, data)
+        self._record(_first_step(check_s) | used | checked | condition | trained)
 
     def _epochs(self, learner: Learner, data: DataSet, clock: Clock) -> Epochs:
         return Epochs(

@@ -117,6 +117,10 @@ class Clock:
         result = call()
         return self() - start, result
 
+    def forget(self, rounds: int) -> None:
+        """Let the latest rounds not count, so many of them."""
+        del self._rounds[-rounds:]
+
     def facts(self, rounds_s: Sequence[float], iterations: int) -> RoundFacts:
         """What is known of the rounds that were just measured.
 

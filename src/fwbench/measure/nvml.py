@@ -171,19 +171,18 @@ class Gpu:
         return sum(_asked(_parent, pid) != os.getppid() for pid in pids)
 
 
-def is_throttled(clock_hz: float | None, default_hz: float | None, reasons: Any) -> bool:
+def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     """Whether a GPU runs so far below its default clock that its times say little.
 
     A clock that someone has set lower is meant to be.
 
     Args:
-        clock_hz: of its multiprocessors; None where it is not known.
-        default_hz: their default; likewise.
-        reasons: why it is not higher, apart from settings; likewise.
+        state: of the GPU.
+        default_hz: the default clock of its multiprocessors; None where it is not known.
     """
-    if clock_hz is None or default_hz is None or reasons == ():
+    if state.sm_clock_hz is None or default_hz is None or state.reasons == ():
         return False
-    return clock_hz < _THROTTLED_BELOW * default_hz
+    return state.sm_clock_hz < _THROTTLED_BELOW * default_hz
 
 
 @cache

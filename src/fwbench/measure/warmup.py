@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from fwbench.measure.clock import Clock
+from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -67,6 +68,53 @@ def warm_up(run: Callable[[], Any], clock: Clock, limit_s: float) -> WarmUp:
         else:
             per_call_s.append(block_s / size)
     return WarmUp(calls, total_s, True)
+
+
+#: A GPU is kept busy for so long at least, and so long at most while its clock still rises: an idle
+#: one has a fifth of it, and ramps of up to 0.3 s are reported.
+_BUSY_AT_LEAST_S = 0.2
+_BUSY_AT_MOST_S = 2.0
+#: The clock has settled when so many readings, each after a stretch of work, are within 1 %, and
+#: not on the way up: an idle GPU keeps its low clock for a while.
+_STRETCH_S = 10e-3
+_READINGS = 5
+_SETTLED_WITHIN = 0.01
+
+
+def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp:
+    """Keep a GPU busy until its clock has risen: before that calls tell of the ramp.
+
+    The medians that :func:`warm_up` compares lie a hundredth of a second apart, and so do not see a
+    clock that takes a quarter of one.
+
+    Args:
+        run: the bound work.
+        clock: waits for the device after every stretch.
+        gpu: has the clock; None where it is not known, and then the least time has to do.
+    """
+    readings: list[GpuState] = []
+    default_hz = gpu.default_sm_clock_hz if gpu else None
+    size, calls, total_s = 1, 0, 0.0
+    while total_s < _BUSY_AT_MOST_S:
+        stretch_s, _ = clock.time(partial(_repeat, run, size))
+        calls += size
+        total_s += stretch_s
+        if stretch_s < _STRETCH_S and size < _CALLS_AT_MOST:
+            size *= 2
+        readings = [*readings, gpu.state()][-_READINGS:] if gpu else []
+        clocks_hz = [state.sm_clock_hz for state in readings if state.sm_clock_hz is not None]
+        if total_s < _BUSY_AT_LEAST_S:
+            continue
+        if not clocks_hz:
+            return WarmUp(calls, total_s, None)
+        if _have_settled(clocks_hz) and not is_throttled(readings[-1], default_hz):
+            return WarmUp(calls, total_s, True)
+    return WarmUp(calls, total_s, False)
+
+
+def _have_settled(clocks_hz: Sequence[float]) -> bool:
+    lowest, highest = min(clocks_hz), max(clocks_hz)
+    return len(clocks_hz) == _READINGS and highest - lowest <= _SETTLED_WITHIN * highest
 
 
 def _repeat(run: Callable[[], Any], times: int) -> None:

@@ -22,6 +22,7 @@ from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.measure.clock import Clock, Timer
 from fwbench.measure.stopping import Stopping
+from fwbench.measure.throttling import GpuWatch
 from fwbench.plugin.rounds import Rounds, stop_when_precise
 from fwbench.records.replication import Entry
 
@@ -92,6 +93,7 @@ class FixtureBenchmark:
         fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
         self._precision = precision
         self.stopping: Stopping | None = None
+        self.watch: GpuWatch | None = None
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Call work in as many rounds as its timing takes.
@@ -102,7 +104,7 @@ class FixtureBenchmark:
         Returns:
             The result of the last call that was timed, or of the only one where nothing is.
         """
-        self.stopping = stop_when_precise(self.fixture, self._precision)
+        self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
         only = self.fixture(run)
         return self._rounds.take_last() if self.timed else only
 

@@ -14,12 +14,15 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
 
 from fwbench.measure.stopping import Stopping
+from fwbench.measure.throttling import GpuWatch
 
 #: A round of one call.
 _ONCE = range(1)
 
 
-def stop_when_precise(fixture: BenchmarkFixture, precision: float) -> Stopping | None:
+def stop_when_precise(
+    fixture: BenchmarkFixture, precision: float, watch: GpuWatch | None = None
+) -> Stopping | None:
     """Let a rule end the rounds of a fixture, unless ``--benchmark-precision`` asks for another.
 
     That one is of the mean, and of rounds that are normally distributed.
@@ -28,6 +31,7 @@ def stop_when_precise(fixture: BenchmarkFixture, precision: float) -> Stopping |
         fixture: has not made any.
         precision: the width of the median's interval that is narrow enough, as a share of the
             median; 0 for no rule.
+        watch: sets rounds aside that do not count; None where all do.
 
     Returns:
         The rule; None where there is none, and where nothing is timed.
@@ -41,8 +45,9 @@ def stop_when_precise(fixture: BenchmarkFixture, precision: float) -> Stopping |
         is_over = False
         while not is_over:
             duration_s = runner(calls)
-            stats.update(duration_s)
-            is_over = stopping.add(duration_s)
+            for counted_s in (duration_s,) if watch is None else watch.sift(duration_s):
+                stats.update(counted_s)
+                is_over = stopping.add(counted_s) or is_over
 
     fixture._precision = precision  # noqa: SLF001 (has it ask for rounds until they are enough)
     fixture._run_until_precise = make_rounds  # noqa: SLF001

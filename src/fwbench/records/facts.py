@@ -25,6 +25,7 @@ from fwbench.records.table import (
 )
 from fwbench.records.units import (
     BYTES,
+    CELSIUS,
     COUNT,
     CPUS,
     FLOPS,
@@ -134,6 +135,9 @@ class Measured(Table):
         "how that was found: `events`, by the GPU's own clock, or `slope`: `throughput_s`",
         check=one_of(EVENTS, SLOPE),
     )
+    device_cycles: float | None = fact(
+        "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=_UNTOLD
+    )
     throughput_s: float | None = fact(
         "time of each further call: of twice as many calls over as many", SECONDS, POSITIVE,
         null="where noise was larger, or the cache is emptied before each call",
@@ -157,6 +161,19 @@ class Measured(Table):
         "`clean`, `drifting` or `contended`: docs/measuring.md", check=one_of(*CONDITIONS)
     )
     spinning: bool | None = fact("whether its threads spent processor time on waiting")
+    sm_clock_hz: float | None = fact(
+        "median clock of a GPU's multiprocessors while it was measured", HERTZ, POSITIVE,
+        null=_UNTOLD,
+    )  # fmt: skip
+    throttled: list[str] | None = fact(
+        "why that was not higher, settings apart: `power`, `heat`, ...", null=_UNTOLD
+    )
+    power_w: float | None = fact("what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=_UNTOLD)
+    temperature_c: float | None = fact("its temperature then", CELSIUS, null=_UNTOLD)
+    discarded_rounds: int | None = fact(
+        "rounds that were made again, because its clock was below 75 % of its default", COUNT,
+        NOT_NEGATIVE,
+    )  # fmt: skip
     median_interval: float | None = fact(
         "width of the 99 % interval of the median of its rounds, over that median", SHARE,
         NOT_NEGATIVE, null="where there were fewer than nine rounds",

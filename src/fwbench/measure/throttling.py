@@ -1,0 +1,104 @@
+"""Clock, power and heat of a GPU while a case is measured, and rounds that say too little.
+
+Looked at between rounds, not more often than the device would notice. Rounds since the last look
+are set aside where the clock is far below its default, and are made again after a pause, as nvbench
+does (``detail/measure_cold.cu``): for half a second, and then they count as they are.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fwbench.measure.clock import Clock
+from fwbench.measure.nvml import Gpu, GpuState, is_throttled
+
+#: From one look to the next: NVML takes some ten microseconds to answer.
+_EACH_S = 20e-3
+
+#: How long a throttled GPU is left alone at a time, and all together.
+_PAUSE_S = 0.05
+_PAUSES_AT_MOST = 10
+
+
+@dataclass(frozen=True)
+class GpuCondition:
+    """What a GPU was like while a case was measured; None where NVML does not tell.
+
+    Attributes:
+        sm_clock_hz: the median clock of its multiprocessors.
+        throttled: every reason why that was not higher, settings apart.
+        power_w: what it drew at the end.
+        temperature_c: at the end, in degrees Celsius.
+        discarded_rounds: how many were set aside.
+    """
+
+    sm_clock_hz: float | None
+    throttled: list[str] | None
+    power_w: float | None
+    temperature_c: float | None
+    discarded_rounds: int
+
+
+class GpuWatch:
+    """Looks at a GPU between the rounds of a case.
+
+    Args:
+        gpu: of the case.
+        clock: times the rounds.
+    """
+
+    def __init__(self, gpu: Gpu, clock: Clock) -> None:
+        self._gpu = gpu
+        self._clock = clock
+        self._default_hz = gpu.default_sm_clock_hz
+        self._states: list[GpuState] = []
+        self._unseen_s: list[float] = []
+        self._looked_s = clock.read()
+        self._pauses = 0
+        self._discarded = 0
+
+    def sift(self, round_s: float) -> Sequence[float]:
+        """The rounds that count, once it was looked at the clock that they ran at.
+
+        Args:
+            round_s: the time of one more round; it is among those of this call or of a later one,
+                or it is set aside.
+        """
+        self._unseen_s.append(round_s)
+        if self._clock.read() - self._looked_s < _EACH_S:
+            return ()
+        rounds_s, self._unseen_s = self._unseen_s, []
+        state = self._look()
+        if is_throttled(state, self._default_hz) and self._pauses < _PAUSES_AT_MOST:
+            self._set_aside(len(rounds_s))
+            return ()
+        return rounds_s
+
+    def condition(self) -> GpuCondition:
+        """What the GPU was like, from the first look to now."""
+        last = self._look()
+        clocks_hz = [state.sm_clock_hz for state in self._states if state.sm_clock_hz is not None]
+        reasons = [state.reasons for state in self._states if state.reasons is not None]
+        every = {reason: None for some in reasons for reason in some if reason != "idle"}
+        return GpuCondition(
+            sm_clock_hz=statistics.median(clocks_hz) if clocks_hz else None,
+            throttled=[*every] if reasons else None,
+            power_w=last.power_w,
+            temperature_c=last.temperature_c,
+            discarded_rounds=self._discarded,
+        )
+
+    def _look(self) -> GpuState:
+        self._states.append(self._gpu.state())
+        self._looked_s = self._clock.read()
+        return self._states[-1]
+
+    def _set_aside(self, rounds: int) -> None:
+        self._clock.forget(rounds)
+        self._discarded += rounds
+        self._pauses += 1
+        time.sleep(_PAUSE_S)
+        self._looked_s = self._clock.read()
