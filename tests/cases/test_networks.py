@@ -103,12 +103,16 @@ KINDS: dict[type[Pass], Any] = {Inference: InferenceCase, ForwardBackward: Forwa
 
 
 def case(
-    of: type[Pass], framework: Network | None = None, training: Training = PICTURES, size: int = 8
+    of: type[Pass],
+    framework: Network | None = None,
+    training: Training = PICTURES,
+    size: int = 8,
+    dtype: str = "float32",
 ) -> Any:
     """A case of a small network."""
     workload = of(training.name, training, Sizes(quick=(size,)))
     (direction,) = workload.directions or ()
-    one = cell(workload, size=size, direction=direction)
+    one = cell(workload, size=size, direction=direction, dtype=dtype)
     return case_of(one, framework or Network(), kind=KINDS[of])
 
 
@@ -132,6 +136,25 @@ def test_what_the_reference_says_is_right(of: type[Pass], training: Training, si
     assert 0 < facts["max_relative_error"] < 1e-6
     allowed = {Inference: 2e-5, ForwardBackward: 0.4 if training is PICTURES else 1e-2}
     assert facts["tolerance"] == allowed[of]
+
+
+def _rounded(bits: int) -> Callable[..., Any]:
+    """The right logits, rounded to so many bits of mantissa."""
+
+    def rounded(training: Training, examples: NDArray[Any]) -> Any:
+        mantissa, exponent = np.frexp(answers(training, examples).astype(np.float64))
+        return np.ldexp(np.round(mantissa * 2 ** (bits + 1)), exponent - bits - 1)
+
+    return rounded
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float32", 23), ("float16", 10), ("bfloat16", 7), ("bfloat16", 10)]
+)
+def test_a_record_has_the_precision_of_answers(dtype: str, bits: int) -> None:
+    """At most that of the dtype, which is what was asked for."""
+    facts = measured(case(Inference, Network(infers=_rounded(bits)), dtype=dtype))
+    assert facts["precision_bits"] == min(bits, {"float32": 23, "float16": 10}.get(dtype, 7))
 
 
 def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:

@@ -203,6 +203,7 @@ def test_header_names_the_absent(cases: Project) -> None:
     missing = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
     cases.forget_manifests()
     cases.write("packages/torch.py", missing)
+    cases.write("packages/onnxruntime.py", missing.replace("torch", "onnxruntime"))
     cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")
     cases.write("packages/mxnet.py", "import os; os.write(2, b'bad CPU'); os._exit(7)")
     result = cases.run(fw=None)

@@ -30,12 +30,9 @@ def test_fwbenchs_own_frameworks_conform(framework: str, project: Project) -> No
     passed = {name.partition("[")[0] for name, one in outcomes.items() if one.kind == "passed"}
     all_tests = {name.partition("[")[0] for name in outcomes}
     lacks = {"test_undeclared_device_is_refused"}
-    if framework == "numpy":
+    if framework in ("numpy", "onnxruntime"):
         lacks |= {"test_gradients_follow_variables", "test_undeclared_execution_is_refused"}
         lacks |= {"test_first_losses_are_right", "test_undeclared_training_is_refused"}
-    if framework == "onnxruntime":
-        lacks |= {"test_gradients_follow_variables", "test_first_losses_are_right"}
-        lacks |= {"test_undeclared_training_is_refused"}
     # Of a machine with one processor nothing can be said about a second thread.
     assert lacks <= all_tests - passed <= {*lacks, "test_processor_time_fits_threads"}
 

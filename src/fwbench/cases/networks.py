@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases import verify
+from fwbench.cases import precision, verify
 from fwbench.cases.forward import check_count
 from fwbench.cases.inputs import Inputs
 from fwbench.cases.training import TrainingCase
@@ -137,7 +137,9 @@ class Answers(_NetworkWork):
         expected = few.reshape(len(different.rows), each, -1)[different.places]
         expected = expected.reshape(len(examples) * each, -1)
         check_count(on_host, [expected])
-        found = self._facts(verify.compare(on_host[0], expected, self.allowed).largest)
+        deviation = verify.compare(on_host[0], expected, self.allowed)
+        bits = precision.bits(self.network.job.dtype, deviation.rms, 0.0, training.graph.terms)
+        found = self._facts(deviation.largest) | CaseFacts(precision_bits=bits)
         return found | self._exported()
 
     def _exported(self) -> CaseFacts:

@@ -79,14 +79,21 @@ class WithNetwork(Workload):
         """Not at all, no such device, not in this dtype or execution, or not offered."""
         offered = self.executions(manifest)
         unable = f"{manifest.name} {self.unable}"
-        return first(
-            {
-                unable: not self.offered(manifest),
-                f"{manifest.name} sees no {device}": not manifest.has(device),
-                f"{unable} in {dtype}": dtype not in manifest.training_dtypes,
-                f"{unable} in {execution}, but in {', '.join(offered)}": execution not in offered,
-            }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
+        declared = manifest.gap(self.name, execution, direction, dtype, device)
+        # What a framework says of a dtype that it lacks says more than that it lacks it.
+        without = declared or f"{unable} in {dtype}"
+        return (
+            first(
+                {
+                    unable: not self.offered(manifest),
+                    f"{manifest.name} sees no {device}": not manifest.has(device),
+                    without: dtype not in manifest.training_dtypes,
+                    f"{unable} in {execution}, but in {', '.join(offered)}": execution
+                    not in offered,
+                }
+            )
+            or declared
+        )
 
 
 class Trains(WithNetwork):

@@ -56,6 +56,23 @@ def test_every_network_is_verified(
     assert passed == networks * len(executions)
 
 
+@pytest.mark.parametrize(
+    ("framework", "execution", "dtypes"),
+    [
+        if_installed("torch", "eager", "bfloat16,float16"),
+        if_installed("mxnet", "hybridize", "bfloat16"),
+        if_installed("tensorflow", "graph", "bfloat16,float16"),
+    ],
+)
+def test_networks_answer_in_mixed_precision(
+    framework: str, execution: str, dtypes: str, suite_cache: Path
+) -> None:
+    """One of pictures, one of texts, one with batch normalization."""
+    keyword = "lenet_inference or gpt_small_inference or googlenet_bn_inference"
+    passed = _verified(framework, execution, keyword, suite_cache, f"--fw-dtype={dtypes}")
+    assert passed == 4 * len(dtypes.split(","))  # and GoogLeNet's, whose name ends so
+
+
 @pytest.mark.parametrize("source", ["torch", "tensorflow"])
 def test_every_network_is_exported_and_verified(source: str, suite_cache: Path) -> None:
     """At the smallest size, run by ONNX Runtime."""

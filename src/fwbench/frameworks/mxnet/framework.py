@@ -24,8 +24,9 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Device
+from fwbench.manifest import Device, Gap
 from fwbench.toggles import variable
+from fwbench.workloads import INFERENCES
 from fwbench.workloads.operation import Implementation
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
@@ -139,7 +140,30 @@ class MXNet(Framework):
         for execution in _EXECUTIONS
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
-    gaps = GAPS
+    training_dtypes = ("float32", "bfloat16")
+    gaps = (
+        *GAPS,
+        Gap(
+            "mxnet trains in bfloat16 after amp.init alone, which changes its operators for the "
+            "whole process and cannot be undone",
+            direction="train",
+            dtype="bfloat16",
+        ),
+        Gap(
+            "mxnet converts only hybridized networks to bfloat16 (amp.convert_hybrid_block)",
+            execution="eager",
+            dtype="bfloat16",
+        ),
+        *(
+            Gap(
+                "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implemented)",
+                inference.name,
+                dtype="float16",
+                device="cpu",
+            )
+            for inference in INFERENCES
+        ),
+    )
     operations = OPERATIONS
 
     def set_threads(self, threads: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
@@ -143,10 +144,23 @@ class MXNetLearner(Learner):
             yield from zip(settable, [*arrays, *_averages(block)], strict=True)
 
     def inference(self, examples: Any) -> Callable[[], Any]:
-        """The network outside ``record``."""
+        """The network outside ``record``; converted by ``amp`` for a narrower dtype."""
         self._begin(dropout=False)
         answer: Callable[[Any], Any] = self._net
+        if self.job.dtype != "float32":
+            answer = self._converted(examples)
         return partial(answer, examples)
+
+    def _converted(self, examples: Any) -> Any:
+        """The hybridized network with casts around the operators that amp lists for the dtype."""
+        from mxnet.contrib import amp
+
+        self._net(examples)  # amp converts the graph of the last call
+        with warnings.catch_warnings():  # that the type of the input has to be found out
+            warnings.simplefilter("ignore")
+            converted = amp.convert_hybrid_block(self._net, self.job.dtype, ctx=self._context)
+        _EXECUTIONS[self.job.execution](converted)
+        return converted
 
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
         """``record`` and ``backward``; each gradient has its array, which every call writes."""

@@ -26,7 +26,7 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
-from fwbench.manifest import Device
+from fwbench.manifest import Device, Gap
 from fwbench.workloads.operation import Implementation
 
 
@@ -84,7 +84,7 @@ class TensorFlow(Framework):
     network_executions = ("eager", "graph", "xla")
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
-    training_dtypes = ("float32", "bfloat16")
+    training_dtypes = ("float32", "bfloat16", "float16")
     recomputing_executions = ("eager", "graph", "xla")
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
@@ -93,7 +93,15 @@ class TensorFlow(Framework):
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
-    gaps = GAPS
+    gaps = (
+        *GAPS,
+        Gap(
+            "training in float16 needs a loss that is scaled (Keras' LossScaleOptimizer), which is "
+            "not written",
+            direction="train",
+            dtype="float16",
+        ),
+    )
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.

@@ -28,7 +28,7 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "xla": partial(tf.function, jit_compile=True),
 }
 
-_POLICIES = {"bfloat16": "mixed_bfloat16"}
+_POLICIES = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 
 def _adam(constants: Adam) -> Any:

@@ -77,6 +77,12 @@ class Graph:
         """Multiplications with an addition in one forward pass of one example, as published."""
         return sum(node.layer.multiply_adds(*node.shapes) for node in self.nodes)
 
+    @property
+    def terms(self) -> int:
+        """How many terms an element of a result adds up at most, of kernels."""
+        kernels = (node.weights[0] for node in self.nodes if node.weights)
+        return max((math.prod(kernel.shape[:-1]) for kernel in kernels), default=1)
+
     def initial(self, seed: int) -> list[Arrays]:
         """The initial parameters of each node, the same in every process; float64.
 
