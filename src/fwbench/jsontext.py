@@ -51,6 +51,8 @@ def loads(text: bytes) -> Any:
     return values
 
 
+_CONTAINERS = frozenset({dict, list})
+
 _TOO_DEEP = f"it is nested more than {_DEEPEST} levels deep"
 
 
@@ -74,7 +76,7 @@ def _is_too_deep(values: Any) -> bool:
         level = [
             inner
             for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) in _CONTAINERS
         ]
     return bool(level)

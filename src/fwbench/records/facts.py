@@ -13,16 +13,9 @@ from typing import Any, Self
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.device_time import EVENTS, SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
+from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
 from fwbench.records.probed import Memory, Profile
-from fwbench.records.table import (
-    ABOVE_MINUS_1,
-    FRACTION,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Table,
-    fact,
-    one_of,
-)
+from fwbench.records.table import Table, fact
 from fwbench.records.units import (
     BYTES,
     CELSIUS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fwbench.frameworks.profiler import CLASSES
-from fwbench.records.table import FRACTION, NOT_NEGATIVE, POSITIVE, Table, fact, one_of
+from fwbench.records.checks import FRACTION, NOT_NEGATIVE, POSITIVE, one_of
+from fwbench.records.table import Table, fact
 from fwbench.records.units import BYTES, COUNT, SECONDS, SHARE
 
 _NO_PROC = "where the system does not tell"

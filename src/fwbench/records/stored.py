@@ -14,7 +14,7 @@ from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.messages import shown
 from fwbench.records.session_facts import SessionFacts
-from fwbench.records.table import DamagedFact
+from fwbench.records.table import DamagedFact, Table
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")
@@ -90,8 +90,12 @@ class StoredRun:
     @property
     def unknown(self) -> list[str]:
         """The keys that this version of fwbench does not know."""
-        tables = [self.session, *(record.facts for record in self.records)]
-        return list(dict.fromkeys(key for table in tables for key in table.unknown()))
+        return unknown_of(self.session, *(record.facts for record in self.records))
+
+
+def unknown_of(*tables: Table) -> list[str]:
+    """The keys of any of these tables that this version of fwbench does not know."""
+    return list(dict.fromkeys(key for table in tables for key in table.unknown()))
 
 
 class HasUnknown(Protocol):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import NoneType, UnionType
@@ -31,43 +31,12 @@ from typing import (
 )
 
 from fwbench.errors import DeclarationError
+from fwbench.records.checks import ANY, Check
 from fwbench.records.messages import problem, type_words
 from fwbench.records.units import NONE, Unit
 
-
-@dataclass(frozen=True)
-class Check:
-    """What a value must be beyond its type; of a list, each of its values.
-
-    Attributes:
-        words: the condition, to be read behind the type: ``above 0``.
-        holds: whether a value meets it.
-        unit: of a number, which must be as large as a quantity of it can be.
-    """
-
-    words: str
-    holds: Callable[[Any], bool]
-    unit: Unit = NONE
-
-    def is_met(self, value: Any) -> bool:
-        """Whether a value can be, and is what it must be."""
-        return self.can_be(value) and self.holds(value)
-
-    def can_be(self, value: Any) -> bool:
-        """Whether there can be such a quantity; true of whatever is not a number."""
-        return not isinstance(value, float | int) or self.unit.can_be(value)
-
-
-ANY = Check("", lambda _: True)
-POSITIVE = Check("above 0", lambda value: value > 0)
-NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
-FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)
-ABOVE_MINUS_1 = Check("above -1", lambda value: value > -1)
-
-
-def one_of(*choices: str) -> Check:
-    """The check that a text is one of ``choices``."""
-    return Check(f"out of {', '.join(choices)}", lambda value: value in choices)
+#: Types of values that hold no others; what JSON has most of.
+_SCALARS = frozenset({float, int, bool, str, NoneType})
 
 
 class DamagedFact(ValueError):
@@ -130,6 +99,15 @@ class Fact:
     @cached_property
     def _hint(self) -> Any:
         return get_type_hints(self.table)[self.name]
+
+    @cached_property
+    def _alone(self) -> Any:
+        """Its type, if a value of exactly that needs nothing but its check; None otherwise."""
+        return self.type if self.type in _SCALARS and not self.needs else None
+
+    def is_plainly_sound(self, value: Any) -> bool:
+        """Whether a stored value is sound, as nearly all are; what is not may still be."""
+        return type(value) is self._alone and self.check.is_met(value)
 
 
 def fact(
@@ -197,10 +175,26 @@ class Table(Mapping[str, Any]):
         return {k: v for names in known for k, v in names.items() if isinstance(v, Fact)}
 
     @classmethod
+    @cache
+    def required(cls) -> list[str]:
+        """The keys that must be there."""
+        return [name for name, declared in cls.declared().items() if declared.is_required]
+
+    @classmethod
+    @cache
+    def _of_tables(cls) -> list[str]:
+        return [name for name, declared in cls.declared().items() if declared.holds_tables]
+
+    @classmethod
     def unchecked(cls, values: Mapping[str, Any]) -> Self:
         """The table of values that are known to be sound; undeclared keys stay."""
-        made = cls()
-        made._values = {k: _plain(value) for k, value in values.items()}
+        return cls.of_json({k: _plain(value) for k, value in values.items()})
+
+    @classmethod
+    def of_json(cls, values: Mapping[str, Any]) -> Self:
+        """The same of values in JSON's own types, which nobody changes: they are not copied."""
+        made = cls.__new__(cls)
+        made._values = values  # noqa: SLF001 (its own)
         return made
 
     @classmethod
@@ -216,7 +210,7 @@ class Table(Mapping[str, Any]):
         """
         for what in _damage(values, cls, ANY, path):
             raise DamagedFact(what)
-        return cls.unchecked(values)
+        return cls.of_json(dict(values))
 
     def is_known(self, name: str) -> bool:
         """Whether a key means something to this version of fwbench."""
@@ -224,10 +218,11 @@ class Table(Mapping[str, Any]):
 
     def unknown(self) -> list[str]:
         """The keys that are not declared, also in tables within; ``launches[].spin``."""
-        facts = self.declared()
-        keys = [name for name in self._values if name not in facts and not self.is_known(name)]
-        for name, declared in facts.items():
-            if declared.holds_tables and name in self._values:
+        keys: list[str] = []
+        if not self._values.keys() <= self.declared().keys():
+            keys += [name for name in self._values if not self.is_known(name)]
+        for name in self._of_tables():
+            if name in self._values:
                 keys += _unknown_within(getattr(self, name), name)
         return list(dict.fromkeys(keys))
 
@@ -264,6 +259,8 @@ def _without_none(hint: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON's own types, where it is or holds tables."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Table):
         return dict(value)
     if isinstance(value, list | tuple):
@@ -279,13 +276,19 @@ def _wrapped(value: Any, kind: Any) -> Any:
     if value is None or kind is Any:
         return value
     if isinstance(kind, type) and issubclass(kind, Table):
-        return kind.unchecked(value)
-    arguments = get_args(kind)
-    if get_origin(kind) is list and _is_table(arguments[0]):
-        return [arguments[0].unchecked(item) for item in value]
-    if get_origin(kind) is dict and _is_table(arguments[1]):
-        return {name: arguments[1].unchecked(item) for name, item in value.items()}
+        return kind.of_json(value)
+    origin, arguments = _form(kind)
+    if origin is list and _is_table(arguments[0]):
+        return [*map(arguments[0].of_json, value)]
+    if origin is dict and _is_table(arguments[1]):
+        return {name: arguments[1].of_json(item) for name, item in value.items()}
     return value
+
+
+@cache
+def _form(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is made of: ``list[float]`` of ``list`` and ``(float,)``."""
+    return get_origin(kind), get_args(kind)
 
 
 def _is_table(kind: Any) -> bool:
@@ -307,28 +310,30 @@ def _unknown_within(value: Any, path: str) -> list[str]:
 
 def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
     """What is wrong with a stored value: where it is, what it is, and what it must be."""
-    if type(value) is kind and check.is_met(value):
-        return  # nearly every value of a history: numbers and texts, and sound
-    if get_origin(kind) in (Union, UnionType):
-        if all(any(_damage(value, option, check, path)) for option in get_args(kind)):
+    origin, arguments = _form(kind)
+    if origin in (Union, UnionType):
+        if all(any(_damage(value, option, check, path)) for option in arguments):
             yield _problem(value, kind, check, path)
     elif _is_table(kind) and isinstance(value, Mapping):
         yield from _damage_of_table(value, kind, path)
-    elif get_origin(kind) is list and isinstance(value, list | tuple):
-        yield from _damage_of_list(value, get_args(kind)[0], check, path)
-    elif get_origin(kind) is dict and isinstance(value, Mapping):
+    elif origin is list and isinstance(value, list | tuple):
+        yield from _damage_of_list(value, arguments[0], check, path)
+    elif origin is dict and isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _damage(item, get_args(kind)[1], check, f"{path}.{name}")
+            yield from _damage(item, arguments[1], check, f"{path}.{name}")
     elif not _matches(value, kind, check):
         yield _problem(value, kind, check, path)
 
 
 def _damage_of_table(values: Mapping[str, Any], table: type[Table], path: str) -> Iterator[str]:
-    for name, declared in table.declared().items():
-        if name in values:
-            yield from _damage_of(values, declared, f"{path}.{name}".lstrip("."))
-        elif declared.is_required:
+    for name in table.required():
+        if name not in values:
             yield f"{path}.{name} is missing".lstrip(".")
+    facts = table.declared()
+    for name, value in values.items():
+        declared = facts.get(name)
+        if declared is not None and not declared.is_plainly_sound(value):
+            yield from _damage_of(values, declared, f"{path}.{name}".lstrip("."))
 
 
 def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator[str]:

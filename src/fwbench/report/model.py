@@ -22,6 +22,7 @@ from fwbench.records.stored import (
     damaged,
     from_json,
     parse,
+    unknown_of,
 )
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
@@ -138,7 +139,6 @@ class Run:
         comparison: with a base, where there was one.
         ceilings: of the machine's devices, by device name, where these are known.
         cpu: model of the CPU; None where that is not recorded.
-        unknown: the keys that mean nothing to this version of fwbench; kept and shown as they are.
         incompleteness: how many of its cases were measured, if its session did not get to all.
     """
 
@@ -152,7 +152,6 @@ class Run:
     comparison: Comparison | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: str | None = None
-    unknown: Sequence[str] = ()
     incompleteness: str = ""
 
     @cached_property
@@ -163,6 +162,11 @@ class Run:
             for record in self.records
             if record.facts
         )
+
+    @cached_property
+    def unknown(self) -> list[str]:
+        """The keys that mean nothing to this version of fwbench; kept and shown as they are."""
+        return unknown_of(self.session, *(record.facts for record in self.records))
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +211,6 @@ def _run(stored: StoredRun, number: int) -> Run:
         Comparison.of_stored(gate.comparison) if gate is not None and gate.comparison else None,
         ceilings.of_session(stored.session),
         stored.cpu,
-        stored.unknown,
         _incompleteness(stored.session, len(stored.records)),
     )
 
@@ -250,7 +253,7 @@ def _record(stored: StoredRecord, number: int) -> Record:
         stored.param or stored.name,
         stored.group,
         stored.values_s,
-        bool(facts.launches),
+        bool(facts.get("launches")),
         facts,
         stored.nodeid,
         stored.stats,
