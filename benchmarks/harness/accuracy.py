@@ -33,6 +33,7 @@ import pytest
 
 from fwbench.cases.case import Case
 from fwbench.workloads import gemm, l2_normalize, noop, sigmoid
+from fwbench.workloads.operation import Operation
 
 _WITHIN = 0.05
 _NOOP_BOUND_US = 0.15
@@ -139,6 +140,7 @@ def _bare_s(case: Case) -> float:
     rounds, calls = _ROUNDS.take(case)
     idiom = _IDIOMS[case.framework.name]
     operation = case.cell.workload
+    assert isinstance(operation, Operation)
     namespace = case.framework.namespace
     if operation.name == noop.name:
         bare = partial(idiom.loop("empty", "f()", "pass"), calls, namespace)

@@ -158,7 +158,7 @@ def records(path: Path, *options: str, **variables: str) -> list[dict[str, Any]]
     """
     # Scripts that are test files, too, import this module there, and in workers.
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    variables = {"PYTHONPATH": paths, **variables}
-    python("-m", "pytest", "-q", *options, f"--benchmark-json={path}", **variables)
+    command = ("-m", "pytest", "-q", *options, f"--benchmark-json={path}")
+    python(*command, folder=REPOSITORY, **{"PYTHONPATH": paths, **variables})
     kept: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
     return kept

@@ -82,7 +82,7 @@ def _tensorflow(x: Any, y: Any, batch: int) -> list[float]:
     optimizer.build(model.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step(examples: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = loss_of(labels, model(examples, training=True))
@@ -151,9 +151,10 @@ def _by_hand_s(case: LoopCase) -> list[float]:
     from fwbench.cases.epochs import whole
 
     examples, labels = whole(case.data().train)
-    count = _STEPS * case.cell.size
+    batch = case.cell.batch
+    count = _STEPS * batch
     loop = _BY_HAND[case.framework.name][1]
-    return loop(examples[:count], labels[:count], case.cell.size)[1:]
+    return loop(examples[:count], labels[:count], batch)[1:]
 
 
 @pytest.mark.parametrize("turn", range(2))

@@ -36,7 +36,13 @@ def lines_damaged(draw: st.DrawFn, content: bytes) -> bytes:
     lines = content.splitlines(keepends=True)
     place = draw(st.integers(0, len(lines) - 1))
     line = draw(damaged(lines[place].rstrip(b"\n")))
-    ways = ([line + b"\n"], [lines[place], line + b"\n"], [], [lines[place]] * 2, [line])
+    ways: tuple[list[bytes], ...] = (
+        [line + b"\n"],
+        [lines[place], line + b"\n"],
+        [],
+        [lines[place]] * 2,
+        [line],
+    )
     return b"".join([*lines[:place], *draw(st.sampled_from(ways)), *lines[place + 1 :]])
 
 

@@ -125,7 +125,7 @@ class FakeLearner(Learner):
 
     def of(self, kind: str) -> list[tuple[Any, ...]]:
         """What is known of the events of one kind."""
-        return [facts for name, *facts in map(tuple, self.events) if name == kind]
+        return [event[1:] for event in self.events if event[0] == kind]
 
     def step(self, examples: Any, labels: Any) -> Any:
         """Enqueue work, beside what the first step costs."""

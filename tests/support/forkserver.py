@@ -31,6 +31,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -59,7 +60,7 @@ _IMPORTABLE = (".py", ".pyc", ".so", "")
 #: More than any process here has open: descriptors wait there until their own numbers are free.
 _HIGH = 500
 
-_start_program = subprocess._fork_exec
+_start_program = subprocess._fork_exec  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Program:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.path[:0] = self._path
         importlib.invalidate_caches()
-        subprocess._fork_exec = server.fork_exec
+        subprocess._fork_exec = server.fork_exec  # type: ignore[attr-defined]
         end.server = server
         try:
             self._run()
@@ -184,6 +185,7 @@ def _reopened(stream: TextIO) -> TextIO:
     made = open(  # noqa: SIM115 (open as long as the process lives)
         stream.fileno(), stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False
     )
+    assert isinstance(made, TextIOWrapper)
     if stream.line_buffering:
         made.reconfigure(line_buffering=True)
     return made
@@ -247,11 +249,11 @@ class ForkServer:
             arguments: the command line.
             options: those of ``subprocess.run``.
         """
-        subprocess._fork_exec = self.fork_exec
+        subprocess._fork_exec = self.fork_exec  # type: ignore[attr-defined]
         try:
             return subprocess.run(arguments, **options)  # noqa: PLW1510 (as the caller says)
         finally:
-            subprocess._fork_exec = _start_program
+            subprocess._fork_exec = _start_program  # type: ignore[attr-defined]
 
     def fork_exec(self, *call: Any) -> int:
         """Start a program as ``subprocess`` asks; returns its process id.

@@ -316,7 +316,7 @@ HOSTILE = (
 def named(folder: Path, name: str) -> tuple[list[Run], list[str]]:
     """Runs in which all that has a name is called so, and a problem."""
     file = name.replace("/", "|") + ".json"
-    everywhere = {
+    everywhere: dict[str, Any] = {
         "device": name,
         "direction": name,
         "dtype": name,
