@@ -136,7 +136,7 @@ def test_a_size_without_a_network_has_a_number(size: str) -> None:
 def test_every_network_has_segments_to_recompute(step: ModelStep) -> None:
     """At its smallest size, too; they have all layers, in their order."""
     segments = step.at(step.smallest).graph.segments
-    assert len(segments) > 2
+    assert len(segments) > 1
     assert [place for part in segments for place in part] == [*range(segments[-1].stop)]
     assert segments[-1].stop == len(step.at(step.smallest).graph.nodes)
 
