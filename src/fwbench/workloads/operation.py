@@ -30,6 +30,9 @@ Results = Sequence[NDArray[Any]]
 _CHANGED = 1
 _FEWER = 0.75
 
+#: The reciprocal of the smallest normal number of float16.
+_OF_FLOAT16 = 2**14
+
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
@@ -65,6 +68,7 @@ class Operation(Workload):
             operation is the framework's own creator, so no framework implements it.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
+        average: whether the result is the mean of all its terms, and each counts as much.
         dtypes: those in which it makes sense; None for all.
         tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
         moments: ``moments(size, *operands)``, what is known of results that are random: they are
@@ -88,6 +92,7 @@ class Operation(Workload):
     compilable: bool = True
     source: Callable[[NDArray[Any]], Any] | None = None
     terms: Callable[[Any], int] = lambda _: 1
+    average: bool = False
     tolerance: float = 1.0
     variables: tuple[int, ...] | None = None
     family: str = ""
@@ -276,8 +281,10 @@ class Operation(Workload):
         direction: str,
         dtype: str,
     ) -> str | None:
-        """The framework adds up too many terms."""
+        """Too many terms: for the numbers of float16, or for the framework."""
         terms = self.terms(size)
+        if self.average and (direction, dtype) == ("backward", "float16") and terms > _OF_FLOAT16:
+            return f"gradients of a mean of {terms} terms are below the normal numbers of float16"
         return manifest.gap(self.name, execution, direction, dtype, device, terms)
 
 

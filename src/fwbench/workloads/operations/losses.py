@@ -126,6 +126,7 @@ def _loss(
         backward_cost=partial(_loss_backward_cost, flops, labels),
         variables=(0,),
         terms=_elements,
+        average=total is np.mean and not labels,
     )
 
 

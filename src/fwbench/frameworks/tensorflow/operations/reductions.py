@@ -23,4 +23,18 @@ OPERATIONS: Table = {
     "argmin": Call("argmin", axis=1),
 }
 
-GAPS: tuple[Gap, ...] = ()
+#: How many terms are added up or multiplied in the dtype itself without being off by too much.
+_IN_DTYPE = (("prod", "float16", 1024), ("prod", "bfloat16", 256), ("cumsum", "bfloat16", 256))
+
+GAPS: tuple[Gap, ...] = tuple(
+    Gap(
+        f"tensorflow computes so many terms of {dtype} in {dtype}",
+        operation,
+        execution,
+        dtype=dtype,
+        device="cpu",
+        terms_above=terms,
+    )
+    for operation, dtype, terms in _IN_DTYPE
+    for execution in ("eager", "graph")
+)

@@ -67,7 +67,22 @@ OPERATIONS: Table = {
     ),
 }
 
-GAPS: tuple[Gap, ...] = tuple(
-    Gap(f"torch has no {dtype} pooling over channels on the CPU", "lrn", dtype=dtype, device="cpu")
-    for dtype in ("float16", "bfloat16")
+GAPS: tuple[Gap, ...] = (
+    *(
+        Gap(
+            f"torch has no {dtype} pooling over channels on the CPU",
+            "lrn",
+            dtype=dtype,
+            device="cpu",
+        )
+        for dtype in ("float16", "bfloat16")
+    ),
+    Gap(
+        "torch adds up the gradients of layer_norm's vectors in bfloat16",
+        "layer_norm",
+        direction="backward",
+        dtype="bfloat16",
+        device="cpu",
+        terms_above=64,
+    ),
 )

@@ -24,4 +24,13 @@ OPERATIONS: Table = {
     "argmin": Call("argmin", dim=1),
 }
 
-GAPS: tuple[Gap, ...] = ()
+GAPS: tuple[Gap, ...] = tuple(
+    Gap(
+        f"torch multiplies so many factors of {dtype} in {dtype}",
+        "prod",
+        dtype=dtype,
+        device="cpu",
+        terms_above=factors,
+    )
+    for dtype, factors in (("float16", 1024), ("bfloat16", 256))
+)
