@@ -150,6 +150,16 @@ class Predictor(ABC):
         """
         return None
 
+    def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
+        """What a planner would reserve by each of its strategies, in bytes; None where not known.
+
+        Called in a process of its own, instead of :meth:`planned_bytes`, which is its ``both``.
+
+        Args:
+            training: of forward and backward pass, and not of the forward pass alone.
+        """
+        return None
+
 
 class Learner(Predictor):
     """One model with its optimiser, built once and trained from the initial weights on.

@@ -55,6 +55,10 @@ class Memory(Table):
         "memory that the framework's planner reserves for results; of one framework only",
         BYTES, NOT_NEGATIVE, null="where there is no planner",
     )  # fmt: skip
+    planned_by_strategy: dict[str, int] | None = fact(
+        "the same by what MXNet's planner shares: `in place` and `both` are its own plans, `none` "
+        "and `co-share` are computed from the log of `both`", BYTES, NOT_NEGATIVE,
+    )  # fmt: skip
     saved_bytes: int | None = fact(
         "memory of the tensors that are kept for the backward pass, parameters apart", BYTES,
         NOT_NEGATIVE, null="where the framework does not tell",

@@ -33,11 +33,13 @@ class _Bound(NamedTuple):
         run: one call.
         plan: tells what its planner reserves.
         differentiates: whether a call has a backward pass.
+        strategies: tells what its planner would reserve by each of its strategies.
     """
 
     run: BoundCall
     plan: Plan
     differentiates: bool
+    strategies: Callable[[], dict[str, int] | None] = lambda: None
 
 
 def memory(case: Case, clock: Clock) -> CaseFacts:
@@ -73,15 +75,17 @@ def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
     host.pause()
     device_bytes = device_peak_bytes()
     saved = framework.saved_for_backward(bound.run) if bound.differentiates else None
-    return Memory(
+    strategies = bound.strategies()
+    found = Memory(
         before_bytes=host.before_bytes,
         bound_bytes=bound_bytes,
         peak_bytes=host.peak_bytes,
         device_peak_bytes=device_bytes,
-        planned_bytes=bound.plan(),
+        planned_bytes=strategies["both"] if strategies else bound.plan(),
         saved_bytes=None if saved is None else saved.size_bytes,
         saved_tensors=None if saved is None else saved.tensors,
     )
+    return found | Memory(planned_by_strategy=strategies) if strategies else found
 
 
 def _called(case: Case) -> _Bound:
@@ -99,15 +103,13 @@ def _step(case: Case) -> _Bound:
     learner = cast("TrainingCase", case).learner()
     _, placed = _batch(learner)
     learner.reset(exact=False)
-    run = partial(learner.step, *placed)
-    return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
+    return _bound(learner, partial(learner.step, *placed), training=True)
 
 
 def _gradients(case: Case) -> _Bound:
     learner = cast("TrainingCase", case).learner()
     _, placed = _batch(learner)
-    run = learner.forward_backward(*placed)
-    return _Bound(run, partial(learner.planned_bytes, training=True), differentiates=True)
+    return _bound(learner, learner.forward_backward(*placed), training=True)
 
 
 def _inference(case: Case) -> _Bound:
@@ -119,7 +121,13 @@ def _inference(case: Case) -> _Bound:
         assert isinstance(network, Learner)  # noqa: S101 (others must answer)
         network.reset(exact=True)
         run = partial(network.logits, on_host)
-    return _Bound(run, partial(network.planned_bytes, training=False), differentiates=False)
+    return _bound(network, run, training=False)
+
+
+def _bound(network: Predictor, run: BoundCall, *, training: bool) -> _Bound:
+    plan = partial(network.planned_bytes, training=training)
+    strategies = partial(network.planned_by_strategy, training=training)
+    return _Bound(run, plan, training, strategies)
 
 
 #: What is bound of a case that a learner does; of others what is timed.

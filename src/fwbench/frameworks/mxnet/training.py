@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import mxnet as mx
 import numpy as np
@@ -18,6 +18,8 @@ from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
+
+T = TypeVar("T")
 
 
 def _adam(constants: Adam, job: Job) -> dict[str, Any]:
@@ -216,6 +218,15 @@ class MXNetLearner(Learner):
         """Of a hybridized network; nobody plans what is not a graph."""
         if self.job.execution != "hybridize":
             return None
+        return self._plan(planning.planned_bytes, training=training)
+
+    def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
+        """Of a hybridized network; two strategies are MXNet's own, and two computed."""
+        if self.job.execution != "hybridize":
+            return None
+        return self._plan(planning.by_strategy, training=training)
+
+    def _plan(self, plan: Callable[..., T], *, training: bool) -> T:
         (batch,) = self.job.training.check_batches(self.job.batch, 1)
         examples, labels = self.place(batch)
         arrays = {"examples": examples}
@@ -223,7 +234,7 @@ class MXNetLearner(Learner):
         if training:
             arrays["labels"] = labels
             graph = self._loss(graph, mx.sym.var("labels"))
-        return planning.planned_bytes(graph, arrays, training=training, constant=arrays)
+        return plan(graph, arrays, training=training, constant=arrays)
 
 
 def _averages(block: Any) -> list[NDArray[Any]]:

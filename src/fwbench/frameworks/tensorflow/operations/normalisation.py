@@ -77,12 +77,13 @@ GAPS: tuple[Gap, ...] = (
         Gap(
             f"tensorflow adds up the gradients of {operation}'s vectors in float16",
             operation,
-            "eager",
+            execution,
             "backward",
             "float16",
             "cpu",
             terms_above=2048,
         )
         for operation in ("batch_norm_inference", "group_norm")
+        for execution in ("eager", "graph")
     ),
 )

@@ -1,0 +1,96 @@
+"""``fwbench report --memory-plan``: what MXNet's planner saves, next to its paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench import cli
+from fwbench.report.model import Run
+from fwbench.report.section import Section
+from fwbench.studies import memory_plan
+from support.launched_runs import write
+from support.reports import case, stored
+from support.section_parts import rows
+
+_USAGE_ERROR = 2
+_MEBIBYTE = 2**20
+
+
+def _memory(none: int, in_place: int, co_share: int, both: int) -> dict[str, Any]:
+    sizes = {"none": none, "in place": in_place, "co-share": co_share, "both": both}
+    plan = {name: size * _MEBIBYTE for name, size in sizes.items()}
+    return {"planned_bytes": plan["both"], "planned_by_strategy": plan}
+
+
+def _step(**facts: Any) -> dict[str, Any]:
+    return case(
+        "googlenet_step", "mxnet", execution="hybridize", direction="train", size=16, **facts
+    )
+
+
+#: GoogLeNet, 16 pictures of 224 x 224.
+_PLANNED = {
+    "memory": _memory(1522, 1013, 579, 502),
+    "forward_memory": _memory(642, 445, 142, 102),
+}
+
+
+def _only(run: Run) -> Section:
+    (found,) = memory_plan.sections([run])
+    return found
+
+
+def test_strategies_are_listed_and_drawn(tmp_path: Path) -> None:
+    """In the paper's order, with their origin and with what is saved; the paper's figures below."""
+    found = _only(stored(tmp_path, "run.json", _step(**_PLANNED), case()))
+    assert found.title == "MXNet's memory plan: googlenet_step 16 float32, mxnet hybridize"
+    first, _, co_share, last = rows(found)
+    assert first == {
+        "shared": "none",
+        "forward": "642 MiB",
+        "none over it": "1.0x",
+        "training": "1,522 MiB",
+        "origin": "computed from the log of MXNet's plan",
+    }
+    assert "computed" in co_share["origin"]
+    assert (last["shared"], last["forward"], last["training"]) == ("both", "102 MiB", "502 MiB")
+    assert [row.cells[2].text for row in found.rows] == ["1.0x", "1.4x", "4.5x", "6.3x"]
+    assert [row.cells[4].text for row in found.rows] == ["1.0x", "1.5x", "2.6x", "3.0x"]
+    assert "MXNET_EXEC_ENABLE_INPLACE does nothing" in found.notes[0]
+    assert found.notes[1] == (
+        "None over both: forward 6.3x (the paper: 4x), training 3.0x (the paper: 2x)."
+    )
+    (chart,) = found.charts
+    assert "both, forward: 102 MiB; both, training: 502 MiB" in chart.text
+
+
+def test_inference_has_a_forward_pass_alone(tmp_path: Path) -> None:
+    """And a plan for it."""
+    inference = case("lenet_inference", "mxnet", execution="hybridize", memory=_memory(4, 3, 2, 1))
+    found = _only(stored(tmp_path, "run.json", inference))
+    assert list(found.columns) == ["shared", "forward", "none over it", "origin"]
+
+
+def test_a_network_that_was_measured_twice_has_two_sections(tmp_path: Path) -> None:
+    """Each with its name."""
+    run = stored(tmp_path, "run.json", _step(**_PLANNED), _step(**_PLANNED))
+    assert [found.title.rpartition(", ")[2] for found in memory_plan.sections([run])] == [
+        "mxnet hybridize",
+        "mxnet hybridize #2",
+    ]
+
+
+def test_runs_without_a_plan_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that measures one."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.json", case(), _step(memory={"gap": "it died"}))
+    assert cli.main(["report", "run.json", "--memory-plan", "-o", "x.html"]) == _USAGE_ERROR
+    said = capsys.readouterr().err
+    assert "have none" in said
+    assert "--fw mxnet --fw-execution hybridize --fw-memory" in said
+    assert not (tmp_path / "x.html").exists()
