@@ -37,9 +37,9 @@ class Card:
     name: str = "NVIDIA H200"
     busy: int = 0
     used_bytes: int = 0
-    clock_mhz: int | Callable[[], int] = 1980
+    clock_mhz: float | Callable[[], float] = 1980
     reasons: int = 0
-    default_mhz: int = 1980
+    default_mhz: float = 1980
     slices: Sequence[Card] = ()
     whole: Card | None = None
     pids: Sequence[int] = ()
