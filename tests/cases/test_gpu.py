@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -219,3 +220,19 @@ def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.Monke
     case.measure()
     found = case.benchmark.extra_info["fwbench"]
     assert (found["discarded_rounds"], found["throttled"]) == (0, [])
+
+
+# Others
+
+
+@pytest.mark.parametrize(("slowed", "condition"), [(False, "clean"), (True, "contended")])
+def test_others_on_the_gpu_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, slowed: bool, condition: str
+) -> None:
+    """A case is contended if they show in its rounds: others may be idle."""
+    framework = (Uneven if slowed else OnSimulatedGpu)(launch_s=LAUNCH_S, cycles=LONG)
+    _known(monkeypatch, framework.gpu, pids=[os.getpid(), 1])
+    found = facts(framework)
+    assert found["others_on_gpu"] == 1
+    if found["others_cpus"] is None or found["others_cpus"] <= 0.25:  # as this machine is just now
+        assert found["condition"] == condition

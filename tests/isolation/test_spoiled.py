@@ -58,7 +58,8 @@ def test_it(case):
 """
 
 
-_ASKED = ("--fw-device=gpu", "--fw-direction=forward", "--benchmark-disable")
+_FORWARD = ("--fw-direction=forward", "--benchmark-disable")
+_ASKED = ("--fw-device=gpu", *_FORWARD)
 
 
 def test_a_spoiled_device_costs_one_case(project: Project) -> None:
@@ -74,3 +75,33 @@ def test_a_spoiled_device_costs_one_case(project: Project) -> None:
     assert [workers[name] for name in ("full", "second", "bad")] == [earlier] * 3
     assert workers["fourth"] == later
     result.stdout.fnmatch_lines(["*1.00 GiB is free*"])
+
+
+_THEN_NUMPY = """
+import os
+from pathlib import Path
+import pytest
+from fwbench.workloads import tanh
+
+@pytest.mark.fwbench(tanh, sizes=(4, 5), devices="gpu")
+def test_on_a_gpu(case):
+    case.measure()
+    Path("worker").write_text(str(os.getpid()))
+
+@pytest.mark.fwbench(tanh, sizes=(4,), devices="cpu")
+def test_then(case):
+    case.measure()
+    pid = int(Path("worker").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+"""
+
+
+def test_a_worker_ends_with_its_last_case_on_a_gpu(project: Project) -> None:
+    """A process keeps half a gigabyte of a GPU as long as it lives, and others need it."""
+    project.install_pool()
+    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
+    project.write("test_it.py", _THEN_NUMPY)
+    only = "(on_a_gpu and brittle) or (then and numpy)"
+    result = project.run("-k", only, *_FORWARD, fw="brittle,numpy")
+    result.assert_outcomes(passed=3)

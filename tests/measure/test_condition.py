@@ -152,3 +152,13 @@ def test_spinning_takes_processor_time(
 def test_a_few_slow_rounds_are_not_spinning() -> None:
     """The median stands for the case, and it is as fast as the fastest."""
     assert not condition.is_spinning([0.013] * 9 + [4.0], 0.8, 2)
+
+
+@pytest.mark.parametrize(
+    ("others", "slowed", "contended"), [(1, 1.3, True), (1, 1.29, False), (0, 9.0, False)]
+)
+def test_others_on_a_gpu_contend_if_it_shows(
+    others: int, slowed: float, *, contended: bool
+) -> None:
+    """They may be idle, and rounds may be slow for other reasons."""
+    assert condition.is_contended(0.0, 0.0, slowed, others) is contended

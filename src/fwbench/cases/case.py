@@ -66,6 +66,8 @@ class Case:
         cache: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 (it does not change)
         probe: Probe | None = None,
+        *,
+        is_first: bool | None = None,
     ) -> None:
         self.cell = cell
         self.framework = framework
@@ -77,6 +79,7 @@ class Case:
         self._cache = cache
         self._limits = limits
         self._probe = probe
+        self._is_first = is_first
         self._other_processes = OtherProcesses()
 
     @property
@@ -143,7 +146,7 @@ class Case:
             with self.framework.scope(self.cell.device, self.cell.dtype):
                 last = benchmark.time(work.run)
             if watch is not None:
-                warmed_up |= CaseFacts(**asdict(watch.condition()))
+                warmed_up |= self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(
@@ -176,6 +179,11 @@ class Case:
             return None
         self._benchmark.watch = GpuWatch(self.gpu, self._clock)
         return self._benchmark.watch
+
+    def _watched(self, watch: GpuWatch) -> CaseFacts:
+        """What its GPU was like, and who else used it."""
+        others = self.gpu.others() if self.gpu else None
+        return CaseFacts(**asdict(watch.condition()), others_on_gpu=others)
 
     def _warmed(self, work: Work) -> WarmUp:
         """Warm the GPU up until its clock has risen, and the work until its times have settled."""
@@ -239,8 +247,11 @@ class Case:
                 self._clock,
                 self._other_processes.cpus,
                 case.threads,
+                facts.others_on_gpu,
             )
             known = case | CaseFacts(statistic=self.statistic) | times | facts
+            if self._is_first is not None:
+                known |= CaseFacts(first_in_process=self._is_first)
             if benchmark.stopping is not None:
                 known |= CaseFacts(**benchmark.stopping.facts())
             with self._discarded_on_failure():

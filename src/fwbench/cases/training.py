@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -280,7 +280,7 @@ class LoopCase(TrainingCase):
             epochs = self._epochs(learner, data, clock)
         watch = self._watch()
         self._train(epochs)
-        condition = CaseFacts(**asdict(watch.condition())) if watch else CaseFacts()
+        condition = self._watched(watch) if watch else CaseFacts()
         if not self._benchmark.timed:
             return
         used = memory.used() | CaseFacts(data_memory_bytes=_size_bytes(stored, data))

@@ -219,6 +219,13 @@ class Framework(ABC):
         """
         return None
 
+    def release(self, device: str) -> None:  # noqa: B027 (by default nothing is kept)
+        """Give memory of a GPU back that is kept for later, after a case: others need it.
+
+        Args:
+            device: a GPU.
+        """
+
     def flusher(self, device: str) -> Callable[[], Any] | None:
         """What empties the cache of a GPU (L2), for ``--fw-toggle l2=cold``; None for nothing.
 

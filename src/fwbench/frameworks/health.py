@@ -26,3 +26,20 @@ def responds(framework: Framework, device: str) -> bool:
     except Exception:  # noqa: BLE001 (whatever a framework raises)
         return False
     return True
+
+
+def leaves_well(framework: Framework, device: str, *, failed: bool) -> bool:
+    """Give back what a case has left on a device, and tell whether another case can run there.
+
+    Args:
+        framework: loaded in this process.
+        device: of the case.
+        failed: whether it has.
+    """
+    if failed and not responds(framework, device):
+        return False
+    try:
+        framework.release(device)
+    except Exception:  # noqa: BLE001 (the error of the case that was just over)
+        return False
+    return True

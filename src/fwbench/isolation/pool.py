@@ -138,8 +138,8 @@ class WorkerPool:
         except WorkerDied:
             self._running.pop(spec).kill()
             raise
-        _, problem, spoiled = message
-        if spoiled:  # whatever came next would fail, too, and be innocent
+        _, problem, over = message
+        if over:  # on a device that it has spoiled the next case would fail, and be innocent
             self._running.pop(spec).stop()
         if problem is not None:
             raise IsolationError(problem)

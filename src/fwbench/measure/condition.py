@@ -40,15 +40,21 @@ _SPINNING_SLOWED_FROM = 3.0
 _SPINNING_CPU_FROM = 2.0
 
 
-def of_rounds(rounds_s: Sequence[float], preempted: float | None, others_cpus: float | None) -> str:
+def of_rounds(
+    rounds_s: Sequence[float],
+    preempted: float | None,
+    others_cpus: float | None,
+    others_on_gpu: int | None = None,
+) -> str:
     """The condition of a case that was measured in one process.
 
     Args:
         rounds_s: seconds of a call in each round, in the order of time.
         preempted: share of the rounds in which the process lost a processor.
         others_cpus: processors that other processes kept busy; None where it is not known.
+        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
     """
-    if is_contended(preempted, others_cpus, slowdown(rounds_s)):
+    if is_contended(preempted, others_cpus, slowdown(rounds_s), others_on_gpu):
         return CONTENDED
     return DRIFTING if is_drifting(rounds_s) else CLEAN
 
@@ -111,9 +117,12 @@ def _trend(values: Sequence[float]) -> float:
 
 
 def is_contended(
-    preempted: float | None, others_cpus: float | None, slowed: float | None = None
+    preempted: float | None,
+    others_cpus: float | None,
+    slowed: float | None = None,
+    others_on_gpu: int | None = None,
 ) -> bool:
-    """Whether other processes took processors that the rounds needed.
+    """Whether other processes took processors, or the GPU, that the rounds needed.
 
     It takes both others that are busy and rounds that show it. Others alone may have run on idle
     processors; and on two processors JAX's own three threads preempt each other in half of the
@@ -123,9 +132,13 @@ def is_contended(
         preempted: share of the rounds in which the process lost a processor.
         others_cpus: processors that other processes kept busy; None where it is not known.
         slowed: the median round over the fastest; None where it is not known.
+        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
+            They may be idle, so it takes rounds that are slowed, too.
     """
     preempts = (preempted or 0.0) > _PREEMPTED_AT_MOST
     slows = (slowed or 1.0) >= _SLOWED_FROM
+    if others_on_gpu and slows:
+        return True
     if others_cpus is None:
         # Either alone is seen without others, too: threads of JAX preempt each other, and a tenth
         # of a second of rounds scatters.

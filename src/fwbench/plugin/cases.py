@@ -121,6 +121,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         cache=project.own_folder(item.config.rootpath, "data"),
         limits=session.limits(manifest.device(cell.device)),
         probe=_probe(item, session),
+        is_first=session.count_case() == 1,
     )
 
 

@@ -84,6 +84,7 @@ class Session:
         self._config = config
         self._watch = watch
         self.problem: UsageError | None = None
+        self._cases = 0
         self.under_xdist = hasattr(config, "workerinput")
         self.keeps_workers = False
         self.in_worker = OWN_MANIFEST in config.stash
@@ -162,6 +163,11 @@ class Session:
     def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
         """The workers that wait to measure; whoever takes them ends them."""
         return self._inventory.take_workers()
+
+    def count_case(self) -> int:
+        """Count a case that begins in this process; returns how many have, with it."""
+        self._cases += 1
+        return self._cases
 
     @property
     def traces(self) -> Path:

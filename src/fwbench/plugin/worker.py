@@ -19,8 +19,8 @@ from the worker                       meaning
 ``("warning", values)``               a warning that a test caused
 ``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
 ``("stopped", reason)``               a test asked the whole session to stop
-``("done", problem, spoiled)``        a node id has been run; ``problem`` says why if it was not;
-                                      whether its device is of no use to this process any more
+``("done", problem, over)``           a node id has been run; ``problem`` says why if it was not;
+                                      whether this process is of no further use
 ====================================  ============================================================
 
 ====================================  ============================================================
@@ -52,7 +52,7 @@ from _pytest.config import Config
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.health import responds
+from fwbench.frameworks.health import leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.manifest import Manifest
 from fwbench.names import framework_of
@@ -176,16 +176,20 @@ class WorkerHooks:
                 nextitem = self.items.get(following or "")
                 self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
             sys.stdout.flush()
-            self.channel.send("done", problem, self._has_spoiled(item))
+            self.channel.send("done", problem, self._leave(item, is_last=following is None))
         return True
 
-    def _has_spoiled(self, item: pytest.Item | None) -> bool:
-        """Whether an item has failed on a GPU that does not work any more, for this process."""
+    def _leave(self, item: pytest.Item | None, *, is_last: bool) -> bool:
+        """Give back what an item has left on its GPU; returns whether this process must end for it.
+
+        It must where a GPU does not work any more, for this process; and after its last case, since
+        other frameworks need the memory that a process keeps as long as it lives.
+        """
         failed, self.failed = self.failed, False
         cell = None if item is None else item.stash.get(CELL, None)
-        if not failed or cell is None or cell.gap or cell.device == "cpu":
+        if cell is None or cell.gap or cell.device == "cpu":
             return False
-        return not responds(self.framework, cell.device)
+        return is_last or not leaves_well(self.framework, cell.device, failed=failed)
 
     def _requests(self) -> Iterator[tuple[str, str | None]]:
         with suppress(EOFError):

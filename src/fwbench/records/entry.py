@@ -105,6 +105,7 @@ def times(
     clock: Clock,
     others_cpus: float | None,
     threads: int | None,
+    others_on_gpu: int | None = None,
 ) -> CaseFacts:
     """The times of the rounds just measured, how busy the machine was, and what that means.
 
@@ -114,12 +115,13 @@ def times(
         clock: timed them.
         others_cpus: processors that other processes kept busy; None where it is not known.
         threads: of the framework; None where it is not known.
+        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
     """
     load, _, _ = os.getloadavg()
     facts = CaseFacts(**clock.facts(rounds_s, iterations), load=load, others_cpus=others_cpus)
     cpu_s = (facts.cpu_s or 0.0) / (iterations * len(rounds_s))
     return facts | CaseFacts(
         drift=condition.drift(rounds_s),
-        condition=condition.of_rounds(rounds_s, facts.preempted, others_cpus),
+        condition=condition.of_rounds(rounds_s, facts.preempted, others_cpus, others_on_gpu),
         spinning=condition.is_spinning(rounds_s, cpu_s, threads),
     )

@@ -144,6 +144,9 @@ class Measured(Table):
     others_cpus: float | None = fact(
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
+    others_on_gpu: int | None = fact(
+        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=_UNTOLD
+    )
     drift: float | None = fact(
         "median of the last fifth of the rounds over that of the first, minus 1",
         SHARE,
@@ -181,6 +184,10 @@ class Measured(Table):
     )
     first_call_in_process_s: float | None = fact(
         "time of the first call, whatever its process has done before", SECONDS, POSITIVE
+    )
+    first_in_process: bool | None = fact(
+        "whether its process measured nothing before: `first_call_in_process_s` then has what a "
+        "framework, and a GPU, do once"
     )
     compile_s: float | None = fact(
         "what the first step took beyond a typical one", SECONDS, NOT_NEGATIVE

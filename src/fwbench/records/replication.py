@@ -161,7 +161,9 @@ def launch_of(entry: Entry) -> Launch:
 def is_contended(launch: Launch) -> bool:
     """Whether a launch had to share its processors with other processes."""
     slowed = condition.slowdown(launch.rounds_s) if launch.rounds_s else None
-    return condition.is_contended(launch.preempted, launch.others_cpus, slowed)
+    return condition.is_contended(
+        launch.preempted, launch.others_cpus, slowed, launch.others_on_gpu
+    )
 
 
 def _all_steady(values: Iterable[bool | None]) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -171,6 +172,11 @@ class Torch(Framework):
         from fwbench.frameworks.torch.device_clock import CudaEvents
 
         return CudaEvents()
+
+    def release(self, device: str) -> None:
+        """What the case has left, and the allocator keeps."""
+        gc.collect()
+        torch.cuda.empty_cache()
 
     def flusher(self, device: str) -> Callable[[], Any]:
         """Zeroes over twice the size of the cache."""
