@@ -6,7 +6,7 @@ import copy
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,18 @@ _FIRST = 2
 
 #: How many parameters a message names.
 _NAMED = 6
+
+
+class Results(NamedTuple):
+    """The arrays that a forward pass makes.
+
+    Attributes:
+        elements: of all of them, as a gradient needs them.
+        largest: of the largest one.
+    """
+
+    elements: int
+    largest: int
 
 
 class ModelLearner(Learner):
@@ -63,6 +75,11 @@ class ModelLearner(Learner):
         if shared is not None:
             self._share(self.version.weights(shared))
         self.initial = self.state()
+
+    @property
+    def momentum(self) -> float:
+        """Of gradient descent."""
+        return self.model.optimizer.momentum
 
     @abstractmethod
     def _build(self) -> None:
@@ -105,11 +122,11 @@ class ModelLearner(Learner):
         """
         return None
 
-    def results_bytes(self, batch: Any) -> int | None:
-        """Size of all results within a forward pass, estimated without one; None if unknown.
+    def results(self, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Results | None:
+        """What a forward pass would compute, found out without computing it; None if unknown.
 
         Args:
-            batch: inputs and targets on the host.
+            shapes: of the inputs as the framework has them, each with its dtype on the host.
         """
         return None
 
@@ -218,6 +235,23 @@ class ModelLearner(Learner):
         """Inputs in the layout of the framework, and targets: each a tuple of arrays."""
         inputs, targets = batch
         return tuple(map(self.placed, self.laid(inputs))), tuple(map(self.placed, targets))
+
+    def shapes(self, batch: int) -> list[tuple[tuple[int, ...], str]]:
+        """The shapes of the inputs in the layout of the framework, with their dtypes on the host.
+
+        Args:
+            batch: how many examples; nothing of their size is made.
+        """
+        small, larger = (
+            self.laid(self.objective.check_batches(few, 1)[0][0]) for few in (_FIRST, 1 + _FIRST)
+        )
+        return [
+            (
+                tuple(batch if a != b else a for a, b in zip(x.shape, y.shape, strict=True)),
+                str(x.dtype),
+            )
+            for x, y in zip(small, larger, strict=True)
+        ]
 
     def laid(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Inputs in the layout of the framework.

@@ -23,6 +23,7 @@ from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
@@ -65,6 +66,7 @@ class Jax(Framework):
     # A network that is called operation by operation is nobody's way to train it, or to use it.
     training_executions = ("jit",)
     network_executions = ("jit",)
+    users_models = True
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("tf32",)
     recomputing_executions = ("jit",)
@@ -199,6 +201,13 @@ class Jax(Framework):
         from fwbench.frameworks.jax.training import JaxLearner
 
         return JaxLearner(job, _device(job.device), self._keep)
+
+    def model_learner(self, job: Job) -> ModelLearner:
+        """A function with parameters of the user's."""
+        # Here, as above.
+        from fwbench.frameworks.jax.models import JaxModelLearner
+
+        return JaxModelLearner(job, _device(job.device), self._keep)
 
     def profiler(self, device: str) -> Profiler:
         """``jax.profiler``."""

@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
-from fwbench.frameworks.contract import (
-    BoundCall,
-    Framework,
-    with_plan,
-)
+from fwbench.frameworks.contract import BoundCall, Framework, with_plan
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
@@ -129,6 +126,7 @@ class MXNet(Framework):
     dtypes = ("float32", "float64", "float16")
     training_executions = ("eager", "hybridize")
     network_executions = ("eager", "hybridize")
+    users_models = True
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
@@ -271,6 +269,13 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.training import MXNetLearner
 
         return MXNetLearner(job, _context(job.device))
+
+    def model_learner(self, job: Job) -> ModelLearner:
+        """A Gluon block of the user's."""
+        # Here, as above.
+        from fwbench.frameworks.mxnet.models import MXNetModelLearner
+
+        return MXNetModelLearner(job, _context(job.device))
 
     def profiler(self, device: str) -> Profiler:
         """``mx.profiler``."""

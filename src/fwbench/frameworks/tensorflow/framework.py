@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
@@ -82,6 +83,7 @@ class TensorFlow(Framework):
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
     network_executions = ("eager", "graph", "xla")
+    users_models = True
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16", "float16")
@@ -220,6 +222,13 @@ class TensorFlow(Framework):
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
         return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
+
+    def model_learner(self, job: Job) -> ModelLearner:
+        """A Keras model of the user's."""
+        # Here, as above.
+        from fwbench.frameworks.tensorflow.models import TensorFlowModelLearner
+
+        return TensorFlowModelLearner(job)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What TensorFlow's allocator has handed out on a GPU."""

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
-from fwbench.workloads.objective import SGD
+from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -68,6 +69,21 @@ _LOSSES: Mapping[bool, Callable[..., Any]] = {
 
 #: The attributes by which modules drop out, where they are shares.
 _DROPOUTS = ("p", "dropout")
+
+
+class _Counting(TorchDispatchMode):  # type: ignore[misc]
+    """Counts the elements of what operators return, where they return new tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes = [0]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if all(returned.alias_info is None for returned in func._schema.returns):  # noqa: SLF001
+            tensors = (x for x in arrays_of(result) if isinstance(x, torch.Tensor))
+            self.sizes += [tensor.numel() for tensor in tensors]
+        return result
 
 
 class TorchModelLearner(ModelLearner):
@@ -160,12 +176,9 @@ class TorchModelLearner(ModelLearner):
         for part, name, share in self._dropouts:
             setattr(part, name, 0.0 if exact else share)
         torch.manual_seed(SEED)
-        constants = self.job.training.optimizer
-        assert isinstance(constants, SGD)  # noqa: S101 (as a Model declares)
         parameters = [p for p in self._module.parameters() if p.requires_grad]
-        self._optimizer = torch.optim.SGD(
-            parameters, constants.learning_rate, momentum=constants.momentum
-        )
+        rate = self.model.optimizer.learning_rate
+        self._optimizer = torch.optim.SGD(parameters, rate, momentum=self.momentum)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of the optimiser."""
@@ -175,6 +188,26 @@ class TorchModelLearner(ModelLearner):
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The loss of each step as NumPy's number."""
         return torch.stack([loss.double() for loss in losses]).cpu().numpy()
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def results(self, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Results | None:
+        """By fake tensors, which have no memory."""
+        self._module.eval()
+        try:
+            with FakeTensorMode(allow_non_fake_inputs=True), _Counting() as counting:
+                fakes = [
+                    torch.empty(
+                        shape,
+                        dtype=self._dtype if "float" in dtype else getattr(torch, dtype),
+                        device=self._device,
+                    )
+                    for shape, dtype in shapes
+                ]
+                counting.sizes.clear()
+                self._module(*fakes)
+        except Exception:  # noqa: BLE001 (a model may need values)
+            return None
+        return Results(sum(counting.sizes), max(counting.sizes, default=0))
 
     def flops(self, batch: Any, *, training: bool) -> float | None:
         """By ``FlopCounterMode``: of products, convolutions and attention."""

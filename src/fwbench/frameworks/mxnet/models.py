@@ -1,0 +1,152 @@
+"""Models of users in MXNet: a Gluon block."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: The executions, each with what it does to a block.
+_EXECUTIONS: dict[str, Callable[[Any], None]] = {
+    "eager": lambda block: block.hybridize(False),
+    "hybridize": lambda block: block.hybridize(static_alloc=True, static_shape=True),
+}
+
+#: The attributes by which blocks drop out.
+_DROPOUTS = ("_rate", "_dropout")
+
+
+def _cross_entropy(result: Any, target: Any) -> Any:
+    logits = result.reshape((-1, result.shape[-1]))
+    return gluon.loss.SoftmaxCrossEntropyLoss()(logits, target.reshape((-1,))).mean()
+
+
+_LOSSES: Mapping[bool, Callable[..., Any]] = {
+    True: _cross_entropy,
+    False: lambda result, target: (result - target.reshape(result.shape)).square().mean(),
+}
+
+
+class MXNetModelLearner(ModelLearner):
+    """A Gluon block that is trained by ``autograd`` and a ``Trainer``."""
+
+    framework = "mxnet"
+    takes = "a Gluon block"
+    executions = tuple(_EXECUTIONS)
+
+    def __init__(self, job: Job, context: Any) -> None:
+        self._context = context
+        super().__init__(job)
+
+    def _build(self) -> None:
+        mx.random.seed(SEED)
+        self._net = self.built(mx)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of parameters that the user has initialised
+            self._net.initialize(ctx=self._context)
+        self._net.cast(self.job.dtype)
+        self._dropouts = [
+            (block, name, getattr(block, name))
+            for block in _blocks(self._net)
+            for name in _DROPOUTS
+            if isinstance(getattr(block, name, None), float)
+        ]
+        self._compile()
+
+    def _compile(self) -> None:
+        _EXECUTIONS[self.job.execution](self._net)
+
+    def _is_model(self, given: Any) -> bool:
+        return isinstance(given, gluon.Block)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        named: dict[str, Any] = self._net._collect_params_with_prefix()  # noqa: SLF001 (names alike)
+        return named
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """By the names that ``save_parameters`` gives them."""
+        return {name: one.data().asnumpy() for name, one in self._parameters.items()}
+
+    def load(self, values: Iterable[NDArray[Any]]) -> None:
+        """In place, so that cached operators stay."""
+        for parameter, array in zip(self._parameters.values(), values, strict=True):
+            if not isinstance(parameter, gluon.Constant):
+                parameter.set_data(mx.nd.array(array, ctx=self._context, dtype=parameter.dtype))
+
+    def trained_names(self) -> list[str]:
+        """Those that have a gradient."""
+        return [name for name, one in self._parameters.items() if one.grad_req != "null"]
+
+    def _answer(self, inputs: Sequence[Any]) -> Any:
+        answered = self._net(*inputs)
+        mx.nd.waitall()  # errors of the work appear there
+        return answered
+
+    def placed(self, array: NDArray[Any]) -> Any:
+        """``mx.nd.array``, which copies."""
+        dtype = self.job.dtype if array.dtype.kind == "f" else array.dtype
+        return mx.nd.array(array, ctx=self._context, dtype=dtype)
+
+    def on_host(self, array: Any) -> NDArray[Any]:
+        """By ``asnumpy``."""
+        values: NDArray[Any] = array.asnumpy()
+        return values
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The block outside ``record``."""
+        self.load(self.initial.values())
+        return partial(self._answered, *examples)
+
+    def _answered(self, *inputs: Any) -> Any:
+        return arrays_of(self._net(*inputs))
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """``record``, ``backward`` and the trainer's step; the loss is a mean already."""
+        with autograd.record():
+            loss = self.loss_of(_LOSSES, self._net(*examples), labels)
+        loss.backward()
+        self._trainer.step(1)
+        return loss
+
+    def reset(self, *, exact: bool) -> None:
+        """Weights in place; a new trainer."""
+        self.check_trained()
+        self.load(self.initial.values())
+        for block, name, rate in self._dropouts:
+            setattr(block, name, 0.0 if exact else rate)
+        if self._dropouts:
+            self._compile()
+        mx.random.seed(SEED)
+        constants = {
+            "learning_rate": self.job.training.optimizer.learning_rate,
+            "momentum": self.momentum,
+        }
+        self._trainer = gluon.Trainer(self._net.collect_params(), "sgd", constants)
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Set the learning rate of the trainer."""
+        self._trainer.set_learning_rate(learning_rate)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step as NumPy's number."""
+        return np.asarray([float(loss.asscalar()) for loss in losses])
+
+
+def _blocks(block: Any) -> Iterator[Any]:
+    """A block and all blocks within."""
+    yield block
+    for child in block._children.values():  # noqa: SLF001 (no other way)
+        yield from _blocks(child)
