@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from fwbench.cases import verify
+from fwbench.cases import reading, verify
 from fwbench.cases.inputs import Inputs
 from fwbench.cases.networks import LOGIT_TOLERANCES, InferenceCase
 from fwbench.cases.references import InFloat64, Reference
@@ -18,6 +19,7 @@ from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.learner import Learner
 from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.model import ModelObjective
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -60,14 +62,15 @@ class _Answers(RepeatedWork):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The results are those of the run in float64."""
-        expected = self._reference.answers(self._changed)
+        expected = self._reference.answers(changed=self._changed)
         if len(on_host) != len(expected):
             raise WrongResult(
-                f"the model returned {len(on_host)} results, and {len(expected)} in float64"
+                f"the model returned {len(on_host)} results, and {len(expected)} in "
+                f"{self._reference.by}; return the same"
             )
-        results = self._learner.restored(on_host)
+        results, by = self._learner.restored(on_host), self._reference.by
         found = [
-            verify.compare(actual, right, self.allowed, "run in float64").largest
+            verify.compare(actual, right, self.allowed, f"run of {by}").largest
             for actual, right in zip(results, expected, strict=True)
         ]
         return self._reference.facts() | CaseFacts(
@@ -86,9 +89,29 @@ class _Answers(RepeatedWork):
 class _ModelCase(TrainingCase):
     """What cases of users' models have in common."""
 
+    #: How often there is a number for each parameter: in the dtype of the case, and in float64.
+    copies = 2
+
     def learner(self) -> Learner:
-        """The framework's version of the model."""
-        return self.framework.model_learner(self.job)
+        """The framework's version of the model, where there is room for the batch.
+
+        Raises:
+            TooLargeToVerify: it is estimated not to fit into memory.
+        """
+        model, batch = cast("ModelObjective", self.training).model, self.cell.batch
+        given = [*model.taken, *([] if model.targets is None else [model.targets])]
+        what = f"{model.name} with a batch of {batch:,}"
+        inputs = float(sum(math.prod(each.shape_of(batch)) for each in given))
+        reading.room(what, inputs)
+        learner = self.framework.model_learner(self.job)
+        parameters = float(sum(array.size for array in learner.initial.values()))
+        reading.room(what, inputs + self.copies * parameters + self._results(learner))
+        return learner
+
+    def _results(self, learner: ModelLearner) -> int:
+        """Elements of results that are in memory at the same time, as far as that is known."""
+        results = learner.results(learner.shapes(self.cell.batch))
+        return 0 if results is None else results.largest
 
 
 class ModelInferenceCase(_ModelCase, InferenceCase):
@@ -101,6 +124,14 @@ class ModelInferenceCase(_ModelCase, InferenceCase):
 
 class ModelStepCase(_ModelCase, StepCase):
     """The case of a training step of a user's model."""
+
+    #: And gradients and momenta.
+    copies = 6
+
+    def _results(self, learner: ModelLearner) -> int:
+        """All, as gradients need them."""
+        results = learner.results(learner.shapes(self.cell.batch))
+        return 0 if results is None else results.elements
 
     def reference(self, learner: Learner) -> Reference:
         """Its own run in float64."""

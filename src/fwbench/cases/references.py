@@ -1,14 +1,13 @@
 """What a training must come to: parameters and first losses, by NumPy or in float64.
 
-Networks of fwbench's have a reference in NumPy. A model that a user brings is verified against its
-own run in float64: the same framework's version of it, called as simply as can be, with the same
-weights and batches.
+Networks of fwbench's have a reference in NumPy. A model that a user brings is verified against a
+run of it in float64, called as simply as can be, with the same weights and batches.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -17,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases import versions
 from fwbench.errors import Diverged, WrongResult
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Learner
 from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.input import BATCH
 from fwbench.workloads.models import trajectories
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -82,17 +83,23 @@ class InFloat64(Reference):
     """A user's model in float64, in the framework that is measured.
 
     It is built when it is asked for the first time, and given up with its answers known: nothing of
-    it is in memory while a case is timed.
+    it is in memory while a case is timed. Where versions share weights, it is the run of the first
+    framework that was measured.
 
     Args:
         framework: that is measured.
         learner: that is measured.
+
+    Raises:
+        DeclarationError: other frameworks' versions have other parameters.
     """
 
     def __init__(self, framework: Framework, learner: ModelLearner) -> None:
         self._framework = framework
         self._learner = learner
-        self._answers: dict[int, list[NDArray[Any]]] = {}
+        self._by = ""
+        self._answers: tuple[list[NDArray[Any]], list[NDArray[Any]]] | None = None
+        versions.check_parameters(learner)
         self._flops: float | None = None
 
     @property
@@ -112,58 +119,79 @@ class InFloat64(Reference):
         Raises:
             Diverged: the first loss is not a number.
         """
-        job = self._learner.job
-        with self._scope():
-            wide = self._wide()
-            wide.reset(exact=True)
-            placed = map(wide.place, job.training.check_batches(job.batch, self._steps))
-            found = [wide.step(*batch) for batch in placed]
-            losses = [float(loss) for loss in wide.losses(found)]
-            self._count(wide, training=True)
+        run = self._run("step", self._own_losses)
+        losses = [float(loss) for loss in run[0]]
         if not np.isfinite(losses[0]):
             raise Diverged(
-                f"the first loss of {job.training.name} in {self._framework.name} is "
-                f"{losses[0]}, also in float64 and before any update; correct the model, the loss "
-                "or the range of its inputs and targets"
+                f"the first loss of {self._learner.model.name} in {self._by} is {losses[0]}, "
+                "before any update; correct the model, the loss or the range of its inputs and "
+                "targets"
             )
         return losses
 
-    def answers(self, changed: int) -> list[NDArray[Any]]:
+    def _own_losses(self) -> list[NDArray[Any]]:
+        learner = self._learner
+        batches = learner.objective.check_batches(learner.job.batch, self._steps)
+        with self._scope():
+            wide = self._wide()
+            wide.reset(exact=True)
+            losses = wide.losses([wide.step(*wide.place(batch)) for batch in batches])
+            self._flops = wide.flops(wide.place(batches[0]), training=True)
+        return [losses]
+
+    def answers(self, *, changed: bool) -> list[NDArray[Any]]:
         """The results for the first batch, or for the second.
 
         Args:
-            changed: 1 for the second.
+            changed: whether for the second.
 
         Raises:
             WrongResult: the first result does not have the shape that the model declares.
         """
-        if not self._answers:
-            job = self._learner.job
-            with self._scope():
-                wide = self._wide()
-                for place, batch in enumerate(job.training.check_batches(job.batch, 2)):
-                    inputs, _ = wide.place(batch)
-                    results = [wide.on_host(x) for x in wide.inference(inputs)()]
-                    self._answers[place] = wide.restored(results)
-                self._count(wide, training=False)
-            self._check_shape(self._answers[0])
+        if self._answers is None:
+            every = self._run("inference", self._own_answers)
+            half = len(every) // 2
+            self._answers = every[:half], every[half:]
+            self._check_shape(every[:half])
         return self._answers[changed]
+
+    def _own_answers(self) -> list[NDArray[Any]]:
+        """For both batches, one after the other."""
+        learner = self._learner
+        results: list[NDArray[Any]] = []
+        with self._scope():
+            wide = self._wide()
+            for batch in learner.objective.check_batches(learner.job.batch, 2):
+                inputs, _ = wide.place(batch)
+                results += wide.restored([wide.on_host(x) for x in wide.inference(inputs)()])
+            self._flops = wide.flops(wide.place(batch), training=False)
+        return results
+
+    def _run(self, what: str, own: Callable[[], list[NDArray[Any]]]) -> list[NDArray[Any]]:
+        by = f"{self._framework.name} {self._framework.version} in float64"
+        self._by, arrays = versions.shared_run(self._learner, what, by, own)
+        return arrays
 
     def _check_shape(self, results: Sequence[NDArray[Any]]) -> None:
         model, batch = self._learner.model, self._learner.job.batch
         if model.output is None:
             return
-        expected = tuple(batch if length == "batch" else length for length in model.output)
+        expected = tuple(batch if length == BATCH else length for length in model.output)
         found = results[0].shape if results else None
         if found != expected:
             raise WrongResult(
-                f"the first result of {model.name} in {self._framework.name} has the shape "
-                f"{found}, and the model declares {expected}; correct the model or `output`"
+                f"the first result of {model.name} in {self._by} has the shape {found}, and the "
+                f"model declares {expected}; correct the model or `output`"
             )
 
     @property
+    def by(self) -> str:
+        """Whose run it is, once it was asked for something."""
+        return self._by
+
+    @property
     def _steps(self) -> int:
-        return self._learner.job.training.checked_steps
+        return self._learner.objective.checked_steps
 
     def _scope(self) -> AbstractContextManager[Any]:
         return self._framework.scope(self._learner.job.device, "float64")
@@ -174,13 +202,7 @@ class InFloat64(Reference):
         wide.begin_with(self._learner.initial)
         return wide
 
-    def _count(self, wide: ModelLearner, *, training: bool) -> None:
-        job = self._learner.job
-        (batch,) = job.training.check_batches(job.batch, 1)
-        self._flops = wide.flops(wide.place(batch), training=training)
-
     def facts(self) -> CaseFacts:
         """What it was verified against, and the operations that the framework counts."""
-        name, version = self._framework.name, self._framework.version
-        facts = CaseFacts(verified_against=f"{name} {version} in float64")
+        facts = CaseFacts(verified_against=self._by)
         return facts if self._flops is None else facts | CaseFacts(flops=self._flops)

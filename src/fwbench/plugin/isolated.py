@@ -13,7 +13,7 @@ import pytest
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.isolation.pool import WorkerPool
-from fwbench.plugin import handover, neighbours
+from fwbench.plugin import handover, neighbours, versions
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress import Progress
@@ -56,10 +56,11 @@ class IsolatedRunner:
 
         What wraps the loop, as pytest-cov does, finds what they leave behind when they end.
         """
-        self.begin(session)
-        ran = yield
-        if self.workers is not None:
-            self.workers.stop()
+        with versions.compared(item.stash[CELL] for item in cases_of(session)):
+            self.begin(session)
+            ran = yield
+            if self.workers is not None:
+                self.workers.stop()
         return ran
 
     def begin(self, session: pytest.Session) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from fwbench.cases.case import Case
+from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.frameworks.contract import BoundCall, Plan, planned_bytes
@@ -136,4 +137,6 @@ _BINDS: Mapping[type[Case], Callable[[Case], _Bound]] = {
     LoopCase: _step,
     ForwardBackwardCase: _gradients,
     InferenceCase: _inference,
+    ModelStepCase: _step,
+    ModelInferenceCase: _inference,
 }
