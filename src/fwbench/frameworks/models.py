@@ -149,8 +149,8 @@ class ModelLearner(Learner):
             made = given() if inspect.isclass(given) else given(namespace)
         if not self._is_model(made):
             raise DeclarationError(
-                f"{self.model.name} for {self.framework} is a {type(made).__name__}; give "
-                f"{self.takes}, or a function of the framework that returns one"
+                f"{self.model.name} for {self.framework} is of the type {type(made).__name__}; "
+                f"give {self.takes}, or a function of the framework that returns one"
             )
         return made
 

@@ -79,7 +79,7 @@ _FAULTS: dict[str, tuple[str, str]] = {
     ),
     "not a model": (
         "faulty(lambda torch: 3).inference",
-        r"faulty for torch is a int; give an nn\.Module, or a function",
+        r"faulty for torch is of the type int; give an nn\.Module, or a function",
     ),
     "weights": (
         "faulty(linear, weights={'weight': np.zeros((3, 2)), 'b': np.zeros(2)}).inference",
