@@ -10,8 +10,9 @@ import pytest
 from fwbench.cases.case import Case
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.probes.memory import forward_memory, memory
-from fwbench.frameworks.contract import BoundCall, Saved, planned_bytes, with_plan
+from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job
+from fwbench.frameworks.plans import planned_bytes, with_plan
 from fwbench.measure import memory as measure
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts

@@ -123,9 +123,9 @@ class FakeLearner(Learner):
         self._exact = False
         self._first = [by.first_s]
 
-    def of(self, kind: str) -> list[tuple[Any, ...]]:
+    def of(self, kind: str) -> list[list[Any]]:
         """What is known of the events of one kind."""
-        return [event[1:] for event in self.events if event[0] == kind]
+        return [[*event[1:]] for event in self.events if event[0] == kind]
 
     def step(self, examples: Any, labels: Any) -> Any:
         """Enqueue work, beside what the first step costs."""

@@ -21,7 +21,7 @@ from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Epoch, Tested
-from fwbench.records.facts import Gpu as GpuFacts
+from fwbench.records.gpus import Gpu as GpuFacts
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 

@@ -13,7 +13,8 @@ from fwbench.errors import DifferentSettings, unknown
 from fwbench.frameworks.variables import PLACEMENT
 from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
-from fwbench.records.facts import CaseFacts, GpuIdentity, Launch
+from fwbench.records.facts import CaseFacts, Launch
+from fwbench.records.gpus import GpuIdentity
 from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,

@@ -20,7 +20,8 @@ from fwbench.measure import condition
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
-from fwbench.records.facts import SCHEMA, CaseFacts, GpuIdentity
+from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.records.gpus import GpuIdentity
 from fwbench.records.privacy import is_secret
 from fwbench.toggles import TOGGLES
 

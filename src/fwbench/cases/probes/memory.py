@@ -15,8 +15,9 @@ from fwbench.cases.case import Case
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
-from fwbench.frameworks.contract import BoundCall, Plan, planned_bytes
+from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.learner import Learner, Placed, Predictor
+from fwbench.frameworks.plans import Plan, planned_bytes
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
 from fwbench.records.facts import CaseFacts

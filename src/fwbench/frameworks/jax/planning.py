@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fwbench.frameworks.contract import BoundCall, with_plan
+from fwbench.frameworks.contract import BoundCall
+from fwbench.frameworks.plans import with_plan
 
 
 def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
-from fwbench.frameworks.contract import BoundCall, Framework, with_plan
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
+from fwbench.frameworks.plans import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
