@@ -22,6 +22,9 @@ AGAINST_FASTEST = "against fastest"
 #: From these ratios on a cell of a heat map is one step slower.
 _SLOWER = (1.05, 1.5, 2.0, 4.0, 10.0)
 
+#: Characters of a cell that stay on one line.
+_LONGEST_ON_A_LINE = 40
+
 #: Characters of gaps that are shown at once; more of them are folded on the page.
 _UNFOLDED = 400
 
@@ -143,6 +146,15 @@ class Section:
         """Whether its gaps take so much room that a reader must ask for them."""
         return sum(map(len, self.gaps)) > _UNFOLDED
 
+    @property
+    def prose(self) -> frozenset[int]:
+        """The numbers of the columns that have sentences, which take several lines."""
+        return frozenset(
+            number
+            for number in range(len(self.columns))
+            if any(_is_prose(row.cells[number]) for row in self.rows)
+        )
+
     def column_attributes(self, number: int) -> dict[str, str]:
         """Of a column's head on the page."""
         return attributes(self.column_keys.get(number, {}))
@@ -169,6 +181,10 @@ class Section:
                 if number in kept
             },
         )
+
+
+def _is_prose(cell: TableCell) -> bool:
+    return cell.value is None and len(cell.text) > _LONGEST_ON_A_LINE
 
 
 def line_name(record: Record, runs: Sequence[str]) -> str:

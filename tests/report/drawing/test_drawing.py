@@ -109,3 +109,14 @@ def test_accuracy_is_drawn_over_time(tmp_path: Path) -> None:
     chart = chart_of(part([run], "training"), "time against accuracy")
     assert chart.text.endswith("torch eager 8.5 s, 85.00%; mxnet eager 8.5 s, 50.00%")
     assert len(parsed(chart.svg).all("circle")) == 2
+
+
+def test_few_bars_are_no_blocks() -> None:
+    """One bar takes the room of a bar; many take as much as they need."""
+    heights = [
+        bars.draw("a", {"x": {str(n): float(n + 1) for n in range(number)}}, str).size[1]
+        for number in (1, 2, 3, 30)
+    ]
+    assert heights == sorted(heights)
+    assert heights[1] - heights[0] == heights[2] - heights[1] < heights[0] / 2
+    assert heights[3] < 30 * heights[0] / 2

@@ -280,3 +280,17 @@ def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
     assert len(rows) == 1000
     assert len(found.of_class("pygal-chart")) == 10
     assert len(made.encode()) < 3_000_000
+
+
+def test_sentences_begin_at_the_left(tmp_path: Path) -> None:
+    """So that their lines can be read; short texts and figures stay at the right."""
+    run = stored(
+        tmp_path,
+        "run.json",
+        *(case(condition="contended"), case(framework="torch")),
+        *(case("dot"), case("dot", framework="torch", condition="contended")),
+    )
+    page = shown(run)
+    (sentence,) = [node for node in page.all("td") if "do not share a case" in node.text]
+    assert sentence.attributes["class"] == "prose"
+    assert [node.text for node in page.of_class("prose")] == ["why", sentence.text]

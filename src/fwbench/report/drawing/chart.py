@@ -44,6 +44,9 @@ _STYLE: dict[str, Any] = {
 
 _WIDTH, _HEIGHT = 440, 250
 
+#: Heights: of what is above and below bars; of a bar among many; and of one among few.
+_AROUND_BARS, _THIN_BAR, _THICK_BAR = 90, 18, 40
+
 #: Labels with more characters than this need a chart of this width.
 _LONG, _WIDE = 26, 2 * _WIDTH
 
@@ -146,7 +149,8 @@ def blank(
         labels: of the bars; with long ones the chart is wide.
         settings: pygal's.
     """
-    height = max(_HEIGHT, 90 + 18 * bars) + _legend_height(series)
+    of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))
+    height = (_AROUND_BARS + of_bars if bars else _HEIGHT) + _legend_height(series)
     return kind(
         style=Style(**_STYLE),
         js=[],
