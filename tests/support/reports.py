@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+# Sections import it when first asked; a session of pytester would take it away with it again.
+import fwbench.report.charts  # noqa: F401
 from fwbench.report import sections, summary
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run, read
