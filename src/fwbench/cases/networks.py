@@ -265,9 +265,7 @@ class PassCase(TrainingCase):
     def _record(self, facts: CaseFacts) -> None:
         """With throughput, and with what the first call took beyond a typical one."""
         if self._benchmark.timed:
-            units = self.cell.batch * self.training.units_per_example
-            rate: dict[str, Any] = {f"{self.training.unit}_per_s": units / self.typical_s}
-            facts |= self.compiled(facts) | CaseFacts(**rate)
+            facts |= self.compiled(facts) | self.throughput()
         super()._record(facts)
 
 

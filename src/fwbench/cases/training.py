@@ -195,6 +195,12 @@ class TrainingCase(Case):
             return CaseFacts()
         return CaseFacts(compile_s=max(0.0, first_s - self.typical_s))
 
+    def throughput(self) -> CaseFacts:
+        """The images, or tokens, that go through in a second, once it was timed."""
+        units = self.cell.batch * self.training.units_per_example
+        rate: dict[str, Any] = {f"{self.training.unit}_per_s": units / self.typical_s}
+        return CaseFacts(**rate)
+
     @property
     def job(self) -> Job:
         """What the learner is to train, and how."""
@@ -247,9 +253,9 @@ class StepCase(TrainingCase):
     """The case of one step on a batch that lies on the device."""
 
     def _record(self, facts: CaseFacts) -> None:
-        """With what the first call took beyond a typical one."""
+        """With throughput, and with what the first call took beyond a typical one."""
         if self._benchmark.timed:
-            facts |= self.compiled(facts)
+            facts |= self.compiled(facts) | self.throughput()
         super()._record(facts)
 
 

@@ -1,0 +1,112 @@
+"""Networks by framework and execution, and answers against the size of a batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fwbench.report import sections
+from support.reports import case, chart_of, part, runs_of, stored
+from support.section_parts import rows
+
+_MEBIBYTE = 2**20
+
+
+def network(framework: str = "torch", batch: int = 1, call_s: float = 0.5, **facts: Any) -> Any:
+    """A network in use, or in training."""
+    return case(
+        "resnet50_inference",
+        framework,
+        [call_s] * 8,
+        **{
+            "size": 1000 * batch,
+            "shape": f"b{batch}i64d8",
+            "parameters": 10,
+            "images_per_s": batch / call_s,
+            **facts,
+        },
+    )
+
+
+def test_networks_are_listed_by_framework_and_execution(tmp_path: Path) -> None:
+    """With rate, memory and the share of what is attainable; operations are not."""
+    alone = {"before_bytes": 0, "peak_bytes": 80 * _MEBIBYTE}
+    shared = {"host_memory_before_bytes": 0, "peak_host_memory_bytes": 90 * _MEBIBYTE}
+    made = stored(
+        tmp_path,
+        "run.json",
+        network(memory=alone, attainable_share=0.25, flops=1.0, bytes=1.0, **shared),
+        network("mxnet", call_s=0.25, **shared),
+        network("mxnet", images_per_s=None, tokens_per_s=12_345.0),
+        case(),
+    )
+    found = part([made], "networks: forward cpu float32")
+    assert rows(found)[0] == {
+        "network": "resnet50_inference",
+        "size": "b1i64d8",
+        "case": "torch eager",
+        "a call": "500 ms",
+        "a second": "2",
+        "memory": "80 MiB",
+        "of attainable": "25%",
+    }
+    assert [(row["case"], row["a second"], row["memory"]) for row in rows(found)[1:]] == [
+        ("mxnet eager", "4", "90 MiB"),
+        ("mxnet eager #2", "12,345", ""),
+    ]
+
+
+def test_kinds_of_calls_devices_and_dtypes_are_apart(tmp_path: Path) -> None:
+    """A table for each."""
+    entries = [network(), network(direction="train"), network(dtype="bfloat16")]
+    titles = [one.title for one in sections.details([stored(tmp_path, "run.json", *entries)])]
+    assert [title for title in titles if title.startswith("networks: ")] == [
+        "networks: forward cpu float32",
+        "networks: train cpu float32",
+        "networks: forward cpu bfloat16",
+    ]
+
+
+_BY_BATCH = "resnet50_inference i64d8 cpu float32: answers by batch"
+
+
+def test_answers_are_shown_against_the_batch(tmp_path: Path) -> None:
+    """Latency and throughput: a line for each framework; what was not measured is empty."""
+    entries = [network(batch=1), network(batch=8, call_s=2.0), network("mxnet", batch=8)]
+    found = part([stored(tmp_path, "run.json", *entries)], _BY_BATCH)
+    torch, mxnet = rows(found)
+    assert torch == {
+        "case": "torch eager",
+        "batch 1": "500 ms",
+        "batch 1, a second": "2",
+        "batch 8": "2 s",
+        "batch 8, a second": "4",
+    }
+    assert (mxnet["batch 1"], mxnet["batch 8"]) == ("", "500 ms")
+    assert "torch eager 500 ms to 2 s" in chart_of(found, "latency").text
+    assert "torch eager 2 to 4" in chart_of(found, "examples a second").text
+
+
+def test_batches_of_loops_networks_are_sizes(tmp_path: Path) -> None:
+    """Without a shape the size is the batch."""
+    entries = [network(batch=1, shape=None, size=size) for size in (1, 64)]
+    found = part([stored(tmp_path, "run.json", *entries)], "resnet50_inference cpu float32: ")
+    assert list(found.columns)[1::2] == ["batch 1", "batch 64"]
+
+
+def test_batches_are_compared_within_a_network(tmp_path: Path) -> None:
+    """Another width is another network; training steps answer nothing."""
+    other = network(batch=8, shape="b8i64d1")
+    steps = [network(batch=batch, direction="train") for batch in (1, 8)]
+    made = stored(tmp_path, "run.json", network(), other, *steps)
+    assert not [one for one in sections.details([made]) if "by batch" in one.title]
+
+
+def test_runs_have_lines_of_their_own(tmp_path: Path) -> None:
+    """With their names."""
+    entries = [network(batch=batch) for batch in (1, 8)]
+    found = part(runs_of(tmp_path, first=entries, second=entries), _BY_BATCH)
+    assert [row["case"] for row in rows(found)] == [
+        "torch eager (first.json)",
+        "torch eager (second.json)",
+    ]
