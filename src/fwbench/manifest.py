@@ -105,7 +105,7 @@ class Manifest:
             it has.
         notices: sentences about its declaration that its author should read.
         own_toggles: the toggles that it adds to fwbench's.
-        users_models: whether it runs models that users bring (:class:`fwbench.Model`).
+        users_models: the dtypes in which it runs models that users bring (:class:`fwbench.Model`).
     """
 
     name: str
@@ -129,7 +129,7 @@ class Manifest:
     notices: tuple[str, ...] = ()
     own_toggles: tuple[Toggle, ...] = ()
     network_executions: tuple[str, ...] = ()
-    users_models: bool = False
+    users_models: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""

@@ -72,7 +72,8 @@ class Framework(ABC):
         network_executions: how it can answer with networks and differentiate them, without an
             update (:meth:`fwbench.Predictor.inference`); empty: not at all. Its predictor names
             each.
-        users_models: whether it runs models that users bring (:meth:`model_learner`).
+        users_models: the dtypes in which it runs models that users bring (:meth:`model_learner`);
+            empty: not at all.
         training_dtypes: in which it can train, and run networks.
         recomputing_executions: those of training and of networks in which its learner heeds
             :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
@@ -96,7 +97,7 @@ class Framework(ABC):
     training_executions: ClassVar[tuple[str, ...]] = ()
     whole_loops: ClassVar[frozenset[str]] = frozenset()
     network_executions: ClassVar[tuple[str, ...]] = ()
-    users_models: ClassVar[bool] = False
+    users_models: ClassVar[tuple[str, ...]] = ()
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
     recomputing_executions: ClassVar[tuple[str, ...]] = ()
     process_toggles: ClassVar[tuple[str, ...]] = ()

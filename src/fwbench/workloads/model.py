@@ -245,13 +245,14 @@ def _sizes(batches: Sizes | Sequence[int]) -> Sizes:
     return batches if isinstance(batches, Sizes) else Sizes(tuple(batches))
 
 
-def _unwritten(model: Model, manifest: Manifest) -> str | None:
-    """Why a framework has no version of a model."""
+def _unwritten(model: Model, manifest: Manifest, dtype: str) -> str | None:
+    """Why a framework has no version of a model, or none in a dtype."""
     return first(
         {
             f"{model.name} is not written for {manifest.name}": manifest.framework
             not in model.versions,
             f"{manifest.name} takes no models of users": not manifest.users_models,
+            f"{manifest.name} runs users' models in no {dtype}": dtype not in manifest.users_models,
         }
     )
 
@@ -291,13 +292,8 @@ class ModelInference(Workload):
         """No version, no such device, no such dtype, or not offered."""
         framework = manifest.name
         return (
-            _unwritten(self.model, manifest)
-            or first(
-                {
-                    f"{framework} sees no {device}": not manifest.has(device),
-                    f"{framework} runs models in no {dtype}": dtype not in manifest.training_dtypes,
-                }
-            )
+            _unwritten(self.model, manifest, dtype)
+            or first({f"{framework} sees no {device}": not manifest.has(device)})
             or manifest.gap(self.name, execution, direction, dtype, device)
         )
 
@@ -331,7 +327,7 @@ class ModelTraining(Trains):
     ) -> str | None:
         """No version or no loss; a whole loop has no step of its own; and as for all training."""
         return (
-            _unwritten(self.model, manifest)
+            _unwritten(self.model, manifest, dtype)
             or self._unlearnable(manifest.framework)
             or step_gap(manifest, execution)
             or super().gap(manifest, device, execution, direction, dtype)

@@ -66,7 +66,7 @@ class Jax(Framework):
     # A network that is called operation by operation is nobody's way to train it, or to use it.
     training_executions = ("jit",)
     network_executions = ("jit",)
-    users_models = True
+    users_models = ("float32", "float64")
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("tf32",)
     recomputing_executions = ("jit",)

@@ -127,7 +127,7 @@ class MXNet(Framework):
     dtypes = ("float32", "float64", "float16")
     training_executions = ("eager", "hybridize")
     network_executions = ("eager", "hybridize")
-    users_models = True
+    users_models = ("float32",)
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"

@@ -83,7 +83,7 @@ class TensorFlow(Framework):
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
     network_executions = ("eager", "graph", "xla")
-    users_models = True
+    users_models = ("float32",)
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16", "float16")

@@ -81,7 +81,7 @@ class Torch(Framework):
     dtypes = ("float32", "float64", "float16", "bfloat16")
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
-    users_models = True
+    users_models = ("float32", "float64", "bfloat16")
     training_dtypes = ("float32", "float64", "bfloat16", "float16")
     recomputing_executions = ("eager",)
     process_toggles = ("onednn", "tf32")
