@@ -1,15 +1,18 @@
 """Networks without an update: their answers, and loss and gradients, against the reference.
 
-Logits are compared one by one. Gradients are not continuous: where rounding decides on which side
-of 0 the input of a ReLU is, or which element of a window is the largest, a part of the gradient
-comes or goes. So they are compared array by array, with bounds that let a few of these decisions
-differ, and that zeros, another order of elements, twice or half of a gradient exceed.
+Logits are compared one by one, gradients array by array, by the norm of the difference. Gradients
+are not continuous: where rounding decides on which side of 0 the input of a ReLU is, or which
+element of a window is the largest, a part of the gradient comes or goes. So gradients are computed
+where no rounding decides on a ReLU (:mod:`fwbench.workloads.models.decided`), and where an array is
+off by more than its bound, what the choice between equal elements of windows makes of it is allowed
+in addition. What TF32 or bfloat16 make of float32 exceeds the bounds.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.models import reference
+from fwbench.workloads.models.decided import choosing_otherwise, decided
 from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.objective import Objective
 
@@ -34,11 +38,15 @@ __tracebackhide__ = True
 #: What a logit may be off by, relative to the larger of itself and their root mean square.
 LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
-#: What the gradient by a parameter may be off by, relative to its norm, and how many times that in
-#: a network with batch normalization, which spreads what one decision changes over the whole batch.
-#: Narrower dtypes decide too often.
-GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
-_NORMALIZED = 40.0
+#: What the gradient by a parameter may be off by, relative to its norm; once more for each batch
+#: normalization, since they amplify errors. Seen in float32 were 1.3e-5 without any, and 1.4e-3
+#: with 57 (GoogLeNet in MXNet), where TF32 makes 0.4. Narrower dtypes decide too often.
+GRADIENT_TOLERANCES = {"float64": 1e-10, "float32": 1e-4}
+
+#: Elements of a window are as good as equal if they differ by less, relative to the root mean
+#: square of all; and so many times what the choice between them makes of a gradient is allowed.
+_NEARLY_EQUAL = {"float64": 1e-13, "float32": 1e-5}
+_CHOICES = 2.0
 
 #: In place of examples or labels where the others alone are placed.
 _NONE = np.zeros(0, np.int32)
@@ -162,10 +170,9 @@ class Gradients(_NetworkWork):
     @property
     def allowed(self) -> float:
         """What the gradient by a parameter may be off by."""
-        layers = (node.layer for node in self.training.graph.nodes)
-        normalized = any(isinstance(layer, BatchNorm) for layer in layers)
-        allowed = GRADIENT_TOLERANCES[self.learner.job.dtype]
-        return _NORMALIZED * allowed if normalized else allowed
+        nodes = self.training.graph.nodes
+        normalizations = sum(isinstance(node.layer, BatchNorm) for node in nodes)
+        return (1 + normalizations) * GRADIENT_TOLERANCES[self.learner.job.dtype]
 
     def _bound(self, *placed: Array) -> BoundCall:
         return self.learner.forward_backward(*placed)
@@ -199,12 +206,22 @@ class Gradients(_NetworkWork):
         verify.compare(mean, np.asarray(loss), allowed)
         expected = self.learner.trained(of_nodes)
         verify.count(gradients, range(len(expected)))
-        return self._facts(compare_gradients(gradients, expected, self.allowed))
+
+        def otherwise() -> Sequence[NDArray[Any]]:
+            nearly = _NEARLY_EQUAL[self.learner.job.dtype]
+            graph = choosing_otherwise(training.graph, nearly)
+            return self.learner.trained(reference.gradients(graph, training.initial(), few, own)[1])
+
+        error, tolerance = compare_gradients(gradients, expected, self.allowed, otherwise)
+        return self._facts(error) | CaseFacts(tolerance=tolerance)
 
 
 def compare_gradients(
-    gradients: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]], allowed: float
-) -> float:
+    gradients: Sequence[NDArray[Any]],
+    expected: Sequence[NDArray[Any]],
+    allowed: float,
+    otherwise: Callable[[], Sequence[NDArray[Any]]],
+) -> tuple[float, float]:
     """Compare gradients with the reference's, each by the norm of the difference.
 
     Relative to the gradient's norm that is the most that a derivative in any direction is off by.
@@ -213,27 +230,37 @@ def compare_gradients(
         gradients: the framework's.
         expected: the same in float64.
         allowed: the largest relative error allowed.
+        otherwise: the reference's where windows choose the other one of two elements that are as
+            good as equal; called where an error is larger than allowed.
 
     Returns:
-        The largest relative error.
+        The relative error of the gradient that comes closest to what is allowed, and what is.
 
     Raises:
         WrongGradient: a shape differs, or one is off by more than allowed.
     """
-    largest = 0.0
     for place, (actual, right) in enumerate(zip(gradients, expected, strict=True)):
         verify.gradient_shape(place, actual, right)
-        norm = float(np.linalg.norm(right))
-        error = float(np.linalg.norm(actual.astype(np.float64) - right)) / (norm or 1.0)
-        if not error <= allowed:
-            raise WrongGradient(
-                f"the gradient by parameter {place} of the shape {right.shape} is wrong: it has "
-                f"the norm {np.linalg.norm(actual):.9g}, and that of the float64 reference "
-                f"{norm:.9g}; the norm of their difference is {error:.3g} of that, "
-                f"{allowed:.3g} is allowed"
-            )
-        largest = max(largest, error)
-    return largest
+    errors = np.array([*map(_distance, gradients, expected)])
+    limits = np.full_like(errors, allowed)
+    if not (errors <= limits).all():
+        limits += _CHOICES * np.array([*map(_distance, otherwise(), expected)])
+    for place in np.flatnonzero(~(errors <= limits)):
+        right = expected[place]
+        raise WrongGradient(
+            f"the gradient by parameter {place} of the shape {right.shape} is wrong: it has "
+            f"the norm {np.linalg.norm(gradients[place]):.9g}, and that of the float64 reference "
+            f"{np.linalg.norm(right):.9g}; the norm of their difference is {errors[place]:.3g} of "
+            f"that, {limits[place]:.3g} is allowed"
+        )
+    worst = int(np.argmax(errors / limits))
+    return float(errors[worst]), float(limits[worst])
+
+
+def _distance(actual: NDArray[Any], right: NDArray[Any]) -> float:
+    """The norm of the difference, relative to that of the right gradient."""
+    norm = float(np.linalg.norm(right))
+    return float(np.linalg.norm(actual.astype(np.float64) - right)) / (norm or 1.0)
 
 
 class _Different(NamedTuple):
@@ -281,5 +308,6 @@ class ForwardBackwardCase(PassCase):
     """The case of a network's loss and gradients."""
 
     def bind(self) -> Work:
-        """Examples and labels on the device, and a network with its initial weights."""
-        return Gradients(self.learner(), self.framework)
+        """Examples and labels on the device, and weights at which no rounding decides on a ReLU."""
+        job = replace(self.job, training=decided(self.training, self.cell.batch))
+        return Gradients(self.framework.learner(job), self.framework)

@@ -7,6 +7,7 @@ respect to the result to those with respect to the inputs and the parameters. Dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,17 @@ def _average_pool(layer: layers.AveragePool, _: Arrays, x: Array) -> Result:
     return result, backward
 
 
+@dataclass(frozen=True)
+class RunnerUp(layers.MaxPool):
+    """Maxima of squares, of which the second largest element has the gradient if it is as large.
+
+    Attributes:
+        nearly: what it may be smaller by, relative to the root mean square of all elements.
+    """
+
+    nearly: float = 0.0
+
+
 def _max_pool(layer: layers.MaxPool, _: Arrays, x: Array) -> Result:
     """The first of equal elements has the gradient; after a ReLU they are zeros, with none."""
     padded = np.pad(x, ((0, 0), *_around(layer), (0, 0)), constant_values=-np.inf)
@@ -138,6 +150,10 @@ def _max_pool(layer: layers.MaxPool, _: Arrays, x: Array) -> Result:
     windows = (layer.size, layer.size), layer.step, (height, width)
     squares = np.stack([seen for _, seen in _places(padded, *windows)])
     largest = squares.argmax(0)
+    if isinstance(layer, RunnerUp):
+        second, first = np.sort(squares, axis=0)[-2:]
+        near = first - second <= layer.nearly * np.sqrt(np.mean(x**2))
+        largest = np.where(near, squares.argsort(0)[-2], largest)
 
     def backward(gradient: Array) -> tuple[Arrays, Arrays]:
         of_padded = np.zeros_like(padded)
@@ -316,6 +332,7 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Conv: _conv,
     layers.AveragePool: _average_pool,
     layers.MaxPool: _max_pool,
+    RunnerUp: _max_pool,
     layers.GlobalAveragePool: _global_average_pool,
     layers.Flatten: _flatten,
     layers.Dense: _dense,

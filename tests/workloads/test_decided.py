@@ -1,0 +1,125 @@
+"""Weights at which no rounding decides on a ReLU, and choices between equal elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.workloads import MODELS, lenet, mlp
+from fwbench.workloads.models import decided as module
+from fwbench.workloads.models.decided import choosing_otherwise, decided, different
+from fwbench.workloads.models.gradients import forward
+from fwbench.workloads.models.graph import trace
+from fwbench.workloads.models.layers import (
+    Add,
+    BatchNorm,
+    Conv,
+    Dense,
+    Flatten,
+    MaxPool,
+    Relu,
+)
+from fwbench.workloads.models.reference import gradients
+from fwbench.workloads.objective import SGD, Objective
+
+_SMALL = ("alexnet", "googlenet_bn", "resnet50")
+
+
+def _rectified(objective: Objective, batch: int) -> list[NDArray[Any]]:
+    """The inputs of every ReLU for the first batch of the check, a column for each channel."""
+    ((x, _),) = objective.check_batches(batch, 1)
+    results: list[Any] = [different(x).astype(np.float64)]
+    found = []
+    for node, arrays in zip(objective.graph.nodes, objective.initial(), strict=True):
+        inputs = [results[one] for one in node.inputs]
+        if isinstance(node.layer, Relu) or getattr(node.layer, "relu", False):
+            (each,) = module._rectified(node.layer, arrays, [[one] for one in inputs])
+            found.append(each.reshape(-1, each.shape[-1]))
+        results.append(forward(node.layer, arrays, *inputs)[0])
+    return found
+
+
+def _margin(objective: Objective, batch: int) -> float:
+    """How near to 0 any input of a ReLU is, relative to the root mean square of a layer's."""
+    return min(np.abs(x).min() / np.sqrt(np.mean(x**2)) for x in _rectified(objective, batch))
+
+
+@pytest.mark.parametrize("name", _SMALL)
+def test_no_input_of_a_relu_is_near_zero(name: str) -> None:
+    """A hundred times as far as rounding errors in float32 reach, and on both sides."""
+    (step,) = (step for step in MODELS if step.model == name)
+    objective, batch = step.at(step.smallest), step.smallest["batch"]
+    at_it = decided(objective, batch)
+    assert _margin(objective, batch) < 1e-4 < _margin(at_it, batch)
+    for x in _rectified(at_it, batch):
+        assert 0.1 < np.mean(x > 0) < 0.9
+
+
+@pytest.mark.parametrize("training", [mlp, lenet], ids=lambda training: str(training.name))
+def test_only_biases_are_moved(training: Any) -> None:
+    """In float32's precision, and the same each time; kernels stay what they are."""
+    moved = decided(training, 8)
+    for before, after in zip(training.initial(), moved.initial(), strict=True):
+        for old, new in zip(before, after, strict=True):
+            assert (old.ndim > 1) <= np.array_equal(old, new)
+            assert np.array_equal(new.astype(np.float32), new)
+    again = [array for arrays in decided(training, 24).initial() for array in arrays]
+    every = [array for arrays in moved.initial() for array in arrays]
+    assert all(map(np.array_equal, every, again)), "repeated examples make no difference"
+    assert [moved.parameters, moved.name] == [training.parameters, training.name]
+
+
+def test_what_moves_others_is_left_alone() -> None:
+    """An offset that two layers see moves neither; that of the other summand does."""
+
+    def network(x: Any) -> Any:
+        shared = BatchNorm()(Conv(2, 3, same=True, relu=False, bias=False)(x))
+        own = BatchNorm()(Conv(2, 3, same=True, relu=False, bias=False)(shared))
+        return Dense(3, relu=False)(Flatten()(Relu()(Add()(shared, own))))
+
+    objective = Objective("small", network, (4, 4, 1), 3, SGD())
+    before, after = objective.initial(), decided(objective, 8).initial()
+    changed = [
+        place
+        for place, (old, new) in enumerate(zip(before, after, strict=True))
+        if not all(map(np.array_equal, old, new))
+    ]
+    assert changed == [3]
+
+
+def test_the_middle_of_the_widest_gap() -> None:
+    """Of both batches, in the middle half; a channel of equal numbers has none."""
+    first = np.array([[-9.0, 1], [0.0, 1], [1.0, 1], [2.0, 1]])
+    second = np.array([[1.5, 1], [5.0, 1], [6.0, 1], [99.0, 1]])
+    assert module._middles([first, second]).tolist() == [3.5, 0.0]
+    assert module._middles([first[:1]]).tolist() == [0.0, 0.0], "no gap, nothing to move"
+
+
+def test_the_runner_up_has_the_gradient_where_it_is_as_large() -> None:
+    """The second of nearly equal elements, and nobody else's."""
+
+    def network(x: Any) -> Any:
+        return Flatten()(MaxPool()(x))
+
+    x = np.array([[3.0, 3.0 - 1e-9], [1.0, 2.0], [5.0, 4.0], [0.0, 1.0]]).reshape(1, 4, 2, 1)
+    graph = trace(network, (4, 2, 1))
+    for nearly, expected in ((0.0, [1, 0, 0, 0, 1, 0, 0, 0]), (1e-6, [0, 1, 0, 0, 1, 0, 0, 0])):
+        layer = choosing_otherwise(graph, nearly).nodes[0].layer
+        result, backward = forward(layer, [], x)
+        assert result.ravel().tolist() == [3.0, 5.0]
+        ((of_x,), _) = backward(np.ones_like(result))
+        assert of_x.ravel().tolist() == expected
+
+
+def test_choices_that_are_none_change_nothing() -> None:
+    """Where no elements are equal, and in networks without max pools."""
+    ((images, labels),) = lenet.check_batches(8, 1)
+    x = images.astype(np.float64)
+    right = gradients(lenet.graph, lenet.initial(), x, labels)
+    other = gradients(choosing_otherwise(lenet.graph, 1e-5), lenet.initial(), x, labels)
+    assert right[0] == other[0]
+    for some, others in zip(right[1], other[1], strict=True):
+        assert all(map(np.array_equal, some, others))
