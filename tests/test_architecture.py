@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.processes import process, session
+from fwbench.processes import output, process, role, session
 
 _ROOT = Path(__file__).parents[1]
 _SOURCE = _ROOT / "src"
@@ -247,9 +247,10 @@ def test_entry_points_are_there() -> None:
 
 def test_modules_named_in_strings_are_there() -> None:
     """What a worker runs, what a child session loads, and where the version is."""
-    imported = re.match(r"from ([\w.]+) import (\w+); \2\(\)$", process.WORKER_MAIN)
-    assert imported is not None
-    assert callable(getattr(import_module(imported[1]), imported[2]))
+    for main in (process.WORKER_MAIN, role.ROLE_MAIN):
+        imported = re.match(r"from ([\w.]+) import (\w+); \2\(\)$", main)
+        assert imported is not None
+        assert callable(getattr(import_module(imported[1]), imported[2]))
     assert importlib.util.find_spec(session.SELECTOR) is not None
     assert (_ROOT / _project()["tool"]["hatch"]["version"]["path"]).is_file()
 
@@ -266,11 +267,11 @@ def test_suites_named_in_strings_are_there() -> None:
 
 def test_frames_of_the_harness_are_known_by_their_folders() -> None:
     """A dead worker's last words leave out the frames of these rooms, which must be there."""
-    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", process._HARNESS_FRAME.pattern)
+    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", output._HARNESS_FRAME.pattern)
     assert rooms is not None
     assert all((_SOURCE / "fwbench" / room).is_dir() for room in rooms[1].split("|"))
     frame = f'  File "{_modules()["fwbench.plugin.worker"]}", line 1 in main'
-    assert process._HARNESS_FRAME.match(frame)
+    assert output._HARNESS_FRAME.match(frame)
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs", "scripts", "src"])

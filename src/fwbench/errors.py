@@ -26,7 +26,8 @@
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
      ├─ Diverged                 a loss became infinite or NaN
      ├─ IsolationError           the process boundary
-     │   └─ WorkerDied           ... the worker ended, was ended, or did not answer
+     │   ├─ WorkerDied           ... the worker ended, was ended, or did not answer
+     │   └─ GangFailed           ... processes that do a case together could not, or no longer
      ├─ ComparisonError          a launch of an A/B comparison could not be measured
      ├─ SuiteError               a suite of fwbench's own could not be measured
      ├─ InstallationError        a named environment could not be made or removed
@@ -166,6 +167,10 @@ class WorkerDied(IsolationError):
 
     def __str__(self) -> str:
         return f"{self.how}{self.output}"
+
+
+class GangFailed(IsolationError):
+    """Processes that do a case together could not be started, or one of them failed the others."""
 
 
 class ComparisonError(FwbenchError):

@@ -17,14 +17,13 @@ from fwbench.manifest import Absent, Manifest
 from fwbench.options.options import Selection
 from fwbench.options.values import DTYPES
 from fwbench.presets import unread
-from fwbench.workloads import sizes
+from fwbench.toggles import Combination
+from fwbench.workloads import gaps, sizes
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from fwbench.presets import Schedule, Size
-
-Toggles = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Cell:
     dtype: str
     size: Size
     gap: str | None = None
-    toggles: Toggles = ()
+    toggles: Combination = ()
     schedule: Schedule | None = None
     data: Found | None = None
     problem: str | None = None
@@ -87,6 +86,18 @@ class Cell:
     def batch(self) -> int:
         """How many examples a step of training has."""
         return self.size if isinstance(self.size, int) else self.size["batch"]
+
+    @property
+    def replicas(self) -> int:
+        """How many processes share the work."""
+        return int(self.toggle("replicas"))
+
+    @property
+    def gang(self) -> Combination:
+        """The toggles that say which processes do it together; empty for a single one."""
+        if self.replicas == 1:
+            return ()
+        return tuple(each for each in self.toggles if toggles.is_of_gang(each[0]))
 
     @property
     def _synthetic(self) -> list[str]:
@@ -189,6 +200,7 @@ class Asked:
         verify_only: nothing will be timed, so the smallest size will do, in both directions.
         threshold: of the marker.
         precision: of the marker, or of the session.
+        weak: whether a batch grows with the number of replicas, and each of them keeps its share.
     """
 
     toggles: toggles.Values = field(default_factory=dict)
@@ -197,6 +209,12 @@ class Asked:
     verify_only: bool = False
     threshold: float | None = None
     precision: float = 0.0
+    weak: bool = False
+
+    def size(self, workload: Workload, size: Size, values: Combination) -> Size:
+        """The size of a case with these toggles."""
+        replicas = int(dict(values).get("replicas", "1"))
+        return workload.grown(size, replicas) if self.weak else size
 
 
 def cells(
@@ -250,23 +268,38 @@ def _side_by_side(
     for device, manifest in itertools.product(_devices(selection, chosen), chosen):
         if selection.devices is None and not manifest.has(device):
             continue
-        for execution, values in itertools.product(
-            _executions(workload, manifest, selection), _toggles(workload, more)
-        ):
-            cell = Cell(workload, manifest.name, device, execution, **facts, toggles=values)
+        for execution, values in _ways(workload, manifest, selection, more):
+            own = facts | {"size": more.size(workload, facts["size"], values)}
+            cell = Cell(workload, manifest.name, device, execution, **own, toggles=values)
             where = (manifest, device, execution, cell.direction, cell.dtype)
             gap = (
                 workload.gap(*where)
                 or workload.gap_at(cell.size, *where)
-                or _toggle_gap(cell, manifest)
+                or gaps.of_toggles(workload, cell.size, *where[:3], cell.dtype, values)
             )
             yield replace(cell, gap=gap) if gap else cell
+
+
+def _ways(
+    workload: Workload, manifest: Manifest, selection: Selection, more: Asked
+) -> Iterator[tuple[str, Combination]]:
+    """Executions and toggles, but for replicas where fwbench has none of the framework's."""
+    for execution, values in itertools.product(
+        _executions(workload, manifest, selection),
+        toggles.combinations(more.toggles, workload.toggles, shared=workload.shared),
+    ):
+        strategy = dict(values).get("strategy")
+        built = strategy in manifest.strategies and execution in manifest.gang_executions
+        if strategy is None or built:
+            yield execution, values
 
 
 def _missing(
     workload: Workload, selection: Selection, preset: tuple[int | str, ...] | str, more: Asked
 ) -> str | None:
     """Why the request leaves a workload out in every framework."""
+    if workload.needs_replicas and {*more.toggles.get("replicas", ("1",))} == {"1"}:
+        return f"{workload.name} is between replicas: add --fw-replicas 2"
     if workload.directions and selection.directions is not None:
         (only,) = workload.directions
         return f"--fw-direction is for operations, and {workload.name} has one direction: {only}"
@@ -352,39 +385,6 @@ def _directions(workload: Workload, selection: Selection, more: Asked) -> tuple[
     if workload.directions is not None:
         return workload.directions
     return selection.directions or (("forward", "backward") if more.verify_only else ("forward",))
-
-
-def _toggles(workload: Workload, more: Asked) -> Iterator[Toggles]:
-    """Every combination of the values asked for, of the toggles that make a difference here."""
-    asked = [
-        [(name, value) for value in more.toggles[name]]
-        for name in dict.fromkeys((*toggles.TOGGLES, *more.toggles))
-        if name in more.toggles and (toggles.is_of_process(name) or name in workload.toggles)
-    ]
-    return itertools.product(*asked)
-
-
-def _toggle_gap(cell: Cell, manifest: Manifest) -> str | None:
-    """Why a toggle cannot have the value that is asked for: for anyone, here, or in a framework."""
-    given = {name: toggles.TOGGLES[name].default for name in cell.workload.toggles}
-    for name, _ in cell.toggles:
-        if toggles.is_of_process(name) and name not in manifest.process_toggles:
-            return f"{manifest.name} has no toggle {name}"
-    given |= dict(cell.toggles)
-    return next(
-        filter(None, (_value_gap(cell, manifest, *one) for one in sorted(given.items()))), None
-    )
-
-
-def _value_gap(cell: Cell, manifest: Manifest, name: str, value: str) -> str | None:
-    """The same, for one toggle."""
-    toggle = toggles.TOGGLES.get(name)
-    return (
-        manifest.value_gap(name, value)
-        or (toggle.gap(value, cell.device, cell.dtype) if toggle else None)
-        or cell.workload.toggle_gaps.get((name, value))
-        or manifest.toggle_gap(cell.execution, name, value)
-    )
 
 
 def _devices(selection: Selection, chosen: Sequence[Manifest]) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -106,6 +106,9 @@ class Manifest:
         notices: sentences about its declaration that its author should read.
         own_toggles: the toggles that it adds to fwbench's.
         users_models: the dtypes in which it runs models that users bring (:class:`fwbench.Model`).
+        strategies: how its replicas can agree, each with the reason why it offers no such way;
+            empty text if it does. What fwbench has not built is not among them.
+        gang_executions: in which of its executions replicas can work.
     """
 
     name: str
@@ -130,6 +133,8 @@ class Manifest:
     own_toggles: tuple[Toggle, ...] = ()
     network_executions: tuple[str, ...] = ()
     users_models: tuple[str, ...] = ()
+    strategies: dict[str, str] = field(default_factory=dict)
+    gang_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""

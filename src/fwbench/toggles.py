@@ -7,8 +7,9 @@ the options, where no framework is imported.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -30,6 +31,9 @@ class Toggle:
             compare: it sets loops apart. Others are a part of a loop's name.
         gpu: whether it can have another value than its default on GPUs alone.
         dtype: the only one in which it can; empty for any.
+        gang: whether it says which processes do a case together; it applies to workloads that
+            replicas can share.
+        least: the smallest of whole numbers.
     """
 
     name: str
@@ -40,6 +44,8 @@ class Toggle:
     changes_work: bool = False
     gpu: bool = False
     dtype: str = ""
+    gang: bool = False
+    least: int = 0
 
     def gap(self, value: str, device: str, dtype: str) -> str | None:
         """Why it cannot have a value in a cell of the grid, whatever the framework; None if it can.
@@ -64,10 +70,10 @@ class Toggle:
             UsageError: the toggle does not have this value.
         """
         if self.values is None:
-            if not text.isdecimal() or int(text) > _AT_MOST:
+            if not text.isdecimal() or not self.least <= int(text) <= _AT_MOST:
                 raise UsageError(
-                    f"toggle {self.name}: {text!r} is not a whole number from 0 to {_AT_MOST} "
-                    f"({self.meaning})"
+                    f"toggle {self.name}: {text!r} is not a whole number from {self.least} to "
+                    f"{_AT_MOST} ({self.meaning})"
                 )
             return str(int(text))
         if text not in self.values:
@@ -85,6 +91,11 @@ class Toggle:
 _AT_MOST = 256
 
 _ON_OFF = ("off", "on")
+
+#: The strategies of replicas: by an all-reduce among themselves, or by servers that have the
+#: parameters.
+ALLREDUCE = "allreduce"
+WITH_SERVERS = ("ps_sync", "ps_async")
 
 #: Every toggle of fwbench, in the order in which ids show them.
 TOGGLES: Mapping[str, Toggle] = {
@@ -130,10 +141,22 @@ TOGGLES: Mapping[str, Toggle] = {
             gpu=True,
             dtype="float32",
         ),
+        Toggle("replicas", None, "1", "processes that share a case's work", gang=True, least=1),
+        Toggle(
+            "strategy",
+            (ALLREDUCE, *WITH_SERVERS),
+            ALLREDUCE,
+            "how replicas agree: allreduce, or by parameter servers",
+            gang=True,
+        ),
+        Toggle("servers", None, "0", "parameter servers of ps_sync and ps_async", gang=True),
     )
 }
 
 Values = Mapping[str, tuple[str, ...]]
+
+#: One value each of several toggles.
+Combination = tuple[tuple[str, str], ...]
 
 #: The parts of a case's name; no toggle may be named like one of them.
 _PARTS = ("case", "workload", "framework", "device", "execution", "direction", "dtype", "size")
@@ -217,6 +240,72 @@ def _value(text: str, definitions: Sequence[Toggle], *, strict: bool) -> str:
     return text
 
 
+def combinations(asked: Values, own: Collection[str], *, shared: bool) -> Iterator[Combination]:
+    """Every combination of the values asked for, of the toggles that make a difference.
+
+    Args:
+        asked: values by toggle.
+        own: the toggles of a workload.
+        shared: whether replicas can share it.
+    """
+    names = dict.fromkeys((*TOGGLES, *asked))
+    values = [
+        [(name, value) for value in asked[name]]
+        for name in names
+        if name in asked and (is_of_process(name) or name in own)
+    ]
+    gangs = _gangs(asked) if shared else [()]
+    for chosen, gang in itertools.product(itertools.product(*values), gangs):
+        yield *chosen, *gang
+
+
+def _gangs(asked: Values) -> list[Combination]:
+    """The compositions asked for; a single replica has no strategy, an all-reduce no servers."""
+    every: dict[Combination, None] = {}
+    for replicas, strategy, servers in itertools.product(
+        asked.get("replicas", ()), _asked_of(asked, "strategy"), _asked_of(asked, "servers")
+    ):
+        gang: Combination = (("replicas", replicas),)
+        if replicas != "1":
+            gang += (("strategy", strategy),)
+            gang += (("servers", servers),) if strategy in WITH_SERVERS else ()
+        every[gang] = None
+    return [*every] or [()]
+
+
+def _asked_of(asked: Values, name: str) -> tuple[str, ...]:
+    return asked.get(name, (TOGGLES[name].default,))
+
+
+def check_gangs(asked: Values) -> None:
+    """Refuse values of gangs' toggles that do not go together.
+
+    Args:
+        asked: values by toggle.
+
+    Raises:
+        UsageError: a strategy without replicas or without the servers it needs, or servers without
+            a strategy that has any.
+    """
+    strategies, servers = _asked_of(asked, "strategy"), _asked_of(asked, "servers")
+    given = [name for name in ("strategy", "servers") if name in asked]
+    if given and {*asked.get("replicas", ("1",))} == {"1"}:
+        raise UsageError(
+            f"--fw-{given[0]} is for several replicas, and one is asked for: add --fw-replicas 2"
+        )
+    with_servers = [name for name in strategies if name in WITH_SERVERS]
+    if with_servers and "0" in servers:
+        raise UsageError(
+            f"the strategy {with_servers[0]} needs servers, and none are asked for: add "
+            "--fw-servers 1"
+        )
+    if "servers" in asked and not with_servers:
+        raise UsageError(
+            f"the strategy {strategies[0]} has no servers, and --fw-servers {','.join(servers)} is "
+            f"asked for: leave it out, or add --fw-strategy {WITH_SERVERS[0]}"
+        )
+
+
 def problem(toggle: Toggle) -> str | None:
     """Why a toggle of a framework's own cannot be used; None if it can."""
     if toggle.name in TOGGLES:
@@ -233,6 +322,11 @@ def problem(toggle: Toggle) -> str | None:
 def is_of_process(name: str) -> bool:
     """Whether a toggle must be set before a framework is imported, as every framework's own."""
     return name not in TOGGLES or TOGGLES[name].process
+
+
+def is_of_gang(name: str) -> bool:
+    """Whether a toggle says which processes do a case together."""
+    return name in TOGGLES and TOGGLES[name].gang
 
 
 def variable(name: str) -> str:

@@ -19,7 +19,15 @@ from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
-from fwbench.workloads import FAMILIES, FORWARD_BACKWARDS, INFERENCES, LOOPS, MODELS, STEPS
+from fwbench.workloads import (
+    COLLECTIVES,
+    FAMILIES,
+    FORWARD_BACKWARDS,
+    INFERENCES,
+    LOOPS,
+    MODELS,
+    STEPS,
+)
 from fwbench.workloads.workload import Workload
 from support.documents import PAGES, ROOT, Command, commands, read
 
@@ -137,6 +145,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
         *(part for loop in LOOPS for part in (loop.loader, loop)),
     ]
     by_file["benchmarks/test_models.py"] = [*MODELS, *INFERENCES, *FORWARD_BACKWARDS]
+    by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for of in named or by_file.values() for workload in of]
 

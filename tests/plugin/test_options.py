@@ -87,6 +87,8 @@ GIVEN = [
     ("--fw-repetitions=2", "fw_repetitions = 2", "repetitions", 2),
     ("--fw-steps=30", "fw_steps = 30", "steps", 30),
     ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
+    ("--fw-scaling=weak", "fw_scaling = weak", "scaling", "weak"),
+    ("--fw-engine=local", "fw_engine = local", "engine", "local"),
     ("--fw-profile", "fw_profile = true", "profile", True),
     ("--fw-traces=/traces", "fw_traces = /traces", "traces", Path("/traces")),
     ("--fw-memory", "fw_memory = true", "memory", True),
@@ -227,7 +229,33 @@ def test_the_help_says_per_cent_once() -> None:
 
 def test_every_option_is_among_those_tested() -> None:
     """No option was added without a line in the table above."""
-    assert {name for _, _, name, _ in GIVEN} == {*table.SELECTORS, *table.SETTINGS}
+    tested = {name for _, _, name, _ in GIVEN} | {name for _, _, name, _ in OF_GANGS}
+    assert tested == {*table.SELECTORS, *table.SETTINGS}
+
+
+OF_GANGS = [
+    ("--fw-replicas=1,2", "fw_replicas = 1,2", "replicas", ("1", "2")),
+    ("--fw-strategy=ps_sync", "fw_strategy = ps_sync", "strategy", ("ps_sync",)),
+    ("--fw-servers=2", "fw_servers = 2", "servers", ("2",)),
+]
+
+
+@pytest.mark.parametrize(("argument", "ini", "name", "values"), OF_GANGS)
+def test_toggles_of_gangs_have_flags_of_their_own(
+    pytester: pytest.Pytester, argument: str, ini: str, name: str, values: tuple[str, ...]
+) -> None:
+    """Which say the same as --fw-toggle, on the command line and in the ini file."""
+    assert of(pytester, argument).toggles == {name: values}
+    assert of(pytester, ini=ini).toggles == {name: values}
+    both = of(pytester, argument, f"--fw-toggle={name}={values[-1]}")
+    assert {*both.toggles[name]} == {*values}
+
+
+def test_whether_threads_were_given_is_known(pytester: pytest.Pytester) -> None:
+    """Replicas share the CPUs otherwise."""
+    assert not of(pytester).threads_asked
+    assert of(pytester, "--fw-threads=2").threads_asked
+    assert of(pytester, ini="fw_threads = 2").threads_asked
 
 
 def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:

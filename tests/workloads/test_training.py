@@ -226,3 +226,29 @@ def test_the_order_is_the_same_in_every_process() -> None:
     """Each framework draws it in its own; so these are numbers, not a second drawing."""
     assert order(8, 0, 0).tolist() == [5, 0, 4, 1, 6, 3, 7, 2]
     assert order(8, 1, 2).tolist() == [4, 7, 3, 5, 2, 1, 0, 6]
+
+
+# Replicas
+
+
+@pytest.mark.parametrize(("batch", "replicas"), [(16, 2), (192, 3), (12, 2), (32, 16)])
+def test_shares_differ_and_together_are_the_batch(batch: int, replicas: int) -> None:
+    """A replica that exchanges nothing learns from other examples than all together."""
+    wholes = lenet.check_batches(batch, 2)
+    shards = [lenet.check_shards(batch, 2, replicas, rank) for rank in range(replicas)]
+    for step, (examples, labels) in enumerate(wholes):
+        x = np.concatenate([shard[step][0] for shard in shards])
+        y = np.concatenate([shard[step][1] for shard in shards])
+        assert sorted(map(hash, map(bytes, x))) == sorted(map(hash, map(bytes, examples)))
+        assert sorted(y) == sorted(labels)
+        means = [shard[step][0].mean() for shard in shards]
+        assert max(means) - min(means) > 1e-3
+
+
+def test_labels_of_shares_are_those_of_their_examples() -> None:
+    """Of the same step of the whole batch."""
+    ((examples, labels),) = lenet.check_batches(16, 1)
+    label_of = dict(zip(map(bytes, examples), labels, strict=True))
+    for rank in range(2):
+        ((x, y),) = lenet.check_shards(16, 1, 2, rank)
+        assert [label_of[bytes(example)] for example in x] == [*y]

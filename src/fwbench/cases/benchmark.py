@@ -48,6 +48,9 @@ class Benchmark(Protocol):
             The result of the last call that was timed, or of the only one where nothing is.
         """
 
+    def rounds_of(self, round_s: float) -> int:
+        """How many rounds of so many seconds the limits of timing ask for."""
+
     @property
     def enabled(self) -> bool:
         """Whether anything is timed; not with ``--benchmark-disable``."""

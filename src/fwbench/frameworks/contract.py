@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks import declarations, sources, table
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
+from fwbench.frameworks.member import Replicable
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
@@ -44,7 +45,7 @@ class Saved(NamedTuple):
     tensors: int
 
 
-class Framework(ABC):
+class Framework(Replicable, ABC):
     """One framework's way to compute, wait and differentiate.
 
     Attributes:
@@ -195,7 +196,7 @@ class Framework(ABC):
         """
         return None
 
-    def release(self, device: str) -> None:  # noqa: B027 (by default nothing is kept)
+    def release(self, device: str) -> None:
         """Give memory of a GPU back that is kept for later, after a case: others need it.
 
         Args:
@@ -344,6 +345,8 @@ class Framework(ABC):
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,
             toggle_gaps=tuple(self.every_toggle_gap()),
+            strategies=dict(self.strategies),
+            gang_executions=self.gang_executions,
             threads=self.threads(),
             build=self.build(),
             sources=sources.packages_of(type(self)),

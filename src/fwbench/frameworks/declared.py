@@ -58,6 +58,8 @@ def _manifest(framework: type[Framework]) -> Manifest:
         training_dtypes=framework.training_dtypes,
         process_toggles=framework.process_toggles,
         toggle_gaps=tuple(framework.every_toggle_gap()),
+        strategies=dict(framework.strategies),
+        gang_executions=framework.gang_executions,
         threads=None,
         build={},
         sources=(),

@@ -157,12 +157,19 @@ class WorkerPool:
                 f"it is not started again after {_START_ATTEMPTS} failed attempts, whose output "
                 "earlier failures show",
             )
+        if spec.gang:
+            self._stop_other_gangs(spec)
         try:
             return self._started(spec)
         except (FrameworkUnavailable, WorkerDied) as error:
             if spec in self._running:
                 self._running.pop(spec).kill()
             raise self._note_failure(spec, error) from error
+
+    def _stop_other_gangs(self, spec: WorkerSpec) -> None:
+        """End the workers that have a gang: two would slow each other down."""
+        for other in [other for other in self._running if other.gang and other != spec]:
+            self._running.pop(other).stop()
 
     def _started(self, spec: WorkerSpec) -> WorkerProcess:
         worker = self._loaded.pop(spec, None)

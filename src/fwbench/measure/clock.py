@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from fwbench.measure.resources import CpuUse, cpu_use
 
@@ -38,7 +38,7 @@ _STRETCH_S = 1e-3
 class RoundFacts(TypedDict):
     """What is recorded of the rounds of a case; see :class:`fwbench.records.facts.CaseFacts`."""
 
-    dispatch_s: float
+    dispatch_s: NotRequired[float]
     completion_s: float
     cpu_s: float
     wall_s: float
@@ -55,7 +55,10 @@ class Clock:
 
     Attributes:
         before: done before each round, and waited for outside of it; None for nothing.
+        precision_s: the smallest difference that it can tell; None for that of the clock proper.
     """
+
+    precision_s: float | None = None
 
     def __init__(
         self,
@@ -143,8 +146,7 @@ class Clock:
         totals_s = iter(rounds_s)
         for stretch, use in zip(stretches, used, strict=True):
             longest_s = iterations * max(next(totals_s) for _ in stretch)
-            slices = max(1, math.ceil(min(longest_s, use.cpu_s) / _SLICE_S))
-            preempted += min(len(stretch), use.preempted // slices)
+            preempted += preempted_rounds(len(stretch), longest_s, use)
         return {
             "dispatch_s": statistics.median(
                 total - waited / iterations
@@ -155,3 +157,15 @@ class Clock:
             "wall_s": iterations * sum(rounds_s),
             "preempted": preempted / len(rounds),
         }
+
+
+def preempted_rounds(rounds: int, longest_s: float, use: CpuUse) -> int:
+    """In how many of some rounds the process was preempted: more than any that takes so long is.
+
+    Args:
+        rounds: how many.
+        longest_s: seconds of the longest.
+        use: what the process has had of its processors in all of them.
+    """
+    slices = max(1, math.ceil(min(longest_s, use.cpu_s) / _SLICE_S))
+    return min(rounds, use.preempted // slices)

@@ -78,6 +78,9 @@ class Options:
         gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
         fail_on: the verdicts of the gate that fail the session.
         allow_different: the facts that may differ from the baseline's.
+        engine: what starts the processes of a case that several do together.
+        scaling: ``strong``: they share its size; ``weak``: each of them has it.
+        threads_asked: whether the number of threads was given.
     """
 
     asked: Selection
@@ -107,6 +110,9 @@ class Options:
     gate: Mapping[str, float] | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
+    engine: str = "local"
+    scaling: str = "strong"
+    threads_asked: bool = False
 
     @property
     def probing(self) -> str:

@@ -74,6 +74,29 @@ SELECTORS: Mapping[str, Option] = {
     ),
 }
 
+#: The toggles that say which processes do a case together, which have a flag of their own.
+_GANGS = {
+    "replicas": ("NUMBERS", "processes that share a case, each number a case: 1,2,4"),
+    "strategy": ("NAMES", f"how they agree: {', '.join(toggles.TOGGLES['strategy'].values or ())}"),
+    "servers": ("NUMBERS", "parameter servers, for the strategies that have some"),
+}
+
+#: The settings that are values of a toggle.
+OF_TOGGLES = tuple(_GANGS)
+
+
+def _of_gangs(name: str, metavar: str, meaning: str) -> Option:
+    """The flag of a toggle."""
+
+    def parse(text: str) -> Any:
+        return toggles.parse(f"{name}={text}")
+
+    default = toggles.TOGGLES[name].default
+    return Option(
+        f"--fw-{name}", parse, metavar, f"{meaning}; as --fw-toggle {name}= (default: {default})"
+    )
+
+
 SETTINGS: Mapping[str, Option] = {
     "threads": Option(
         "--fw-threads",
@@ -148,6 +171,22 @@ SETTINGS: Mapping[str, Option] = {
         "may be given several times",
         tuple,
         repeated=True,
+    ),
+    **{name: _of_gangs(name, *words) for name, words in _GANGS.items()},
+    "scaling": Option(
+        "--fw-scaling",
+        values.scaling,
+        "KIND",
+        "strong: replicas share the batch of a case; weak: each of them has one of that size "
+        "(default: strong)",
+        lambda: "strong",
+    ),
+    "engine": Option(
+        "--fw-engine",
+        values.engine,
+        "NAME",
+        "what starts replicas: local, child processes on this machine (default: local)",
+        lambda: "local",
     ),
     "profile": Option(
         "--fw-profile",

@@ -13,6 +13,12 @@ from fwbench.presets import PRESETS, is_shape
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
 
+#: What starts the processes of a case that several do together (:mod:`fwbench.scale.engines`).
+ENGINES = ("local",)
+
+#: Whether replicas share the size of a case, or each of them has it.
+SCALINGS = ("strong", "weak")
+
 #: Where first calls are measured.
 FIRST_CALLS = ("shared", "fresh")
 
@@ -289,6 +295,24 @@ def first_call(text: str) -> str:
         UsageError: an unknown word.
     """
     return _known("kind of first call", text, FIRST_CALLS)
+
+
+def engine(text: str) -> str:
+    """The name of an engine.
+
+    Raises:
+        UsageError: an unknown one.
+    """
+    return _known("engine", text, ENGINES)
+
+
+def scaling(text: str) -> str:
+    """How sizes go with the number of replicas.
+
+    Raises:
+        UsageError: an unknown word.
+    """
+    return _known("scaling", text, SCALINGS)
 
 
 def _known(kind: str, name: str, known: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
 from fwbench.plugin import debugger, families, host, launching
+from fwbench.plugin.gangs import GangHooks
 from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
@@ -30,6 +31,8 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
+from fwbench.scale.case import CASES, GangCase
+from fwbench.scale.clock import GangClock
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
@@ -38,6 +41,7 @@ from fwbench.workloads.workload import Workload
 
 _SESSION = pytest.StashKey[Session]()
 _CLOCK = pytest.StashKey[Clock]()
+_GANGS = pytest.StashKey[GangHooks]()
 
 #: What measures a workload; operations are the plain case.
 _CASES: dict[type[Workload], type[Case]] = {
@@ -61,7 +65,11 @@ def begin(config: pytest.Config) -> Session:
     if session is None:
         progress = Progress(config)
         session = config.stash[_SESSION] = Session(config, progress)
-        for plugin in (CaseHooks(session), *_parent_plugins(config, session, progress)):
+        plugins = [CaseHooks(session), *_parent_plugins(config, session, progress)]
+        if session.problem is None:
+            config.stash[_GANGS] = GangHooks(session.options)
+            plugins.append(config.stash[_GANGS])
+        for plugin in plugins:
             config.pluginmanager.register(plugin, f"fwbench-{type(plugin).__name__}")
     return session
 
@@ -109,8 +117,9 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
         loaders.share_temporary_folder()
-    kind = next((kind for made, kind in _CASES.items() if isinstance(cell.workload, made)), Case)
-    return kind(
+    kinds = CASES if cell.gang else _CASES
+    kind = next((kind for made, kind in kinds.items() if isinstance(cell.workload, made)), Case)
+    case = kind(
         cell,
         framework,
         manifest,
@@ -123,6 +132,9 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         probe=_probe(item, session),
         is_first=session.count_case() == 1,
     )
+    if isinstance(case, GangCase):
+        item.config.stash[_GANGS].equip(case, cell.replicas)
+    return case
 
 
 def _probe(item: pytest.Item, session: Session) -> Probe | None:
@@ -202,7 +214,8 @@ class CaseHooks:
         configured = BenchmarkSession(item.config)
         closest = item.get_closest_marker("benchmark")
         given = dict(closest.kwargs) if closest else {}
-        clock = Clock(given.pop("timer", configured.timer), framework.waiter(cell.device))
+        timer = given.pop("timer", configured.timer)
+        clock = GangClock() if cell.gang else Clock(timer, framework.waiter(cell.device))
         # Calls of asynchronous work overlap within a round, and share the wait at its end: there a
         # round is one call. Others lose nothing by longer rounds, and records become smaller.
         shortest_s = max(_ROUND_S, configured.min_time_s) if clock.wait is None else 0.0

@@ -8,6 +8,7 @@ objects.
 from __future__ import annotations
 
 import functools
+import math
 import pstats
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -118,6 +119,11 @@ class FixtureBenchmark:
         """Whether rounds have been timed."""
         return self.fixture.stats is not None
 
+    def rounds_of(self, round_s: float) -> int:
+        """How many rounds of so many seconds the limits of pytest-benchmark ask for."""
+        wanted = self.fixture._max_time / round_s  # noqa: SLF001
+        return max(int(self.fixture._min_rounds), math.ceil(wanted))  # noqa: SLF001
+
     @property
     def rounds_s(self) -> Sequence[float]:
         """The seconds per call of every round so far; empty where nothing is timed."""
@@ -164,6 +170,9 @@ def set_precision(clock: Clock) -> None:
     which makes rounds longer. Of a clock that waits it is told that any round is long enough.
     """
     known = BenchmarkFixture._precisions  # noqa: SLF001
+    if clock.precision_s is not None:
+        known[clock] = clock.precision_s
+        return
     if clock.read not in known:
         known[clock.read] = compute_timer_precision(clock.read)
     known[clock] = known[clock.read] if clock.wait is None else 0.0

@@ -79,7 +79,9 @@ class IsolatedRunner:
     def load(self, cases: Sequence[pytest.Item]) -> None:
         """Have the frameworks of all cases imported, before the first is measured."""
         if cases:
-            self._pool(cases[0].session).load(map(self._worker_of, cases))
+            # Those of gangs are started one after the other, each when its first case comes.
+            specs = (spec for spec in map(self._worker_of, cases) if not spec.gang)
+            self._pool(cases[0].session).load(specs)
             self.progress.clear()
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
@@ -203,6 +205,7 @@ class IsolatedRunner:
             cell.framework,
             tuple(cell.variables.items()),
             self.session.interpreter_of(cell.framework),
+            cell.gang,
         )
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:

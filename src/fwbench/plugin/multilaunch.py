@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.gate.allocation import Allocation
 from fwbench.gate.history import History, Result
+from fwbench.plugin.gangs import together
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.progress import Progress
@@ -62,7 +63,9 @@ class MultiLaunchRunner(IsolatedRunner):
         left = {item.nodeid: item for item in items if not self.launched[item.nodeid].failed}
         selected = {*self.allocation.select(list(left), self.history)}
         launch = self.history.launches
-        return self.plan.order(launch, [left[nodeid] for nodeid in left if nodeid in selected])
+        return together(
+            self.plan.order(launch, [left[nodeid] for nodeid in left if nodeid in selected])
+        )
 
     def _launch(self, launch: int, cases: list[pytest.Item]) -> None:
         """Measure every case once, in workers that have measured nothing before."""

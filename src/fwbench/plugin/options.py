@@ -18,7 +18,7 @@ from fwbench import toggles
 from fwbench.errors import UsageError, unknown
 from fwbench.options import values
 from fwbench.options.options import Options, Selection
-from fwbench.options.table import DEST, SELECTORS, SETTINGS, Option
+from fwbench.options.table import DEST, OF_TOGGLES, SELECTORS, SETTINGS, Option
 from fwbench.plugin import debugger
 
 
@@ -80,13 +80,15 @@ def from_config(config: pytest.Config) -> Options:
     debugging = debugger.reason(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}
-    settings["toggles"] = _united(settings["toggles"])
+    given = [of_toggle for name in OF_TOGGLES if (of_toggle := settings.pop(name))]
+    settings["toggles"] = _united([*settings["toggles"], *given])
     if debugging:
         settings["isolation"] = "none"
     options = Options(
         asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
         configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
         **settings,
+        threads_asked=_given(config, "threads") is not None,
     )
     launching = {
         "--fw-race": options.race,
@@ -141,10 +143,14 @@ def has_gate(config: pytest.Config) -> bool:
 
 
 def _setting(config: pytest.Config, name: str) -> Any:
-    given = config.getoption(DEST[name])
-    if given is None:
-        given = _ini(config, name)
+    given = _given(config, name)
     return SETTINGS[name].default() if given is None else given
+
+
+def _given(config: pytest.Config, name: str) -> Any:
+    """What the command line says, or else the ini file; None where neither does."""
+    given = config.getoption(DEST[name])
+    return _ini(config, name) if given is None else given
 
 
 def _united(given: Sequence[tuple[str, tuple[str, ...]]]) -> toggles.Values:

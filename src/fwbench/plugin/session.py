@@ -41,7 +41,7 @@ from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
-from fwbench.workloads import data
+from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.
 OWN_MANIFEST = pytest.StashKey[Manifest]()
@@ -263,12 +263,20 @@ class Session:
         """
         options = self.options
         asked = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
+        toggles.check_gangs(asked)
         for name in options.toggles:
+            if toggles.is_of_gang(name) and options.isolation == "none":
+                raise UsageError(
+                    f"--fw-{name} is for cases that several processes do together, and "
+                    f"{self.debugger or '--fw-isolation=none'} has one for all: leave out one of "
+                    "them"
+                )
             if toggles.is_of_process(name) and options.isolation == "none":
                 raise UsageError(
                     f"the toggle {name} is set before a framework is imported: it needs a process "
                     f"of its own; leave out {self.debugger or '--fw-isolation=none'}"
                 )
+        weak = options.scaling == "weak"
         if self.verify_only:
             # Any data will do where nothing is timed, and two steps.
             return grid.Asked(
@@ -276,9 +284,10 @@ class Session:
                 lambda _: Schedule(epochs=1, warmup_epochs=0, steps=2),
                 data.generated,
                 verify_only=True,
+                weak=weak,
             )
         find = functools.cache(partial(data.find, folder=options.data))
-        return grid.Asked(asked, options.schedule, find)
+        return grid.Asked(asked, options.schedule, find, weak=weak)
 
     def _own_toggles(self) -> list[toggles.Toggle]:
         return [own for manifest in self.manifests.values() for own in manifest.own_toggles]
@@ -296,6 +305,7 @@ class Session:
             self._inventory.ask(asked.frameworks)
             apart = {name for name in self.absent if self._inventory.is_named(name)}
             grid.check(asked, self.manifests, self.absent, apart)
+            gaps.refuse_unbuilt(self.options.toggles, asked.frameworks or (), self.manifests)
 
 
 @contextmanager

@@ -36,14 +36,10 @@ A closed connection ends the worker.
 
 from __future__ import annotations
 
-import ctypes
-import faulthandler
-import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,31 +55,18 @@ from fwbench.names import framework_of
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, OWN_MANIFEST
+from fwbench.processes import child
 from fwbench.processes.channel import Channel
 from fwbench.version import __version__
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
-    _end_with_parent()
-    faulthandler.enable()
-    # The parent asks for a traceback before it ends a case that hangs.
-    faulthandler.register(signal.SIGUSR1)
+    child.begin()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         _serve(Channel(socket.socket(fileno=int(descriptor))), framework, int(threads))
-
-
-def _end_with_parent() -> None:
-    """Have the kernel end this process when the parent dies without closing anything."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The kernel's out-of-memory killer takes a worker before it takes the session.
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
 
 
 def _serve(channel: Channel, name: str, threads: int) -> None:

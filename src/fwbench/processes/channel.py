@@ -82,6 +82,10 @@ class Channel:
             read += part
         return bytes(read)
 
+    def fileno(self) -> int:
+        """The descriptor of the connection, for whoever waits for several."""
+        return self._socket.fileno()
+
     def readable(self, timeout_s: float = 0.0) -> bool:
         """Whether a message, or the end of the connection, arrives within ``timeout_s``."""
         return bool(wait([self._socket], timeout_s))

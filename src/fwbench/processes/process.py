@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -24,6 +22,7 @@ from fwbench.errors import (
 )
 from fwbench.machine import thread_variables
 from fwbench.processes.channel import Channel
+from fwbench.processes.output import Output, ending
 from fwbench.version import __version__
 
 #: How long a framework may take to be imported, and a worker to begin its session.
@@ -44,10 +43,6 @@ _PART_S = 1.0
 #: How long a worker gets to write its traceback before it is ended.
 _TRACEBACK_S = 0.5
 
-#: How much of a worker's output a message shows at most.
-_TAIL_BYTES = 64 * 1024
-_TAIL_LINES = 30
-
 #: What there is too little of where the system refuses to start a process, and where it is set.
 _SHORT_OF = {
     errno.EAGAIN: "processes (ulimit -u, or the pids.max of a container)",
@@ -67,14 +62,6 @@ _DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 #: What a worker runs. A string, because imports do not run up to the plugin's room.
 WORKER_MAIN = "from fwbench.plugin.worker import main; main()"
 
-#: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
-_HARNESS_FRAME = re.compile(
-    r"""\s*File\ "
-        (.*[/\\](_pytest|pluggy|pytest_benchmark|fwbench[/\\](plugin|processes))[/\\]|<string>)
-    |Extension\ modules:""",
-    re.VERBOSE,
-)
-
 
 class WorkerSpec(NamedTuple):
     """What tells workers apart: a session has one worker for each specification.
@@ -83,11 +70,13 @@ class WorkerSpec(NamedTuple):
         framework: the framework that it loads.
         variables: the environment variables that are set before it does, with their values.
         interpreter: the Python that runs it.
+        gang: the toggles that say which processes do its cases together; empty for itself alone.
     """
 
     framework: str
     variables: tuple[tuple[str, str], ...] = ()
     interpreter: str = sys.executable
+    gang: tuple[tuple[str, str], ...] = ()
 
 
 class WorkerProcess:
@@ -118,13 +107,13 @@ class WorkerProcess:
         self.has_begun = False
         self._tick = tick
         self._doing = f"starting {spec.framework}"
-        self._mark = 0
         try:
             with ExitStack() as unstarted:
-                self._log = unstarted.enter_context(tempfile.TemporaryFile())
+                self._output = unstarted.enter_context(Output())
                 own_end, other_end = map(unstarted.enter_context, socket.socketpair())
-                output = None if inherit_output else self._log
-                self._process = _started(spec, threads, other_end, output, self._log)
+                errors = self._output.file
+                output = None if inherit_output else errors
+                self._process = _started(spec, threads, other_end, output, errors)
                 unstarted.pop_all()
         except OSError as error:
             raise _not_started(spec.interpreter, error) from error
@@ -219,23 +208,11 @@ class WorkerProcess:
     def mark(self) -> None:
         """Begin a new case: the tail of the output begins here."""
         self._doing = ""
-        self._mark = os.fstat(self._log.fileno()).st_size
+        self._output.mark()
 
     def tail(self) -> str:
         """The last lines that the worker wrote since the mark, ready to append to a message."""
-        # Not by seeking: the worker writes at the offset that it shares with this file.
-        descriptor = self._log.fileno()
-        end = os.fstat(descriptor).st_size
-        start = max(self._mark, end - _TAIL_BYTES)
-        written = os.pread(descriptor, end - start, start)
-        lines = [
-            line
-            for line in written.decode(errors="replace").rstrip().splitlines()
-            if not _HARNESS_FRAME.match(line)
-        ]
-        if not lines:
-            return "; it wrote nothing to its standard error"
-        return "; the end of what it wrote:\n" + "\n".join(lines[-_TAIL_LINES:])
+        return self._output.tail()
 
     def stop(self) -> None:
         """Let the worker tear down what it has set up, and end it."""
@@ -261,7 +238,7 @@ class WorkerProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_TIMEOUT_S)
         self._channel.close()
-        self._log.close()
+        self._output.close()
 
     def _ask_for_traceback(self) -> None:
         with suppress(ProcessLookupError):
@@ -273,7 +250,7 @@ class WorkerProcess:
         # The connection closes a moment before the process has ended.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_TIMEOUT_S)
-        return self._ended(_ending(self._process.poll()))
+        return self._ended(ending(self._process.poll()))
 
     def _ended(self, how: str) -> WorkerDied:
         tail = self.tail()
@@ -311,14 +288,3 @@ def _not_started(interpreter: str, error: OSError) -> FrameworkBroken:
     scarce = _SHORT_OF.get(error.errno or 0)
     remedy = f"allow more {scarce}" if scarce else ""
     return FrameworkBroken(f"its process cannot be started: {error}", remedy)
-
-
-def _ending(status: int | None) -> str:
-    if status is None:
-        return "closed its connection"
-    if status >= 0:
-        return f"ended with exit status {status}"
-    name = signal.Signals(-status).name
-    if name == "SIGKILL":
-        return "was killed by SIGKILL (often the kernel's, for lack of memory)"
-    return f"was ended by {name}"

@@ -14,6 +14,7 @@ from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.device_time import EVENTS, SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
+from fwbench.records.gangs import GangFacts
 from fwbench.records.gpus import Gpu, GpuIdentity
 from fwbench.records.probed import Memory, Profile
 from fwbench.records.table import Table, fact
@@ -142,7 +143,7 @@ class Measured(Table):
         null=_UNTOLD,
     )  # fmt: skip
     throttled: list[str] | None = fact(
-        "why that was not higher, settings apart: `power`, `heat`, ...", null=_UNTOLD
+        "why that was not higher, settings apart, such as `power` or `heat`", null=_UNTOLD
     )
     power_w: float | None = fact("what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=_UNTOLD)
     temperature_c: float | None = fact("its temperature then", CELSIUS, null=_UNTOLD)
@@ -319,6 +320,8 @@ class CaseFacts(Measured):
     peak_device_memory_bytes: int | None = fact(
         "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
     )
+
+    gang: GangFacts | None = fact("the processes that did it together")
 
     # Against what the machine can do at most.
     attainable_s: float | None = fact("least time that a call can take here", SECONDS, POSITIVE)

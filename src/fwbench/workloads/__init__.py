@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwbench.workloads.collectives import COLLECTIVES
 from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS
@@ -70,12 +71,16 @@ STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
 
 _BY_NAME: dict[str, Workload] = {
     workload.name: workload
-    for workload in (*OPERATIONS, *LOOPS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS)
+    for workload in (
+        *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS),
+        *COLLECTIVES,
+    )
 }
 
 __all__ = [
     "ACTIVATIONS",
     "ATTENTION",
+    "COLLECTIVES",
     "CONVOLUTION",
     "CREATIONS",
     "ELEMENTWISE",

@@ -178,10 +178,35 @@ class Objective:
             labels, those of an example one after the other.
         """
         rows = check_rows(batch)
+        batches, rng = self._checked(rows)
+        # The order is drawn after all examples, so that these do not depend on the batch size.
+        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
+        return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
+
+    def check_shards(self, batch: int, steps: int, replicas: int, rank: int) -> list[Batch]:
+        """A replica's shares of the batches of :meth:`check_batches`.
+
+        Equal examples lie one after the other before a batch is cut, so that shares differ: a
+        replica that learns from its own alone has other losses. The mean of all losses is the same.
+
+        Args:
+            batch: the batch size of all replicas together.
+            steps: how many batches.
+            replicas: that share each batch evenly.
+            rank: of the replica, from 0.
+        """
+        rows = check_rows(batch)
+        batches, _ = self._checked(rows)
+        share = slice(rank * batch // replicas, (rank + 1) * batch // replicas)
+        repeated = np.repeat(np.arange(rows), batch // rows)[share]
+        return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
+
+    def _checked(self, rows: int) -> tuple[list[Batch], np.random.Generator]:
+        """The different examples of every batch of the check, and what has drawn them."""
         labels = min(self.classes, _CHECK_WORDS) if self.labels_shape else self.classes
         rng = np.random.default_rng([_CHECK_SEED, rows])
         batches = []
-        for _ in range(TRAJECTORY_STEPS):  # all, as the order is drawn after them
+        for _ in range(TRAJECTORY_STEPS):
             x: NDArray[Any]
             if self.vocabulary is None:
                 x = rng.random((rows, *self.shape), dtype=np.float32)
@@ -189,8 +214,28 @@ class Objective:
                 x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
             y = rng.integers(0, labels, (rows, self.labels_per_example), dtype=np.int32)
             batches.append((x, y * (self.classes // labels)))
-        repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
-        return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
+        return batches, rng
+
+    def split_gap(self, batch: int, replicas: int) -> str | None:
+        """Why replicas cannot share a batch, so that it can be checked; None if they can.
+
+        Args:
+            batch: the batch size of all replicas together.
+            replicas: how many.
+        """
+        if batch % replicas:
+            return f"a batch of {batch} cannot be shared evenly by {replicas} replicas"
+        if check_rows(batch) == 1:
+            return (
+                f"the check of an odd batch of {batch} has one example, and cannot tell whether "
+                "replicas exchange anything: choose an even one"
+            )
+        if any(isinstance(node.layer, layers.BatchNorm) for node in self.graph.nodes):
+            return (
+                f"{self.name} normalizes by batch, and replicas by their shares of it: they train "
+                "another network"
+            )
+        return None
 
 
 def check_rows(batch: int) -> int:

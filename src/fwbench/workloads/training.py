@@ -218,6 +218,8 @@ class Step(TrainsInLoop):
 
     training: Training
 
+    shared: ClassVar = True
+
     @property
     def name(self) -> str:  # type: ignore[override]
         """The loop's name with a suffix: ``lenet_step``."""
@@ -244,6 +246,16 @@ class Step(TrainsInLoop):
         """As for the loop; in addition, a whole loop has no step of its own."""
         whole = step_gap(manifest, execution)
         return whole or super().gap(manifest, device, execution, direction, dtype)
+
+    def share_gap(self, size: Size, replicas: int) -> str | None:
+        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
+        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
+        return self.training.split_gap(size, replicas) if replicas > 1 else None
+
+    def grown(self, size: Size, replicas: int) -> Size:
+        """A batch of so many times as many examples."""
+        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
+        return replicas * size
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,8 @@ class Workload(ABC):
         on_request: whether only a session has it that asks for its family or names tests.
         directions: the directions that make sense; None for those that are asked for.
         toggle_gaps: what it cannot be measured with, by (toggle, value), with the reason.
+        shared: whether replicas can share it.
+        needs_replicas: whether there is nothing to do for one of them alone.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Workload(ABC):
     on_request: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...] | None] = None
     toggle_gaps: ClassVar[Mapping[tuple[str, str], str]] = {}
+    shared: ClassVar[bool] = False
+    needs_replicas: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -98,6 +102,24 @@ class Workload(ABC):
     def missing(self, preset: str | None) -> str | None:
         """Why a preset leaves this workload out; None if it does not."""
         return None
+
+    def share_gap(self, size: Size, replicas: int) -> str | None:
+        """Why so many replicas cannot share it; None if they can.
+
+        Args:
+            size: of the case, all replicas together.
+            replicas: how many.
+        """
+        return None
+
+    def grown(self, size: Size, replicas: int) -> Size:
+        """The size at which each of several replicas does what one does at ``size``.
+
+        Args:
+            size: of the case with one replica.
+            replicas: how many.
+        """
+        return size
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """What ``direction`` costs at ``size``; None where it is not declared.

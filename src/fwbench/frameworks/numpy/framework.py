@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.numpy.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.workloads.operation import Implementation
+
+_NO_SERVERS = "NumPy has no parameter servers; its ring shows what the wire allows an all-reduce"
 
 
 class NumPy(Framework):
@@ -32,6 +35,12 @@ class NumPy(Framework):
     )
     operations = OPERATIONS
     gaps = GAPS
+    gang_executions = ("eager",)
+    strategies: ClassVar = {
+        "allreduce": "",
+        "ps_sync": _NO_SERVERS,
+        "ps_async": _NO_SERVERS,
+    }
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of NumPy's BLAS."""
@@ -63,3 +72,10 @@ class NumPy(Framework):
     ) -> BoundCall:
         """The function itself with its inputs."""
         return partial(implementation(np), *inputs)
+
+    def member(self, seat: Seat) -> Member:
+        """Sockets in a ring: fwbench's own, as NumPy has none."""
+        # Here: processes without others need no sockets.
+        from fwbench.frameworks.numpy.ring import Ring
+
+        return Ring(seat)

@@ -15,6 +15,7 @@ from fwbench.frameworks.contract import BoundCall, Framework, Saved
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
@@ -69,6 +70,10 @@ def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
     return torch.autograd.grad(results, sources, cotangents)
 
 
+#: PyTorch's pull requests 149393 (warnings of deprecation) and 165371 ("Deprecate tensorpipe").
+_NO_SERVERS = "PyTorch has no parameter servers: its RPC, which they were built on, is deprecated"
+
+
 class Torch(Framework):
     """PyTorch on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
@@ -89,6 +94,8 @@ class Torch(Framework):
         ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
         "recomputes (--fw-toggle recompute=off)"
     }
+    gang_executions = ("eager",)
+    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     gaps = (
         *GAPS,
         Gap(
@@ -219,6 +226,13 @@ class Torch(Framework):
         from fwbench.frameworks.torch.models import TorchModelLearner
 
         return TorchModelLearner(job)
+
+    def member(self, seat: Seat) -> Member:
+        """``torch.distributed`` over gloo."""
+        # Here: its imports take a moment that processes without others need not wait for.
+        from fwbench.frameworks.torch.replicas import TorchMember
+
+        return TorchMember(seat)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What PyTorch's allocator has handed out on a GPU."""

@@ -1,0 +1,106 @@
+"""Several processes in PyTorch: torch.distributed over gloo, and DistributedDataParallel."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import psutil
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch.nn.parallel import DistributedDataParallel
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.torch.training import TorchLearner
+
+
+class TorchMember(Member):
+    """A rank of a process group whose store is the first one's."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._store: Any = None
+        self._port = 0
+        if seat.rank == 0:
+            # A listener of our own: PyTorch's would listen on every interface.
+            listener = socket.create_server((seat.host, 0))
+            _, self._port = listener.getsockname()
+            self._store = dist.TCPStore(
+                seat.host,
+                self._port,
+                seat.replicas,
+                is_master=True,
+                wait_for_workers=False,
+                master_listen_fd=listener.detach(),
+            )
+
+    @property
+    def address(self) -> str:
+        """Host and port of the store."""
+        return f"{self.seat.host}:{self._port}"
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """``init_process_group``, on the interface of this host's address alone."""
+        host, _, port = addresses[0].rpartition(":")
+        seat = self.seat
+        store = self._store or dist.TCPStore(host, int(port), seat.replicas, is_master=False)
+        os.environ["GLOO_SOCKET_IFNAME"] = _interface(seat.host)
+        dist.init_process_group("gloo", store=store, rank=seat.rank, world_size=seat.replicas)
+        self.barrier()
+
+    def barrier(self) -> None:
+        """``torch.distributed.barrier``."""
+        dist.barrier()
+
+    def all_reduce(self, source: Any) -> Callable[[], Any]:
+        """``torch.distributed.all_reduce`` of a copy, as it works in place."""
+        return partial(_all_reduced, torch.empty_like(source), source)
+
+    def learner(self, job: Job) -> ReplicatedLearner:
+        """A model within ``DistributedDataParallel``, which averages gradients."""
+        return _Replicated(job)
+
+    def close(self) -> None:
+        """``destroy_process_group``."""
+        dist.destroy_process_group()
+
+
+def _all_reduced(buffer: Any, source: Any) -> Any:
+    buffer.copy_(source)
+    dist.all_reduce(buffer)
+    return buffer
+
+
+def _interface(host: str) -> str:
+    """The network interface that has an address."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == host for address in addresses):
+            return name
+    raise OSError(f"no network interface has the address {host}")
+
+
+class _Learner(TorchLearner):
+    """The usual five lines, with a model that exchanges gradients in its backward pass."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._forward = DistributedDataParallel(self._model)
+
+    def gradients(self) -> list[NDArray[Any]]:
+        """Of the latest step."""
+        grads = (parameter.grad for parameter in self._parameters)
+        return [grad.to_dense().cpu().numpy() for grad in grads]
+
+
+class _Replicated(ReplicatedLearner):
+    def __init__(self, job: Job) -> None:
+        self.learner: _Learner = _Learner(job)
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """Those that the backward pass has left, averaged."""
+        return self.learner.gradients()

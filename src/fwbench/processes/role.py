@@ -1,0 +1,132 @@
+"""A role of a gang as its controller sees it: started, sent messages, listened to, ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+from fwbench.processes.channel import Channel
+from fwbench.processes.output import Output, ending
+
+#: What a role runs. A string, because imports do not run up to the room of gangs.
+ROLE_MAIN = "from fwbench.scale.role import main; main()"
+
+#: How long the rest of a message may take that has begun.
+_PART_S = 5.0
+
+
+class RoleProcess:
+    """A process of a gang, in the session of the process that starts it: they end together.
+
+    Args:
+        name: for messages: ``worker 1 of 2``.
+        arguments: of the process, behind the descriptor of its connection.
+        variables: of its environment, in addition to this process' own.
+
+    Raises:
+        OSError: the system starts no such process.
+    """
+
+    def __init__(self, name: str, arguments: Collection[str], variables: Mapping[str, str]) -> None:
+        self.name = name
+        with ExitStack() as unstarted:
+            self._output = unstarted.enter_context(Output())
+            own_end, other_end = map(unstarted.enter_context, socket.socketpair())
+            self._process = subprocess.Popen(
+                [
+                    # -P: a torch.py in the current folder is not PyTorch.
+                    *(sys.executable, "-P", "-c", ROLE_MAIN),
+                    *(str(other_end.fileno()), *arguments),
+                ],
+                env={**os.environ, **variables},
+                pass_fds=[other_end.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output.file,
+                stderr=self._output.file,
+            )
+            unstarted.pop_all()
+        other_end.close()
+        self._channel = Channel(own_end)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def fileno(self) -> int:
+        """The descriptor of its connection, for :func:`ready`."""
+        return self._channel.fileno()
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message.
+
+        Args:
+            kind: of the message; see :mod:`fwbench.scale.role`.
+            values: that JSON can hold.
+
+        Raises:
+            OSError: the role has closed the connection.
+        """
+        self._channel.send(kind, *values)
+
+    def receive(self) -> list[Any]:
+        """The message that has arrived: its kind and its values.
+
+        Raises:
+            EOFError: the role has closed the connection.
+            OSError: the connection is broken, or the message does not end.
+            IsolationError: what arrived is not a message.
+        """
+        return self._channel.receive(_PART_S)
+
+    def how_it_ended(self, timeout_s: float) -> str | None:
+        """How the process ended, as a clause; None if it has not.
+
+        Args:
+            timeout_s: how long to wait for its end.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            return ending(self._process.wait(timeout_s))
+        return None
+
+    def mark(self) -> None:
+        """Let :meth:`tail` begin here."""
+        self._output.mark()
+
+    def tail(self) -> str:
+        """The last lines that it wrote since the mark, ready to append to a message."""
+        return self._output.tail()
+
+    def ask_for_traceback(self) -> None:
+        """Have it write where it is."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """Close its connection, at which it ends by itself."""
+        self._channel.close()
+
+    def kill(self) -> None:
+        """End it, and forget what it wrote."""
+        self._process.kill()
+        self._process.wait()
+        self._channel.close()
+        self._output.close()
+
+
+def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]:
+    """The roles that have sent something, or whose connection has ended.
+
+    Args:
+        roles: to wait for.
+        timeout_s: how long, for the first of them.
+    """
+    found = wait([role.fileno() for role in roles], timeout_s)
+    return [role for role in roles if role.fileno() in found]

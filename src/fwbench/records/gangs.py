@@ -1,0 +1,74 @@
+"""What is recorded of the processes that did a case together (:mod:`fwbench.records.facts`)."""
+
+from __future__ import annotations
+
+from fwbench.records.checks import NOT_NEGATIVE, POSITIVE
+from fwbench.records.table import Table, fact
+from fwbench.records.units import BYTES, COUNT, NATS, PER_SECOND, SECONDS, SHARE
+
+_NO_COUNTER = "where the system does not count what a process sends"
+
+
+class Replica(Table):
+    """One replica, by its own clock."""
+
+    rank: int = fact("which replica, from 0", COUNT, NOT_NEGATIVE)
+    cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
+    threads: int | None = fact(
+        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
+    )
+    step_s: float = fact("median time of its steps", SECONDS, POSITIVE)
+    p90_s: float = fact("time that nine in ten rounds do not exceed, of a step", SECONDS, POSITIVE)
+    max_s: float = fact("longest round, of a step", SECONDS, POSITIVE)
+    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
+    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
+    sent_bytes: float | None = fact(
+        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+
+
+class Checked(Table):
+    """What a gang was seen to do right, before it was timed and after it."""
+
+    steps: int = fact("steps with known results, before the timing", COUNT, POSITIVE)
+    steps_timed: int | None = fact("the same once more, after the timing", COUNT, POSITIVE)
+    sent_bytes: int | None = fact(
+        "bytes that all replicas sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+    shard_loss_spread: float | None = fact(
+        "largest difference between losses of replicas at a step: they learn from different "
+        "examples",
+        NATS,
+        NOT_NEGATIVE,
+    )
+    gradient_error: float | None = fact(
+        "error of the gradient that was exchanged in the first step, against the reference", SHARE,
+        NOT_NEGATIVE, null="of narrow dtypes",
+    )  # fmt: skip
+    weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
+
+
+class GangFacts(Table):
+    """The processes that did a case together."""
+
+    replicas: int = fact("workers that shared the case", COUNT, POSITIVE)
+    strategy: str = fact("how they agreed")
+    servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
+    engine: str = fact("what started them")
+    network: str = fact("what joined them: `loopback` is this machine's memory, not a wire")
+    oversubscribed: bool = fact("whether they had more threads than CPUs: times show no scaling")
+    start_s: float = fact("time until all were connected", SECONDS, POSITIVE)
+    steps_per_round: int = fact("steps between two readings of worker 0's clock", COUNT, POSITIVE)
+    ranks: list[Replica] = fact("every worker", filled=True)
+    skew: float = fact("longest median step of a worker over the shortest, minus 1", SHARE)
+    least_bytes_per_step: float = fact(
+        "bytes that all workers together must send in a step at least", BYTES, NOT_NEGATIVE
+    )
+    bytes_per_step: float | None = fact(
+        "bytes that they sent", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+    bus_bytes_per_s: float | None = fact(
+        "bus bandwidth of an all-reduce, as nccl-tests defines it: size / time x 2 (W - 1) / W",
+        PER_SECOND, POSITIVE,
+    )  # fmt: skip
+    verified: Checked = fact("what was verified")

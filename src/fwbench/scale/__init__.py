@@ -1,0 +1,1 @@
+"""Cases that several processes do together: gangs, their roles, their clock and their checks."""

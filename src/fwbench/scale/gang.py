@@ -1,0 +1,282 @@
+"""A gang as its controller sees it: started, asked, and ended when one of its roles fails it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, NoReturn
+
+from fwbench import errors
+from fwbench.errors import FwbenchError, GangFailed
+from fwbench.processes.process import START_TIMEOUT_S
+from fwbench.processes.role import RoleProcess, ready
+from fwbench.scale.engines import Engine
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: What the others run into when a role has failed follows within this time.
+_CONSEQUENCES_S = 0.5
+
+#: How long roles get to write where they hang, and to end by themselves.
+_TRACEBACK_S = 0.5
+_STOP_S = 2.0
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What cases must have in common to be done by one gang.
+
+    Attributes:
+        framework: its name, as its own process knows it.
+        strategy: how replicas agree.
+        replicas: how many there are.
+        threads: of each.
+    """
+
+    framework: str
+    strategy: str
+    replicas: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long the roles of a gang may take to answer.
+
+    Attributes:
+        start_s: until every role has imported its framework.
+        join_s: until all are connected.
+        least_s: to any other request at least, ...
+        times: ... and so many times what it is expected to take.
+    """
+
+    start_s: float = START_TIMEOUT_S
+    join_s: float = 30.0
+    least_s: float = 5.0
+    times: float = 20.0
+
+    def of(self, expected_s: float) -> float:
+        """For a request that is expected to take so many seconds."""
+        return max(self.least_s, self.times * expected_s)
+
+
+class _Failure(NamedTuple):
+    """What became of one role; the smallest is what the others are consequences of.
+
+    Attributes:
+        order: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
+        rank: which role.
+        text: how it failed.
+        kind: the name of the error that it raised.
+    """
+
+    order: int
+    rank: int
+    text: str
+    kind: str = ""
+
+
+class Gang:
+    """The processes that do cases together, one at a time.
+
+    Args:
+        composition: what they are.
+        engine: what starts them.
+        limits: how long they may take to answer.
+
+    Attributes:
+        hello: what every role said of itself, by rank.
+        start_s: how long it took until all were connected.
+    """
+
+    def __init__(
+        self,
+        composition: Composition,
+        engine: Engine,
+        limits: Limits = Limits(),
+    ) -> None:
+        self.composition = composition
+        self.engine = engine
+        self.limits = limits
+        self.hello: Sequence[dict[str, Any]] = ()
+        self.start_s = 0.0
+        self._roles: list[RoleProcess] = []
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has been started, and no role has ended."""
+        return bool(self._roles) and all(role.how_it_ended(0) is None for role in self._roles)
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of its processes."""
+        return [role.pid for role in self._roles]
+
+    def start(self) -> None:
+        """Start all roles, and have them join each other.
+
+        Raises:
+            GangFailed: one of them does not start, has other versions, or does not join.
+        """
+        begun_s = time.monotonic()
+        own, replicas = self.composition, self.composition.replicas
+        try:
+            for rank in range(replicas):
+                name = f"worker {rank} of {replicas}"
+                self._roles.append(self.engine.start(name, own.framework, own.threads))
+        except OSError as error:
+            self.kill()
+            raise GangFailed(
+                f"{replicas} replicas of {own.framework} cannot be started: {error}; ask for fewer "
+                "--fw-replicas, or allow more processes (ulimit -u) and open files (ulimit -n)"
+            ) from error
+        seats = [asdict(self.engine.seat(rank, replicas, own.strategy)) for rank in range(replicas)]
+        self.hello = self.ask("sit", each=seats, limit_s=self.limits.start_s, doing="starting")
+        self._refuse_versions()
+        addresses = [hello["address"] for hello in self.hello]
+        self.ask("join", addresses, limit_s=self.limits.join_s, doing="joining the others")
+        self.start_s = time.monotonic() - begun_s
+
+    def _refuse_versions(self) -> None:
+        """Refuse roles that might measure differently.
+
+        Raises:
+            GangFailed: two have other versions of Python, fwbench or the framework.
+        """
+        versions = [hello["versions"] for hello in self.hello]
+        if all(each == versions[0] for each in versions):
+            return
+        self.kill()
+        who = "; ".join(
+            f"{role}: {', '.join(f'{name} {version}' for name, version in each.items())}"
+            for role, each in enumerate(versions)
+        )
+        raise GangFailed(f"the workers of a gang must have the same versions, and have {who}")
+
+    def ask(
+        self,
+        kind: str,
+        *values: Any,
+        limit_s: float,
+        doing: str,
+        each: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """Ask every role for the same, and wait for all answers.
+
+        Args:
+            kind: of the request; see :mod:`fwbench.scale.role`.
+            values: of the request.
+            limit_s: how long to wait.
+            doing: what is asked for, for messages.
+            each: instead of ``values``, one for each role.
+
+        Returns:
+            The answers, by rank.
+
+        Raises:
+            GangFailed: a role ended, raised an error, or did not answer in time; none is left.
+            VerificationError: a role found its result wrong.
+        """
+        if not self._roles:
+            raise GangFailed(f"the gang has ended, and was to begin {doing}; start another one")
+        for rank, role in enumerate(self._roles):
+            role.mark()
+            with suppress(OSError):  # it has ended, which shows below
+                role.send(kind, *(values if each is None else [each[rank]]))
+        answers: dict[RoleProcess, Any] = {}
+        until_s = time.monotonic() + limit_s
+        while missing := [role for role in self._roles if role not in answers]:
+            arrived = ready(missing, max(0.0, until_s - time.monotonic()))
+            if not arrived:
+                self._hang(missing, doing, limit_s)
+            failed = []
+            for role in arrived:
+                answered = self._answer(role)
+                if isinstance(answered, _Failure):
+                    failed.append(answered)
+                else:
+                    answers[role] = answered[0]
+            if failed:
+                self._fail(failed, doing)
+        return [answers[role] for role in self._roles]
+
+    def _answer(self, role: RoleProcess) -> _Failure | tuple[Any]:
+        """What a role answers, in a tuple, or how it failed."""
+        rank = self._roles.index(role)
+        try:
+            kind, *values = role.receive()
+        except (EOFError, OSError, FwbenchError):
+            return _Failure(0, rank, role.how_it_ended(_STOP_S) or "closed its connection")
+        if kind == "done":
+            return (values[0],)
+        name, connection, text = values
+        return _Failure(2 if connection else 1, rank, f"raised {name}: {text}", name)
+
+    def _hang(self, missing: Sequence[RoleProcess], doing: str, limit_s: float) -> NoReturn:
+        """End a gang of which nothing is heard any more.
+
+        Raises:
+            GangFailed: always.
+        """
+        for role in self._roles:
+            role.ask_for_traceback()
+        time.sleep(_TRACEBACK_S)
+        names = " and ".join(role.name for role in missing)
+        tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
+        self.kill()
+        raise GangFailed(
+            f"{names} did not answer within {limit_s:.3g} s while {doing}: a role is stopped, the "
+            "connection between two of them is cut, or one waits for an exchange that another does "
+            f"not make; the gang was ended{tails}"
+        )
+
+    def _fail(self, failures: list[_Failure], doing: str) -> NoReturn:
+        """End a gang of which a role has failed.
+
+        Raises:
+            GangFailed: a process ended, or an error is none of a verification.
+            VerificationError: a role found its result wrong.
+        """
+        until_s = time.monotonic() + _CONSEQUENCES_S
+        known = {failure.rank for failure in failures}
+        while others := [role for rank, role in enumerate(self._roles) if rank not in known]:
+            arrived = ready(others, max(0.0, until_s - time.monotonic()))
+            if not arrived:
+                break
+            for role in arrived:
+                known.add(self._roles.index(role))
+                answered = self._answer(role)
+                if isinstance(answered, _Failure):
+                    failures.append(answered)
+        cause, *consequences = sorted(failures)
+        role = self._roles[cause.rank]
+        said = f"{role.name} {cause.text} while {doing}"
+        tail = role.tail() if cause.order == 0 else ""
+        rest = "".join(
+            f"\nas a consequence, {self._roles[each.rank].name} {each.text}"
+            for each in consequences
+        )
+        self.kill()
+        raise _error_of(cause.kind)(f"{said}{tail}{rest}")
+
+    def close(self) -> None:
+        """Let all roles end by themselves; end them if they do not."""
+        for role in self._roles:
+            role.stop()
+        for role in self._roles:
+            role.how_it_ended(_STOP_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End all roles at once."""
+        while self._roles:
+            self._roles.pop().kill()
+
+
+def _error_of(name: str) -> type[FwbenchError]:
+    """The class of a role's error, if it is a verification's: that of a gang otherwise."""
+    kind = getattr(errors, name, GangFailed)
+    return kind if issubclass(kind, errors.VerificationError) else GangFailed

@@ -1,0 +1,46 @@
+"""The gang of a process: one at a time, kept for as long as cases need the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fwbench.scale.engines import ENGINES
+from fwbench.scale.gang import Composition, Gang
+
+
+class Gangs:
+    """Starts gangs, and ends each before the next.
+
+    Args:
+        engine: the name of what starts them.
+        make: makes one that has not been started.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        make: Callable[..., Gang] = Gang,
+    ) -> None:
+        self._engine = ENGINES[engine]()
+        self._make = make
+        self._gang: Gang | None = None
+
+    def __call__(self, composition: Composition) -> Gang:
+        """A gang that is ready: the one that did the case before, if it is made of the same.
+
+        Raises:
+            GangFailed: it cannot be started.
+        """
+        if self._gang is not None and self._gang.is_alive:
+            if self._gang.composition == composition:
+                return self._gang
+            self.close()
+        self._gang = self._make(composition, self._engine)
+        self._gang.start()
+        return self._gang
+
+    def close(self) -> None:
+        """End the gang, if there is one."""
+        if self._gang is not None:
+            self._gang.close()
+            self._gang = None

@@ -1,0 +1,122 @@
+"""A role: one process of a gang, which does what its controller asks.
+
+Requests have a kind and values; each is answered once, ``("done", answer)`` or ``("failed", name of
+the error, whether it is of a connection, text)``.
+
+==========================  ====================================================================
+from the controller         meaning
+==========================  ====================================================================
+``("sit", seat)``           load the framework, and open what others connect to
+``("join", addresses)``     connect to the others
+``("bind", task)``          build a share of a case
+``("check", steps)``        take steps from the beginning, and tell what they found
+``("round", steps)``        take steps, timed
+``("look",)``               tell what the last timed step has left
+==========================  ====================================================================
+
+A closed connection ends the role.
+"""
+
+from __future__ import annotations
+
+import platform
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.registry import load
+from fwbench.machine import usable_cpus
+from fwbench.names import framework_of
+from fwbench.processes import child
+from fwbench.processes.channel import Channel
+from fwbench.scale.rounds import timed_round
+from fwbench.scale.shares import Share, Task, share_of
+from fwbench.version import __version__
+
+
+def main() -> None:
+    """Entry point; arguments of the process: connection's descriptor, framework, threads."""
+    descriptor, framework, threads = sys.argv[1:]
+    child.begin()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        Role(framework_of(framework), int(threads)).serve(
+            Channel(socket.socket(fileno=int(descriptor)))
+        )
+
+
+class Role:
+    """What this process is in a gang.
+
+    Args:
+        name: of the framework.
+        threads: that it computes with.
+    """
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name = name
+        self._threads = threads
+        self._framework: Framework
+        self._member: Member
+        self._share: Share
+        self._answers: Mapping[str, Callable[..., Any]] = {
+            "sit": self._sit,
+            "join": self._join,
+            "bind": self._bind,
+            "check": self._check,
+            "round": self._round,
+            "look": self._look,
+        }
+
+    def serve(self, channel: Channel) -> None:
+        """Do what the controller asks until it hangs up.
+
+        Raises:
+            EOFError: it has.
+        """
+        while True:
+            kind, *values = channel.receive()
+            try:
+                answer = self._answers[kind](*values)
+            except Exception as error:  # noqa: BLE001 (whatever it is, the controller reports it)
+                connection = isinstance(error, ConnectionError)
+                channel.send("failed", type(error).__name__, connection, str(error))
+            else:
+                channel.send("done", answer)
+
+    def _sit(self, seat: dict[str, Any]) -> dict[str, Any]:
+        self._framework = load(self._name, self._threads)
+        self._member = self._framework.member(Seat(**seat))
+        return {
+            "address": self._member.address,
+            "cpus": usable_cpus(),
+            "threads": self._framework.threads(),
+            "versions": {
+                "fwbench": __version__,
+                self._name: self._framework.version,
+                "Python": platform.python_version(),
+            },
+        }
+
+    def _join(self, addresses: list[str]) -> None:
+        self._member.join(addresses)
+
+    def _bind(self, task: dict[str, Any]) -> None:
+        made = Task(**task)
+        with self._framework.scope(made.device, made.dtype):
+            self._share = share_of(made, self._framework, self._member)
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        return self._share.check(steps)
+
+    def _round(self, steps: int) -> dict[str, Any]:
+        task = self._share.task
+        with self._framework.scope(task.device, task.dtype):
+            wait = self._framework.waiter(task.device)
+            return timed_round(self._member, self._share.run, wait, steps)
+
+    def _look(self) -> dict[str, Any]:
+        return self._share.look()

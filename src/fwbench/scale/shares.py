@@ -1,0 +1,242 @@
+"""What one replica does of a case: its step, and what it finds when it checks itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench import workloads
+from fwbench.cases import networks, verify
+from fwbench.errors import WrongGradient, WrongResult
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Member
+from fwbench.measure.traffic import sent_bytes
+from fwbench.workloads.collectives import Collective
+from fwbench.workloads.models import reference
+from fwbench.workloads.objective import check_rows
+from fwbench.workloads.training import Step
+from fwbench.workloads.workload import Workload
+
+#: The numbers that are added up begin again after so many.
+_PERIOD = 7
+
+#: What the gradient of the first step may be off by, relative to its norm. From the initial weights
+#: rounding may decide on a ReLU, which is more than it does elsewhere; a gradient that was added up
+#: instead of averaged, or not exchanged, is off by a half and more.
+_GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A case, as its replicas are told of it.
+
+    Attributes:
+        workload: its name; replicas find fwbench's own.
+        size: of all replicas together; of a collective, of each.
+        device: where.
+        execution: how.
+        dtype: in which precision.
+        sparse: whether gradients of embeddings hold only rows that occurred.
+    """
+
+    workload: str
+    size: int
+    device: str
+    execution: str
+    dtype: str
+    sparse: bool
+
+
+class Share(ABC):
+    """One replica's share of a case.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+
+    Attributes:
+        run: one step.
+    """
+
+    run: Callable[[], Any]
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        self.task = task
+        self.framework = framework
+        self.member = member
+
+    def check(self, steps: int) -> dict[str, Any]:
+        """Take steps from the beginning whose results are known.
+
+        Args:
+            steps: how many.
+
+        Returns:
+            What was found, with ``sent_bytes`` of all steps, None where the system does not tell.
+
+        Raises:
+            VerificationError: a result is wrong.
+        """
+        sent = sent_bytes()
+        found = self._check(steps)
+        now = sent_bytes()
+        return found | {"sent_bytes": None if sent is None or now is None else now - sent}
+
+    @abstractmethod
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The same, without what was sent."""
+
+    @abstractmethod
+    def look(self) -> dict[str, Any]:
+        """What the last timed step has left.
+
+        Raises:
+            VerificationError: it is wrong.
+        """
+
+
+class SummedShare(Share):
+    """Arrays that replicas add up: the sums are whole numbers, exact whatever their order."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        self._create = framework.creator(task.device, task.dtype)
+        self._begin = 0
+        self._source = self._create(self._addends(member.seat.rank + 1))
+        self._exchange = member.all_reduce(self._source)
+        self.run = self._keep
+        self._last: Any = None
+
+    def _keep(self) -> None:
+        self._last = self._exchange()
+
+    def _addends(self, factor: int) -> NDArray[Any]:
+        """Whole numbers that depend on the place, each times a factor."""
+        period = factor * (1 + np.roll(np.arange(_PERIOD), self._begin))
+        return np.resize(period.astype(self.task.dtype), self.task.size)
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The sums of each step, of other numbers every time."""
+        for step in range(1, steps + 1):
+            self._begin = step
+            rank = self.member.seat.rank
+            written = self.framework.write(self._source, self._create(self._addends(rank + 1)))
+            assert written, "replicas need arrays that can be written"  # noqa: S101
+            self.run()
+            self._verify(f"step {step}")
+        return {}
+
+    def look(self) -> dict[str, Any]:
+        """The sums of the last step."""
+        self._verify("the last timed step")
+        return {}
+
+    def _verify(self, which: str) -> None:
+        replicas = self.member.seat.replicas
+        expected = self._addends(replicas * (replicas + 1) // 2)
+        actual = self.framework.to_numpy(self._last)
+        verify.same_shape(actual, expected)
+        wrong = np.flatnonzero(actual != expected)
+        if wrong.size:
+            place = int(wrong[0])
+            raise WrongResult(
+                f"the sum over {replicas} replicas is wrong after {which}: element {place} is "
+                f"{actual[place]:.9g}, and {expected[place]:.9g} is right; {wrong.size:,} of "
+                f"{expected.size:,} elements are wrong"
+            )
+
+
+class TrainedShare(Share):
+    """A copy of a model, trained on a share of every batch."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        self._training = cast("Step", _workload(task)).training
+        job = Job(
+            self._training,
+            task.device,
+            task.execution,
+            task.dtype,
+            task.size // member.seat.replicas,
+            sparse=task.sparse,
+        )
+        self._model = member.learner(job)
+        self._learner = self._model.learner
+        self._learner.reset(exact=False)
+        (batch,) = self._shards(1)
+        self.run = partial(self._learner.step, *self._learner.place(batch))
+
+    def _shards(self, steps: int) -> list[Any]:
+        seat = self.member.seat
+        return self._training.check_shards(self.task.size, steps, seat.replicas, seat.rank)
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The losses of this share, and the weights before the first step and after each."""
+        learner = self._learner
+        verify.parameters(learner.parameters(), self._training.parameters)
+        learner.reset(exact=True)
+        weights, losses = [learner.checksum()], []
+        exchanged: dict[str, Any] = {}
+        for batch in self._shards(steps):
+            losses.append(learner.step(*learner.place(batch)))
+            weights.append(learner.checksum())
+            exchanged = exchanged or self._exchanged()
+        told = learner.losses(losses).tolist()
+        learner.reset(exact=False)
+        return {
+            "losses": told,
+            "weights": weights,
+            **exchanged,
+            "notes": learner.notes(),
+        }
+
+    def _exchanged(self) -> dict[str, Any]:
+        """How far the gradient of the first step is off that of the whole batch, and if too far.
+
+        One replica compares; that the others have the same shows in their weights.
+        """
+        if self.member.seat.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
+            return {"gradient_error": None, "wrong_gradient": ""}
+        training = self._training
+        ((examples, labels),) = training.check_batches(check_rows(self.task.size), 1)
+        wide = examples.astype(np.float64) if training.vocabulary is None else examples
+        _, of_nodes = reference.gradients(training.graph, training.initial(), wide, labels)
+        allowed = _GRADIENT_TOLERANCES[self.task.dtype]
+        expected = self._learner.trained(of_nodes)
+        try:
+            gradients = self._model.gradients()
+            error, _ = networks.compare_gradients(gradients, expected, allowed, lambda: expected)
+        except WrongGradient as found:  # the others are still taking steps
+            return {"gradient_error": None, "wrong_gradient": str(found)}
+        return {"gradient_error": error, "wrong_gradient": ""}
+
+    def look(self) -> dict[str, Any]:
+        """The weights."""
+        return {"weights": [self._learner.checksum()]}
+
+
+#: What a replica does, by the kind of workload.
+_SHARES: dict[type[Workload], type[Share]] = {Collective: SummedShare, Step: TrainedShare}
+
+
+def share_of(task: Task, framework: Framework, member: Member) -> Share:
+    """A replica's share of a case, built.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+    """
+    return _SHARES[type(_workload(task))](task, framework, member)
+
+
+def _workload(task: Task) -> Workload:
+    return cast("Workload", getattr(workloads, task.workload))

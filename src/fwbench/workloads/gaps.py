@@ -1,0 +1,94 @@
+"""Why a framework cannot do what toggles ask for, of a workload that it otherwise has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fwbench import toggles, workloads
+from fwbench.errors import UsageError
+from fwbench.manifest import Manifest
+from fwbench.presets import Size
+from fwbench.workloads.workload import Workload
+
+
+def of_toggles(
+    workload: Workload,
+    size: Size,
+    manifest: Manifest,
+    device: str,
+    execution: str,
+    dtype: str,
+    values: toggles.Combination,
+) -> str | None:
+    """Why toggles cannot have the values asked for: for anyone, here, or in a framework.
+
+    Args:
+        workload: what is computed.
+        size: of the case.
+        manifest: of the framework.
+        device: of the case.
+        execution: how.
+        dtype: of the case.
+        values: of the toggles that were asked for.
+    """
+    given = {name: toggles.TOGGLES[name].default for name in workload.toggles}
+    for name, _ in values:
+        if toggles.is_of_process(name) and name not in manifest.process_toggles:
+            return f"{manifest.name} has no toggle {name}"
+    given |= dict(values)
+    reasons = (
+        _of_value(workload, manifest, (device, execution, dtype), name, value)
+        for name, value in sorted(given.items())
+    )
+    first = next(filter(None, reasons), None)
+    return first or (_of_gang(workload, size, manifest, given) if workload.shared else None)
+
+
+def _of_value(
+    workload: Workload, manifest: Manifest, where: tuple[str, str, str], name: str, value: str
+) -> str | None:
+    """The same, of one toggle."""
+    device, execution, dtype = where
+    toggle = toggles.TOGGLES.get(name)
+    return (
+        manifest.value_gap(name, value)
+        or (toggle.gap(value, device, dtype) if toggle else None)
+        or workload.toggle_gaps.get((name, value))
+        or manifest.toggle_gap(execution, name, value)
+    )
+
+
+def _of_gang(
+    workload: Workload, size: Size, manifest: Manifest, given: Mapping[str, str]
+) -> str | None:
+    """Why replicas cannot share a workload."""
+    replicas = int(given.get("replicas", "1"))
+    if replicas > 1 and getattr(workloads, workload.name, None) is not workload:
+        return f"replicas find fwbench's own workloads alone, not {workload.name}"
+    not_offered = manifest.strategies.get(given.get("strategy", ""))
+    return not_offered or workload.share_gap(size, replicas)
+
+
+def refuse_unbuilt(
+    asked: toggles.Values, frameworks: Iterable[str], manifests: Mapping[str, Manifest]
+) -> None:
+    """Refuse replicas of frameworks of which fwbench has built none: there is no gap to report.
+
+    Args:
+        asked: values by toggle.
+        frameworks: that were asked for by name.
+        manifests: of those that can be used, by name.
+
+    Raises:
+        UsageError: they are asked for.
+    """
+    if {*asked.get("replicas", ("1",))} == {"1"}:
+        return
+    have = [name for name, manifest in manifests.items() if manifest.strategies]
+    for name in frameworks:
+        if name in manifests and name not in have:
+            raise UsageError(
+                f"fwbench has no replicas of {name} yet, and --fw-replicas asks for some; leave "
+                f"{name} out of --fw ({', '.join(have) or 'numpy and torch'} can), or leave out "
+                "--fw-replicas"
+            )

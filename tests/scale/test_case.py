@@ -1,0 +1,224 @@
+"""A case that a gang does: what enters its times, what is recorded, and what fails it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.errors import (
+    ProbeError,
+    TooLargeToVerify,
+    WrongGradient,
+    WrongResult,
+    WrongTraining,
+)
+from fwbench.plugin import host
+from fwbench.plugin.host import FixtureBenchmark
+from fwbench.records.facts import CaseFacts
+from fwbench.scale.case import CASES, GangCase
+from fwbench.scale.clock import GangClock
+from fwbench.testing import FakeFramework
+from fwbench.workloads.collectives import all_reduce
+from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.trajectories import expected_losses
+from support import fakes
+from support.gangs import ScriptedGang
+
+_MLP = next(training for training in TRAININGS if training.name == "mlp")
+_GANG = (("replicas", "2"), ("strategy", "allreduce"))
+
+
+def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
+    """A case that this gang does, with pytest-benchmark's own fixture."""
+    facts = {"toggles": _GANG, "size": 1000, **changes}
+    disabled = facts.pop("disabled", False)
+    cell = fakes.cell(workload, **facts)
+    clock, framework = GangClock(), FakeFramework()
+    fixture = fakes.fixture(clock, cell, max_time=0.5, disabled=disabled)
+    made = CASES[type(workload)](
+        cell,
+        framework,
+        framework.manifest("Fake CPU"),
+        clock,
+        FixtureBenchmark(fixture),
+        0.1,
+    )
+    return made.with_gangs(lambda _: gang, "local", 1)
+
+
+def _facts(case: GangCase) -> CaseFacts:
+    return CaseFacts.checked(case.benchmark.extra_info["fwbench"])
+
+
+def test_the_control_plane_is_in_no_time() -> None:
+    """Every question takes the controller 50 ms; a step takes 1/256 s by worker 0's clock."""
+    gang = ScriptedGang(control_s=0.05)
+    case = _case(gang)
+    case.measure()
+    record = host.record(case.benchmark)
+    assert record is not None
+    assert {*record["entry"]["stats"]["data"]} == {2.0**-8}
+    assert gang.clock.now_s > 0.5
+    facts = _facts(case)
+    assert facts.completion_s == 2.0**-8
+    assert facts.statistic == "median"
+
+
+def test_rounds_have_ten_steps_at_least_and_fill_the_time() -> None:
+    """A step of 1/256 s: 13 of them are 50 ms, and ten such rounds half a second."""
+    gang = ScriptedGang()
+    _case(gang).measure()
+    rounds = [asked[1] for asked in gang.asked if asked[0] == "round"]
+    assert rounds == [1, 3, *[13] * 12]  # a first step, a pilot, two to warm up, ten timed
+    slow = ScriptedGang(step_s=(0.25, 0.25))
+    _case(slow).measure()
+    assert [asked[1] for asked in slow.asked if asked[0] == "round"][2:] == [10] * 6
+
+
+def test_everything_is_asked_in_order() -> None:
+    """Built, taken a step, checked, timed, looked at, checked again."""
+    gang = ScriptedGang()
+    _case(gang).measure()
+    kinds = [asked[0] for asked in gang.asked]
+    assert [kind for n, kind in enumerate(kinds) if kind != kinds[n - 1]] == [
+        *("bind", "round", "check", "round", "look", "check"),
+    ]
+
+
+def test_what_is_recorded_of_a_gang() -> None:
+    """Replica by replica; the bus bandwidth is nccl-tests'."""
+    case = _case(ScriptedGang())
+    case.measure()
+    facts = _facts(case)
+    gang = facts.gang
+    assert gang is not None
+    assert (gang.replicas, gang.strategy, gang.engine, gang.network) == (
+        *(2, "allreduce", "local", "loopback"),
+    )
+    assert [rank.step_s for rank in gang.ranks] == [2.0**-8, 2.0**-7]
+    assert gang.skew == 1.0
+    assert gang.least_bytes_per_step == 2 * 4000
+    assert gang.bus_bytes_per_s == 4000 * 2.0**8
+    assert gang.verified.steps == gang.verified.steps_timed == 3
+    assert gang.start_s == 1.5
+    assert facts.toggles is not None
+    assert facts.toggles["replicas"] == "2"
+    assert facts.threads == 1
+
+
+def test_nothing_is_timed_where_benchmarks_are_disabled() -> None:
+    """It is checked, and has no record."""
+    gang = ScriptedGang()
+    case = _case(gang, disabled=True)
+    case.measure()
+    assert [asked[0] for asked in gang.asked] == ["bind", "round", "check", "round"]
+    assert case.benchmark.extra_info == {}
+
+
+def test_replicas_that_send_too_little_fail() -> None:
+    """Before anything is timed; the gang is ended, as nobody knows what it is doing."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 4000}, {"sent_bytes": 0}]})
+    said = "3 steps of 2 replicas sent 4,000 bytes, and an exchange of 1,000 numbers takes 24,000"
+    fakes.fails(_case(gang), WrongResult, said)
+    assert not gang.alive
+    assert [asked[1] for asked in gang.asked if asked[0] == "round"] == [1]
+
+
+def test_a_gang_that_memory_does_not_hold_is_refused() -> None:
+    """By its arrays and by what this process has; nothing is started."""
+    gang = ScriptedGang()
+    said = r"^2 replicas take about .* GiB of memory, and 90 % of what is free are .* smaller"
+    fakes.fails(_case(gang, size=10**12), TooLargeToVerify, said)
+    assert gang.asked == []
+
+
+def test_probes_look_into_single_processes() -> None:
+    """So there is a gap in their place."""
+    case = _case(ScriptedGang())
+    case._probe = lambda *_: None
+    with pytest.raises(ProbeError, match="a case of 2 replicas cannot be profiled"):
+        case.measure()
+
+
+# Training
+
+
+def _trained(**changes: Any) -> list[dict[str, Any]]:
+    """What two replicas tell that train as one would."""
+    expected = expected_losses(_MLP, 8, lazy=False)[:10]
+    return [
+        {
+            "losses": [loss + sign * 0.1 for loss in expected],
+            "weights": [*range(11)],
+            "gradient_error": 1e-7 if sign < 0 else None,
+            "wrong_gradient": "",
+            "notes": {},
+            "sent_bytes": None,
+            **(changes if sign > 0 else {}),
+        }
+        for sign in (-1, 1)
+    ]
+
+
+def _train(answers: list[dict[str, Any]], left: Any = ((7,), (7,))) -> GangCase:
+    looked = [{"weights": [*weights]} for weights in left]
+    gang = ScriptedGang(answers={"check": answers, "look": looked})
+    return _case(gang, _MLP.step, direction="train", size=8)
+
+
+def test_replicas_that_train_as_one_pass() -> None:
+    """Their mean losses are the reference's, and their weights equal."""
+    case = _train(_trained())
+    case.measure()
+    facts = _facts(case)
+    assert facts.gang is not None
+    checked = facts.gang.verified
+    assert checked.weights_equal
+    assert checked.shard_loss_spread == pytest.approx(0.2)
+    assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
+    assert facts.images_per_s == pytest.approx(8 * 2**8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"losses": [2.0] * 10}, "the mean losses of 2 replicas are not those of one: this is not"),
+        ({"weights": [0, 99, *range(2, 11)]}, "worker 1 has other weights than worker 0 after"),
+        ({"weights": [99, *range(1, 11)]}, "worker 1 has other weights than worker 0 before the"),
+    ],
+)
+def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], said: str) -> None:
+    """Before anything is timed."""
+    fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {said}")
+
+
+def test_a_wrong_gradient_comes_first() -> None:
+    """It says more than the losses that follow from it."""
+    said = "^before the timing, what 2 replicas exchange is wrong: twice as large"
+    answers = _trained(wrong_gradient="twice as large", losses=[2.0] * 10)
+    fakes.fails(_train(answers), WrongGradient, said)
+
+
+def test_an_update_that_all_leave_out_is_noticed() -> None:
+    """Though their weights are equal."""
+    answers = _trained()
+    for each in answers:
+        each["weights"] = [0, 1, 1, *range(3, 11)]
+    said = "^before the timing, an update is missing: step 2 left all weights of worker 0"
+    fakes.fails(_train(answers), WrongTraining, said)
+
+
+def test_replicas_with_the_same_examples_fail() -> None:
+    """Each would compute the gradient of the whole batch, and need not exchange it."""
+    answers = _trained()
+    answers[0]["losses"] = answers[1]["losses"]
+    fakes.fails(_train(answers), WrongTraining, "all 2 replicas have the same losses")
+
+
+def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
+    """What was timed was not what had been checked."""
+    case = _train(_trained(), left=((7,), (8,)))
+    with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
+        case.measure()
+    assert host.record(case.benchmark) is None

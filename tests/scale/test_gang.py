@@ -1,0 +1,235 @@
+"""Gangs of real processes: what they answer, and how each failure ends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import psutil
+import pytest
+
+from fwbench.errors import GangFailed
+from fwbench.scale.engines import Local
+from fwbench.scale.gang import Gang
+from fwbench.scale.shares import Task
+from support.gangs import SOON, composition, started
+from support.proxies import Proxy
+
+_TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
+
+#: A round that never ends by itself.
+_FOR_EVER = 10**9
+
+_PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def gang() -> Iterator[Gang]:
+    """Two workers that have built an all-reduce."""
+    made = started()
+    made.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
+    yield made
+    made.close()
+
+
+def _round(gang: Gang, steps: int = 3, limit_s: float = _PATIENCE_S) -> list[Any]:
+    return gang.ask("round", steps, limit_s=limit_s, doing="taking steps")
+
+
+def _gone(pids: list[int]) -> bool:
+    """Whether none of these processes is left."""
+    until_s = time.monotonic() + _PATIENCE_S
+    while any(psutil.pid_exists(pid) for pid in pids):
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_workers_answer_by_rank_and_leave_no_process(gang: Gang) -> None:
+    """What they are, what they find right, what their steps take, and what they send."""
+    assert [hello["threads"] for hello in gang.hello] == [1, 1]
+    checked = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    assert [answer["sent_bytes"] for answer in checked] == [12_000, 12_000]
+    for told in _round(gang):
+        assert told["seconds"] > 0.0
+        assert told["sent_bytes"] == 3 * 4000 + 1
+    assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
+    assert gang.is_alive
+    pids = gang.pids
+    gang.close()
+    assert not gang.is_alive
+    assert _gone(pids)
+
+
+def test_a_killed_worker_ends_the_gang(gang: Gang) -> None:
+    """Long before any limit; it is named, and what the others ran into follows."""
+    pids = gang.pids
+    threading.Timer(0.3, os.kill, (pids[1], signal.SIGKILL)).start()
+    with pytest.raises(GangFailed, match=r"^worker 1 of 2 was killed .*taking") as caught:
+        _round(gang, _FOR_EVER, limit_s=600.0)
+    assert "as a consequence, worker 0 of 2 raised ConnectionError" in str(caught.value)
+    assert _gone(pids)
+
+
+def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
+    """Nobody notices but the limit; the message has where the others wait."""
+    pids = gang.pids
+    os.kill(pids[1], signal.SIGSTOP)
+    with pytest.raises(GangFailed, match="worker 1 of 2 did not answer within 1 s") as caught:
+        _round(gang, limit_s=1.0)
+    assert "in _exchange" in str(caught.value)
+    assert _gone(pids)
+
+
+def test_a_worker_that_fails_is_the_cause(gang: Gang) -> None:
+    """A request that one of them cannot do; the others need not wait."""
+    pids = gang.pids
+    each = [_TASK, {**_TASK, "dtype": "float3"}]
+    with pytest.raises(GangFailed, match=r"^worker 1 of 2 raised TypeError: .*while building"):
+        gang.ask("bind", each=each, limit_s=_PATIENCE_S, doing="building")
+    assert _gone(pids)
+
+
+# The start
+
+
+class _Meddled(Gang):
+    """A gang with which something is done before its workers join, and to their answers."""
+
+    def __init__(self, meddle: Callable[[Gang, str, list[Any]], list[Any]]) -> None:
+        super().__init__(composition(), Local(), SOON)
+        self._meddle = meddle
+        self.every_pid: list[int] = []
+
+    def ask(self, kind: str, *values: Any, **how: Any) -> list[Any]:
+        self.every_pid = self.pids
+        if kind == "join":
+            values = (self._meddle(self, kind, values[0]),)
+            how["limit_s"] = 1.0
+        answers = super().ask(kind, *values, **how)
+        return self._meddle(self, kind, answers) if kind == "sit" else answers
+
+
+def _signalled(number: signal.Signals) -> Callable[..., list[Any]]:
+    def meddle(gang: Gang, kind: str, values: list[Any]) -> list[Any]:
+        if kind == "join":
+            os.kill(gang.pids[1], number)
+        return values
+
+    return meddle
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGKILL, "worker 1 of 2 was killed by SIGKILL .* while joining the others"),
+        (signal.SIGSTOP, "worker 1 of 2 did not answer within 1 s while joining the others"),
+    ],
+    ids=["killed", "stopped"],
+)
+def test_a_worker_that_fails_before_it_joins(number: signal.Signals, said: str) -> None:
+    """The others would wait for it: a limit of its own ends the start."""
+    gang = _Meddled(_signalled(number))
+    with pytest.raises(GangFailed, match=said):
+        gang.start()
+    assert _gone(gang.every_pid)
+
+
+def test_other_versions_are_refused() -> None:
+    """Before anything runs; the message says who has what."""
+
+    def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
+        if kind == "sit":
+            values[1]["versions"]["numpy"] = "0.1"
+        return values
+
+    gang = _Meddled(meddle)
+    with pytest.raises(GangFailed, match=r"must have the same versions.*; 1: .*numpy 0\.1"):
+        gang.start()
+    assert _gone(gang.every_pid)
+
+
+def test_a_cut_connection_ends_the_gang() -> None:
+    """Nothing is closed, and nothing arrives any more: nobody notices but the limit."""
+    with Proxy() as proxy:
+
+        def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
+            return values if kind == "sit" else [proxy.in_front_of(each) for each in values]
+
+        gang = _Meddled(meddle)
+        gang.start()
+        gang.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
+        _round(gang)
+        proxy.cut()
+        said = "worker 0 of 2 and worker 1 of 2 did not answer within 1 s .* is cut"
+        with pytest.raises(GangFailed, match=said):
+            _round(gang, limit_s=1.0)
+    assert _gone(gang.every_pid)
+
+
+def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what has been started is ended."""
+    first: list[Any] = []
+
+    def start(self: Local, name: str, framework: str, threads: int) -> Any:
+        if first:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        first.append(original(self, name, framework, threads))
+        return first[0]
+
+    original = Local.start
+    monkeypatch.setattr(Local, "start", start)
+    said = "2 replicas of numpy cannot be started: .* unavailable; ask for fewer --fw-replicas"
+    with pytest.raises(GangFailed, match=said):
+        started()
+    assert _gone([role.pid for role in first])
+
+
+# The controller
+
+
+_CONTROLLER = """
+import sys
+from support.gangs import started
+gang = started()
+print(*gang.pids, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _controller() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    path = os.pathsep.join(sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CONTROLLER],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, [int(pid) for pid in process.stdout.readline().split()]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["alone", "with its group"])
+def test_nothing_outlives_the_controller(group: bool) -> None:
+    """Killed alone, or with its session as by Ctrl-C: its workers end, too."""
+    with _controller() as (process, pids):
+        assert len(pids) == 2
+        assert {os.getpgid(pid) for pid in pids} == {process.pid}
+        (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
+        assert _gone(pids)

@@ -1,0 +1,72 @@
+"""The ring of NumPy arrays: right sums, and as few bytes as the theory allows."""
+
+import numpy as np
+import pytest
+
+from fwbench.frameworks.numpy.ring import Ring
+from fwbench.measure.traffic import sent_bytes
+from support.gangs import in_ring
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+@pytest.mark.parametrize("elements", [1, 2, 3, 7, 1000])
+def test_every_replica_has_the_sum(replicas: int, elements: int) -> None:
+    """Also of fewer elements than replicas, and again of other numbers; sources stay."""
+
+    def exchange(ring: Ring) -> None:
+        source = np.empty(elements)
+        run = ring.all_reduce(source)
+        for factor in (1.0, 10.0):
+            source[:] = factor * (ring.seat.rank + 1) + np.arange(elements)
+            kept = source.copy()
+            total = factor * replicas * (replicas + 1) / 2 + replicas * np.arange(elements)
+            np.testing.assert_array_equal(run(), total)
+            np.testing.assert_array_equal(source, kept)
+
+    in_ring(replicas, exchange)
+
+
+def test_messages_larger_than_all_buffers_do_not_block() -> None:
+    """Replicas send and receive at once: two that sent first would wait for ever."""
+
+    def exchange(ring: Ring) -> float:
+        return float(ring.all_reduce(np.ones(4_000_000))().min())
+
+    assert in_ring(2, exchange) == [2.0, 2.0]
+
+
+def test_it_sends_what_an_all_reduce_must_send() -> None:
+    """2 (W - 1) times the array, all replicas together; a barrier adds W - 1 bytes each."""
+    replicas, source = 3, np.ones(9999)
+    in_ring(replicas, lambda ring: ring.barrier())
+    sent = []
+
+    def exchange(ring: Ring) -> None:
+        before = sent_bytes()
+        ring.barrier()
+        ring.all_reduce(source)()
+        ring.barrier()
+        now = sent_bytes()
+        assert before is not None
+        assert now is not None
+        sent.append(now - before)
+
+    in_ring(replicas, exchange)
+    # All replicas are one process here, so each sees what all have sent meanwhile.
+    most = 2 * (replicas - 1) * source.nbytes
+    assert most <= max(sent) <= most + 6 * replicas * (replicas - 1)
+
+
+def test_a_neighbour_that_has_gone_is_named() -> None:
+    """And not waited for."""
+
+    def leave(ring: Ring) -> str:
+        if ring.seat.rank == 1:
+            ring.close()
+            return ""
+        with pytest.raises(ConnectionError) as caught:
+            ring.all_reduce(np.ones(4_000_000))()
+        return str(caught.value)
+
+    said, _ = in_ring(2, leave)
+    assert "replica 1 has closed its connection" in said or "reset" in said or "pipe" in said

@@ -1,0 +1,92 @@
+"""Sessions with replicas, as users start them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.projects import Project
+
+#: Kills a worker of the first case, once it is there; notes which processes do each case.
+_FRAIL = """
+import os, signal, threading, time
+from pathlib import Path
+import pytest
+from fwbench.workloads import all_reduce, gemm
+
+def workers(case):
+    gang = case._gangs._gang if case.cell.gang else None
+    return gang.pids if gang else []
+
+def kill(case):
+    while len(workers(case)) < 2:
+        time.sleep(0.02)
+    os.kill(workers(case)[1], signal.SIGKILL)
+
+@pytest.mark.fwbench(gemm, all_reduce, sizes=(8, 16, 32))
+def test_it(case):
+    if case.cell.gang and not Path("killed").exists():
+        Path("killed").touch()
+        threading.Thread(target=kill, args=[case], daemon=True).start()
+    case.measure()
+    with Path("cases").open("a") as cases:
+        print(case.cell.size, case.cell.replicas, *workers(case), file=cases)
+"""
+
+_ID = "test_it[all_reduce-numpy-cpu-eager-forward-float32-{}-replicas:{}-strategy:allreduce]"
+
+
+@pytest.mark.serial
+def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
+    """The next cases have a new one, and share it; one of another number comes after it has gone.
+
+    Cases of gangs come last.
+    """
+    project.write("test_it.py", _FRAIL)
+    arguments = ("--fw-replicas=2,3", "--junitxml=junit.xml", "--benchmark-json=run.json")
+    result = project.run(*arguments)
+    result.assert_outcomes(passed=8, failed=1)
+    failed = project.outcomes()[_ID.format(8, 2)]
+    assert "GangFailed: worker 1 of 2 was killed by SIGKILL" in failed.text
+    cases = [tuple(map(int, line.split())) for line in project.lines("cases")]
+    assert [case[:2] for case in cases] == [
+        *((8, 1), (16, 1), (32, 1)),
+        *((16, 2), (32, 2), (8, 3), (16, 3), (32, 3)),
+    ]
+    gangs = [{*case[2:]} for case in cases[3:]]
+    assert [len(gang) for gang in gangs] == [2, 2, 3, 3, 3]
+    assert gangs[0] == gangs[1]
+    assert gangs[2] == gangs[3] == gangs[4]
+    assert not gangs[0] & gangs[2]
+    run = json.loads((project.path / "run.json").read_text())
+    records = [each["extra_info"]["fwbench"] for each in run["benchmarks"]]
+    assert [record["gang"]["replicas"] for record in records if "gang" in record] == [2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--fw-replicas=0"], "replicas: '0' is not a whole number from 1 to 256"),
+        (["--fw-replicas=2", "--fw-isolation=none"], "--fw-replicas is for cases that several"),
+        (["--fw-replicas=2", "--fw-strategy=ps_sync"], "the strategy ps_sync needs servers"),
+        (["--fw-replicas=2", "--fw-servers=1"], "the strategy allreduce has no servers"),
+        (["--fw-engine=ray"], "unknown engine 'ray'; known: local"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    project: Project, arguments: list[str], said: str
+) -> None:
+    """With pytest's status for usage errors, before any framework is asked."""
+    project.write("test_it.py", _FRAIL)
+    result = project.run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in "\n".join([*result.outlines, *result.errlines])
+
+
+def test_without_replicas_a_collective_says_what_it_needs(project: Project) -> None:
+    """As a skip with a reason."""
+    project.write("test_it.py", _FRAIL)
+    result = project.run("-k", "all_reduce", "-rs")
+    result.assert_outcomes(skipped=3)
+    result.stdout.fnmatch_lines(["*all_reduce is between replicas: add --fw-replicas 2*"])

@@ -1,0 +1,117 @@
+"""Gangs for tests: one whose roles are scripted, and rings within one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fwbench.frameworks.member import Seat
+from fwbench.frameworks.numpy.ring import Ring
+from fwbench.scale.engines import Local
+from fwbench.scale.gang import Composition, Gang, Limits
+from fwbench.testing import HandClock
+
+#: Where tests wait for what never comes they wait as long as this.
+SOON = Limits(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
+
+
+def composition(replicas: int = 2, framework: str = "numpy") -> Composition:
+    """What a gang is made of; one thread each."""
+    return Composition(framework, "allreduce", replicas, 1)
+
+
+def installed(folder: Path, name: str, value: str) -> None:
+    """Install a framework into a folder, for processes that have it on their path.
+
+    Args:
+        folder: where to.
+        name: of the entry point.
+        value: what it points to, ``module:Class``.
+    """
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[fwbench.frameworks]\n{name} = {value}\n")
+
+
+def started(replicas: int = 2, framework: str = "numpy", limits: Limits = SOON) -> Gang:
+    """A gang of real processes, to be closed."""
+    gang = Gang(composition(replicas, framework), Local(), limits)
+    gang.start()
+    return gang
+
+
+@dataclass
+class ScriptedGang:
+    """A gang without processes, whose answers are told and whose messages take time.
+
+    Attributes:
+        clock: of the controller.
+        control_s: what each question and its answers take.
+        step_s: what a step takes by each worker's clock.
+        answers: of other questions than rounds, by kind.
+        asked: all questions, with their first value.
+        alive: whether no role has ended.
+    """
+
+    composition: Composition = field(default_factory=composition)
+    clock: HandClock = field(default_factory=HandClock)
+    control_s: float = 0.05
+    step_s: Sequence[float] = (2.0**-8, 2.0**-7)
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    alive: bool = True
+    start_s: float = 1.5
+    engine: Any = field(default_factory=Local)
+    limits: Limits = SOON
+
+    @property
+    def hello(self) -> list[dict[str, Any]]:
+        """What every role says of itself."""
+        return [{"cpus": 2, "threads": 1} for _ in self.step_s]
+
+    @property
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def start(self) -> None:
+        self.asked.append(("start",))
+
+    def ask(self, kind: str, *values: Any, limit_s: float, doing: str) -> list[Any]:
+        """The answers that are told; of a round, what its steps take."""
+        self.clock.spend(self.control_s)
+        self.asked.append((kind, *values))
+        if kind == "round":
+            return [
+                {"seconds": step_s * values[0], "cpu_s": 0.0, "preempted": 0, "sent_bytes": 0}
+                for step_s in self.step_s
+            ]
+        return list(self.answers.get(kind, [{"sent_bytes": None}] * len(self.step_s)))
+
+    def kill(self) -> None:
+        self.alive = False
+        self.asked.append(("kill",))
+
+    def close(self) -> None:
+        self.alive = False
+        self.asked.append(("close",))
+
+
+def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
+    """What every replica of a ring returns; each has a thread."""
+    rings = [Ring(Seat(rank, replicas, "allreduce", "127.0.0.1")) for rank in range(replicas)]
+    addresses = [ring.address for ring in rings]
+
+    def joined(ring: Ring) -> Any:
+        ring.join(addresses)
+        return do(ring)
+
+    with ThreadPoolExecutor(replicas) as threads:
+        try:
+            return [*threads.map(joined, rings)]
+        finally:
+            for ring in rings:
+                ring.close()

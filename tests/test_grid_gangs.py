@@ -1,0 +1,143 @@
+"""The grid of cases that several replicas share: ids, groups, sizes, gaps, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fwbench import grid, toggles
+from fwbench.errors import UsageError
+from fwbench.grid import Cell
+from fwbench.options.options import Selection
+from fwbench.workloads import MODELS, all_reduce, gaps, gemm, lenet, lenet_step, mlp_step
+from support.grids import POOR, RICH
+
+_NONE = "rich has no servers"
+_SHARED = replace(
+    RICH,
+    executions=("eager",),
+    training_executions=("eager",),
+    strategies={"allreduce": "", "ps_sync": _NONE},
+    gang_executions=("eager",),
+)
+_CHOSEN = {"rich": _SHARED}
+
+
+def cells(*asked_of: Any, weak: bool = False, manifests: Any = None, **asked: Any) -> list[Cell]:
+    """The cells of workloads at a size of 48, on the CPU, with toggles."""
+    selection = Selection(devices=("cpu",), sizes=asked.pop("sizes", (48,)))
+    more = grid.Asked({name: tuple(map(str, of)) for name, of in asked.items()}, weak=weak)
+    return [*grid.cells(asked_of, selection, manifests or _CHOSEN, more=more)]
+
+
+def test_replicas_and_strategy_are_parts_of_the_id_and_not_of_the_group() -> None:
+    """One replica is the framework's plain step: it has no strategy."""
+    one, two = cells(lenet_step, replicas=(1, 2))
+    assert one.id == "lenet_step-rich-cpu-eager-train-float32-48-replicas:1"
+    assert two.id == "lenet_step-rich-cpu-eager-train-float32-48-replicas:2-strategy:allreduce"
+    assert one.group == two.group
+    assert two.params["replicas"] == "2"
+    assert (one.replicas, one.gang) == (1, ())
+    assert (two.replicas, two.gang) == (2, (("replicas", "2"), ("strategy", "allreduce")))
+    assert one.variables == two.variables == {}
+
+
+def test_servers_belong_to_strategies_that_have_some() -> None:
+    """Each combination once."""
+    asked = {"replicas": (1, 2), "strategy": ("allreduce", "ps_sync"), "servers": (1, 2)}
+    found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, **asked)]
+    assert found == [
+        "replicas:1",
+        "replicas:2-strategy:allreduce",
+        "replicas:2-strategy:ps_sync-servers:1",
+        "replicas:2-strategy:ps_sync-servers:2",
+    ]
+
+
+def test_other_workloads_are_left_alone() -> None:
+    """And other toggles stay as they are."""
+    assert [cell.toggles for cell in cells(gemm, replicas=(1, 2))] == [()]
+    assert [cell.toggles for cell in cells(lenet, replicas=(1, 2), sizes=(8,))] == [()]
+    assert [cell.toggles for cell in cells(lenet_step)] == [()]
+
+
+def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
+    """So the id has the true batch of all replicas; a collective's size is everyone's."""
+    assert [cell.size for cell in cells(lenet_step, replicas=(1, 2, 3))] == [48, 48, 48]
+    assert [cell.size for cell in cells(lenet_step, replicas=(1, 2, 3), weak=True)] == [48, 96, 144]
+    assert {cell.size for cell in cells(all_reduce, replicas=(2, 3), weak=True)} == {48}
+
+
+@pytest.mark.parametrize(
+    ("workload", "asked", "gap"),
+    [
+        (lenet_step, {"replicas": (5,)}, "a batch of 48 cannot be shared evenly by 5 replicas"),
+        (lenet_step, {"replicas": (3,), "sizes": (15,)}, "the check of an odd batch of 15 has one"),
+        (
+            lenet_step,
+            {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)},
+            _NONE,
+        ),
+        (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
+        (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
+        (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
+    ],
+    ids=["uneven", "odd", "servers", "alone", "single", "foreign"],
+)
+def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
+    """What replicas cannot share is a gap with its reason."""
+    first, *_ = cells(workload, **asked)
+    assert first.gap is not None
+    assert gap in first.gap
+
+
+def test_replicas_do_not_share_batches_that_are_normalized() -> None:
+    """Each would normalize by its own examples: another network."""
+    (residual,) = (step for step in MODELS if step.name == "resnet50_step")
+    objective = residual.at(residual.by_preset.quick[0])
+    assert "normalizes by batch" in (objective.split_gap(8, 2) or "")
+    assert lenet.split_gap(8, 2) is None
+
+
+def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
+    """A framework without strategies has its plain step; asked for by name it is refused."""
+    frameworks = {"rich": _SHARED, "other": replace(_SHARED, name="other", strategies={})}
+    found = cells(mlp_step, manifests=frameworks, replicas=(1, 2))
+    assert [(cell.framework, cell.replicas) for cell in found] == [
+        *(("rich", 1), ("rich", 2), ("other", 1)),
+    ]
+    compiled = replace(_SHARED, training_executions=("eager", "graph"))
+    found = cells(mlp_step, manifests={"rich": compiled}, replicas=(1, 2))
+    assert [(cell.execution, cell.replicas) for cell in found] == [
+        *(("eager", 1), ("eager", 2), ("graph", 1)),
+    ]
+    with pytest.raises(UsageError, match=r"no replicas of other yet.*\(rich can\)"):
+        gaps.refuse_unbuilt({"replicas": ("2",)}, ["rich", "other"], frameworks)
+    gaps.refuse_unbuilt({"replicas": ("1",)}, ["other"], frameworks)
+    gaps.refuse_unbuilt({"replicas": ("2",)}, ["rich"], frameworks)
+    assert cells(all_reduce, manifests={"poor": POOR}, replicas=(2,)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"strategy": ("ps_sync",), "replicas": ("2",)}, "ps_sync needs servers.* --fw-servers 1"),
+        ({"servers": ("1",), "replicas": ("2",)}, "allreduce has no servers, and --fw-servers 1"),
+        ({"strategy": ("allreduce",)}, "--fw-strategy is for several replicas.* --fw-replicas 2"),
+        ({"servers": ("1",), "replicas": ("1",)}, "--fw-servers is for several replicas"),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], said: str) -> None:
+    """The message says what is missing."""
+    with pytest.raises(UsageError, match=said):
+        toggles.check_gangs(asked)
+
+
+def test_values_that_go_together_are_not() -> None:
+    """Nothing at all, replicas alone, and servers with a strategy that has some."""
+    both = ("allreduce", "ps_sync")
+    toggles.check_gangs({})
+    toggles.check_gangs({"replicas": ("1", "2")})
+    toggles.check_gangs({"replicas": ("2",), "strategy": both, "servers": ("1",)})
