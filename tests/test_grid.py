@@ -305,6 +305,40 @@ def test_an_operation_may_have_a_meaning_in_some_dtypes_only(dtype: str, gap: st
     assert gaps(one, **asked)["rich"] == gap
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "own"),
+    [
+        (None, "float32"),
+        (("float64", "float32"), "float32"),
+        (("float64",), "float64"),
+        (("complex64", "complex128"), "complex64"),
+        ({"complex128", "complex64"}, "complex64"),
+    ],
+)
+def test_without_a_dtype_an_operation_has_its_own(dtypes: Any, own: str) -> None:
+    """The first of all dtypes that it has; what is asked for comes first."""
+    one = operation(dtypes=dtypes)
+    assert {cell.dtype for cell in cells(one)} == {own}
+    assert {cell.dtype for cell in cells(one, dtypes=("float16",))} == {"float16"}
+    (unsized, *_) = cells(one, sizes=("2x2",))
+    assert (unsized.unsized, unsized.dtype) == (True, own)
+
+
+def test_complex_dtypes_are_for_operations_that_have_them() -> None:
+    """Others have a gap, which is said of the operation; and a framework may have none."""
+    asked: dict[str, Any] = {"executions": ("eager",), "devices": ("cpu",)}
+    of = {"rich": manifest(name="rich", dtypes=("float32", "complex64")), "poor": manifest()}
+    reasons = {c.gap for c in cells(gemm, of=of, **asked, dtypes=("complex64",))}
+    assert reasons == {"gemm has no complex64"}
+    turned = operation(dtypes=("complex64",))
+    turned.implement("rich")(lambda np: np.conj)
+    found = [cell.gap for cell in cells(turned, of=of, **asked)]
+    assert found == [None, "fake has no complex64"]
+    assert {cell.gap for cell in cells(turned, of=of, **asked, dtypes=("float32",))} == {
+        "double has no float32"
+    }
+
+
 # Selections that name what is not there
 
 
@@ -358,8 +392,8 @@ def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
         (
             {"dtypes": ("float23",)},
             (
-                "unknown dtype 'float23'; known: float32, float64, float16, bfloat16. "
-                "Did you mean 'float32'?"
+                "unknown dtype 'float23'; known: float32, float64, float16, bfloat16, complex64, "
+                "complex128. Did you mean 'float32'?"
             ),
         ),
     ],

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.manifest import Absent, Manifest
+from fwbench.names import DTYPES
 from fwbench.options.options import Selection
-from fwbench.options.values import DTYPES
 from fwbench.presets import unread
 from fwbench.toggles import Combination
 from fwbench.workloads import gaps, sizes
@@ -237,7 +237,7 @@ def cells(
         yield from _unsized(workload, selection, manifests)
         for size, dtype, direction in itertools.product(
             _sizes(workload, selection, more),
-            selection.dtypes or ("float32",),
+            selection.dtypes or (workload.default_dtype,),
             _directions(workload, selection, more),
         ):
             facts = {"direction": direction, "dtype": dtype, "size": size}
@@ -357,7 +357,7 @@ def _unsized(
     for asked, why in sizes.lacked(workload, selection.sizes):
         for manifest in _chosen(selection, manifests)[:1]:
             direction = workload.directions or selection.directions or ("forward",)
-            dtype = (selection.dtypes or ("float32",))[0]
+            dtype = (selection.dtypes or (workload.default_dtype,))[0]
             cell = (workload, manifest.name, "cpu", "eager", direction[0], dtype, unread(asked))
             yield Cell(*cell, gap=why, unsized=True)
 

@@ -1,8 +1,27 @@
-"""Names that frameworks have: ``torch``, or ``torch@nightly`` in a named environment."""
+"""Names in case ids: of frameworks, ``torch`` or ``torch@nightly``, and of dtypes."""
 
 from __future__ import annotations
+
+#: The dtype of the two numbers of a complex one, by its dtype.
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+#: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
+DTYPES = ("float32", "float64", "float16", "bfloat16", *_PARTS)
+
+#: The dtype of cases where none is asked for, unless the operation does not have it.
+DEFAULT_DTYPE = "float32"
 
 
 def framework_of(reference: str) -> str:
     """The framework that a reference names: ``torch`` of ``torch@nightly``."""
     return reference.partition("@")[0]
+
+
+def is_complex(dtype: str) -> bool:
+    """Whether a dtype is that of complex numbers."""
+    return dtype in _PARTS
+
+
+def real_dtype(dtype: str) -> str:
+    """The dtype of the parts of complex numbers; of real numbers it is their own."""
+    return _PARTS.get(dtype, dtype)

@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 
 from fwbench.frameworks.declared import manifests
+from fwbench.names import DTYPES
 from fwbench.workloads import FAMILIES, OPERATIONS
 from support import verification
-from support.verification import DTYPES, EVERYTHING, FLOAT32, PARTS, Part
+from support.verification import EVERYTHING, FLOAT32, PARTS, Part
 
 _DIRECTIONS = 2
 

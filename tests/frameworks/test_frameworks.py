@@ -23,10 +23,10 @@ from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, 
 
 #: By framework: how many executions it has but torch's compile, and how many dtypes.
 _OFFERED = {
-    "numpy": (1, 3),
+    "numpy": (1, 5),
     "mxnet": (2, 3),
-    "tensorflow": (3, 4),
-    "torch": (1, 4),
+    "tensorflow": (3, 6),
+    "torch": (1, 6),
 }
 
 #: Benchmark A and noop, without creations: every framework computes all of them.

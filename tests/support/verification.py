@@ -24,14 +24,13 @@ from fwbench import grid
 from fwbench.frameworks.declared import manifests
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
+from fwbench.names import DTYPES
 from fwbench.options.options import Selection
 from fwbench.workloads import FAMILIES, OPERATIONS
 from fwbench.workloads.operation import Operation
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests/frameworks/cells.json"
-
-DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 #: What a framework has: cells, those that pass, and gaps, by family.
 Counts = dict[str, dict[str, int]]
@@ -62,13 +61,15 @@ class Part:
         return [one for one in OPERATIONS if self.everything or one.representative]
 
 
-#: What is verified after each change: everything in float32, and the other dtypes in the eager
-#: execution, where kernels are chosen by dtype. Compilers are tried in them by representatives.
-FLOAT32 = Part(DTYPES[:1])
+#: What is verified after each change: everything in float32, or of two such numbers, and the other
+#: dtypes in the eager execution, where kernels are chosen by dtype. Compilers are tried in them by
+#: representatives.
+FLOAT32 = Part(("float32", "complex64"))
+_OTHERS = tuple(dtype for dtype in DTYPES if dtype not in FLOAT32.dtypes)
 PARTS = {
     "float32": FLOAT32,
-    "other dtypes, eager": Part(DTYPES[1:], eager=True),
-    "other dtypes, compiled": Part(DTYPES[1:], eager=False, everything=False),
+    "other dtypes, eager": Part(_OTHERS, eager=True),
+    "other dtypes, compiled": Part(_OTHERS, eager=False, everything=False),
 }
 
 #: What is verified every night.

@@ -60,7 +60,7 @@ class Backward(Forward):
         """
         rng = np.random.default_rng(seed)
         numbers = [_cotangent(shape, dtype, rng) for shape, dtype in self._forms]
-        return self.layout.place_results([in_dtype(x, self.cell.dtype) for x in numbers])
+        return self.layout.place_results([in_dtype(x, self.dtype) for x in numbers])
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """With the cotangents behind them."""
@@ -136,7 +136,7 @@ class Backward(Forward):
         Raises:
             WrongGradient: a gradient of float64 has those of float32.
         """
-        if self.cell.dtype != "float64":
+        if self.dtype != "float64":
             return
         for position, gradient in zip(self.variables, gradients, strict=True):
             if precision.is_float32(gradient):

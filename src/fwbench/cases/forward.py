@@ -36,7 +36,7 @@ class Forward(OperationWork):
         self.implementation: Implementation = lambda namespace: implementation(
             namespace, *self.parameters
         )
-        self._placed = Inputs(framework, cell.device, cell.dtype)
+        self._placed = Inputs(framework, cell.device, self.dtype)
         laid = self._laid(changed=False)
         self._wider_bytes = self._wider(laid)
         self.inputs = [
@@ -104,12 +104,12 @@ class Forward(OperationWork):
         cost = self.operation.cost_of(self.cell.direction, self.cell.size)
         if cost is None:
             return CaseFacts()
-        declared_bytes = cost.bytes_moved(ITEMSIZE_BYTES[self.cell.dtype])
+        declared_bytes = cost.bytes_moved(ITEMSIZE_BYTES[self.dtype])
         return CaseFacts(bytes=declared_bytes + self._wider_bytes + self._wider(on_host))
 
     def _wider(self, arrays: Iterable[NDArray[Any]]) -> int:
         """How many more bytes booleans and whole numbers have than numbers of the case's dtype."""
-        itemsize_bytes = ITEMSIZE_BYTES[self.cell.dtype]
+        itemsize_bytes = ITEMSIZE_BYTES[self.dtype]
         return sum(x.size * (x.itemsize - itemsize_bytes) for x in arrays if x.dtype.kind in "biu")
 
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.grid import Cell
+from fwbench.names import real_dtype
 from fwbench.records.facts import CaseFacts
 
 #: Bits of mantissa of each dtype.
@@ -53,7 +54,7 @@ def tolerance(cell: Cell, terms: int, factor: float) -> float:
         terms: how many terms an element of the result adds up.
         factor: of the operation.
     """
-    allowed = verify.tolerance(cell.dtype, terms, factor)
+    allowed = verify.tolerance(real_dtype(cell.dtype), terms, factor)
     return allowed + factor * _TF32 if cell.toggle("tf32") == "on" else allowed
 
 
@@ -82,6 +83,11 @@ def is_float32(values: NDArray[Any]) -> bool:
     return known.size >= _MANY and np.array_equal(narrow, known)
 
 
+def of_dtype(dtype: str) -> int | None:
+    """The bits of mantissa of a dtype; None for one that is not known."""
+    return DTYPES.get(real_dtype(dtype))
+
+
 def is_reduced(facts: CaseFacts) -> bool:
     """Whether a case was computed in a narrower format than that of its dtype.
 
@@ -89,4 +95,4 @@ def is_reduced(facts: CaseFacts) -> bool:
         facts: of its record; what earlier versions wrote does not say.
     """
     found = facts.precision_bits
-    return found is not None and found < DTYPES.get(facts.dtype, 0)
+    return found is not None and found < (of_dtype(facts.dtype) or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fwbench.errors import ImpossibleRate
 from fwbench.measure.limits import Limits
+from fwbench.names import real_dtype
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import four_digits, time
 
@@ -31,11 +32,12 @@ def check(facts: CaseFacts, limits: Limits) -> CaseFacts:
     Raises:
         ImpossibleRate: it was faster.
     """
-    flops_per_s = limits.flops_per_s.get(facts.dtype) if facts.flops else None
+    dtype = real_dtype(facts.dtype)
+    flops_per_s = limits.flops_per_s.get(dtype) if facts.flops else None
     moves = facts.bytes and facts.result_is_view is False
     bytes_per_s = limits.bytes_per_s if moves else None
     source = limits.source
-    _hold(facts, facts.flops, flops_per_s, "GFLOP", source.get(facts.dtype, ""))
+    _hold(facts, facts.flops, flops_per_s, "GFLOP", source.get(dtype, ""))
     _hold(facts, facts.bytes, bytes_per_s, "GB", source.get("bytes", ""))
     held = CaseFacts()
     if flops_per_s:

@@ -13,6 +13,7 @@ from fwbench.cases.inputs import digest, in_dtype
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.grid import Cell
+from fwbench.names import real_dtype
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
 
@@ -160,13 +161,18 @@ class RepeatedWork(Work):
 
 
 class OperationWork(RepeatedWork):
-    """An operation's."""
+    """An operation's.
+
+    Attributes:
+        dtype: of its real numbers, and of the parts of its complex ones.
+    """
 
     def __init__(self, cell: Cell, framework: Framework) -> None:
         super().__init__(framework)
         self.cell = cell
         self.operation = cast("Operation", cell.workload)
         self.terms = self.operation.terms(cell.size)
+        self.dtype = real_dtype(cell.dtype)
         self.allowed = precision.tolerance(cell, self.terms, self.operation.tolerance)
         self._drawn: Sequence[NDArray[Any]] | None = None  # from the changed ones to the first
 
@@ -177,13 +183,13 @@ class OperationWork(RepeatedWork):
         self._drawn = operands if changed else None
         if changed:
             operands = operation.changed_operands(size, operands)
-        return [in_dtype(x, self.cell.dtype) for x in operands]
+        return [in_dtype(x, self.dtype) for x in operands]
 
     def _facts(self, found: Deviation, gradient_error: float = 0.0) -> CaseFacts:
         return CaseFacts(
             max_relative_error=max(found.largest, gradient_error),
             tolerance=self.allowed,
-            precision_bits=precision.bits(self.cell.dtype, found.rms, gradient_error, self.terms),
+            precision_bits=precision.bits(self.dtype, found.rms, gradient_error, self.terms),
         )
 
     def _is_view(self, arrays: Sequence[Array], of: set[int]) -> bool | None:

@@ -19,6 +19,7 @@ from typing import Any, Self
 from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.jsontext import loads
+from fwbench.names import real_dtype
 from fwbench.processes import session
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
@@ -59,7 +60,7 @@ class Ceiling:
             moved_bytes: how many bytes it reads and writes at least.
             dtype: of its operations.
         """
-        best = self.flops_per_s.get(dtype)
+        best = self.flops_per_s.get(real_dtype(dtype))
         if not self.bytes_per_s or (flops and not best):
             return None
         return max(flops / best if best else 0.0, moved_bytes / self.bytes_per_s)

@@ -23,7 +23,7 @@ class Selection:
         frameworks: names; default: all that are installed.
         devices: ``cpu``, ``gpu:N``; default: the CPU and the first GPU of each model.
         executions: default: all but those that run on request only.
-        dtypes: default: float32.
+        dtypes: default: float32, or the operation's own.
         directions: default: forward; with ``--benchmark-disable`` forward and backward.
         sizes: a preset or sizes (numbers, and texts of shapes); default: quick, of representatives
             its smallest and largest; with ``--benchmark-disable`` each operation's smallest.

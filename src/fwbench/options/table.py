@@ -8,8 +8,8 @@ from typing import Any
 
 from fwbench import toggles
 from fwbench.machine import usable_cpus
+from fwbench.names import DEFAULT_DTYPE, DTYPES
 from fwbench.options import values
-from fwbench.options.values import DTYPES
 from fwbench.presets import PRESETS
 
 
@@ -50,7 +50,10 @@ SELECTORS: Mapping[str, Option] = {
         "(default: all but those that run on request only, such as compile)",
     ),
     "dtypes": Option(
-        "--fw-dtype", values.names, "NAMES", f"dtypes: {', '.join(DTYPES)} (default: float32)"
+        "--fw-dtype",
+        values.names,
+        "NAMES",
+        f"dtypes: {', '.join(DTYPES)} (default: {DEFAULT_DTYPE}, or the operation's own)",
     ),
     "directions": Option(
         "--fw-direction",

@@ -28,9 +28,6 @@ OFF = "off"
 #: What a threshold without a name is of.
 TIME = "time"
 
-#: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
-DTYPES = ("float32", "float64", "float16", "bfloat16")
-
 
 #: Of the largest whole number; records have none that is larger.
 _DIGITS = 18

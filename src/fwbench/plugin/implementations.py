@@ -60,8 +60,9 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
         direction = (workload.directions or ("forward",))[0]
         for name in _implemented(workload):
             if name not in known:
+                dtype, size = workload.default_dtype, workload.smallest
                 yield Cell(
-                    *(workload, name, "cpu", "eager", direction, "float32", workload.smallest),
+                    *(workload, name, "cpu", "eager", direction, dtype, size),
                     gap=f"{name}: no installed package has an adapter for it; install one, or "
                     "write it (docs/extending.md)",
                 )

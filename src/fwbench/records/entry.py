@@ -20,6 +20,7 @@ from fwbench.measure import condition
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
+from fwbench.names import real_dtype
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.gpus import GpuIdentity
 from fwbench.records.privacy import is_secret
@@ -53,7 +54,7 @@ def describe(
         },
         placement=_variables(PLACEMENT) if cell.device != "cpu" else None,
         flops=None if cost is None else cost.flops,
-        bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[cell.dtype]),
+        bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[real_dtype(cell.dtype)]),
     )
     return facts.with_toggles(dict(cell.toggles))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
+from fwbench.names import DEFAULT_DTYPE, DTYPES, is_complex
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.moments import Moments
 from fwbench.workloads.workload import Cost, Workload, first
@@ -69,7 +70,8 @@ class Operation(Workload):
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
         average: whether the result is the mean of all its terms, and each counts as much.
-        dtypes: those in which it makes sense; None for all.
+        dtypes: those in which it makes sense; None for all but complex ones. Where none is asked
+            for it is float32, or the first of ``--fw-dtype``'s that is among them.
         tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
         moments: ``moments(size, *operands)``, what is known of results that are random: they are
             verified by it, and must be new in every call. Of the reference only the shape counts.
@@ -221,6 +223,12 @@ class Operation(Workload):
         return self.sizes if isinstance(self.sizes, Sizes) else Sizes(tuple(self.sizes))
 
     @property
+    def default_dtype(self) -> str:
+        """Float32, or the first of all dtypes that it has."""
+        known = (name for name in DTYPES if self.dtypes is None or name in self.dtypes)
+        return next(known, DEFAULT_DTYPE)
+
+    @property
     def creates(self) -> bool:
         """Whether the operation turns host data into an array, which must be a copy."""
         return self.source is not None
@@ -261,8 +269,9 @@ class Operation(Workload):
                     f"{self.name} has no gradient": backward and not self.differentiable,
                     f"{self.name} has nothing to compile": execution != "eager"
                     and not self.compilable,
-                    f"{self.name} has no {dtype}": self.dtypes is not None
-                    and dtype not in self.dtypes,
+                    f"{self.name} has no {dtype}": is_complex(dtype)
+                    if self.dtypes is None
+                    else dtype not in self.dtypes,
                     unwritten: not written,
                     f"{framework} sees no {device}": not manifest.has(device),
                     f"{framework} offers no gradients": backward and not manifest.differentiable,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fwbench.manifest import Manifest
+from fwbench.names import DEFAULT_DTYPE
 from fwbench.presets import Form, Schedule, Size, Sizes
 
 
@@ -80,6 +81,11 @@ class Workload(ABC):
         if self.form is None:
             return asked if isinstance(asked, int) else None
         return self.form.shape(str(asked))
+
+    @property
+    def default_dtype(self) -> str:
+        """The dtype of its cases where none is asked for."""
+        return DEFAULT_DTYPE
 
     @property
     def toggles(self) -> frozenset[str]:

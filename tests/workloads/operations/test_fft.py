@@ -69,6 +69,15 @@ def test_costs(name: str, text: str, cost: Cost) -> None:
 
 
 @pytest.mark.parametrize("of", FFT, ids=lambda of: str(of.name))
-def test_transforms_have_no_narrow_dtypes(of: Operation) -> None:
-    """There are no complex numbers of them."""
-    assert of.dtypes == ("float32", "float64")
+def test_transforms_have_the_dtypes_of_their_operands(of: Operation) -> None:
+    """Real or complex, and none so narrow that there are no complex numbers of it."""
+    size = of.smallest
+    name = "complex64" if np.iscomplexobj(of.operands(size)[0]) else "float32"
+    assert of.default_dtype == name
+    assert (
+        of.dtypes
+        == {
+            "complex64": ("complex64", "complex128"),
+            "float32": ("float32", "float64"),
+        }[name]
+    )

@@ -27,6 +27,7 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
+from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on
 from fwbench.workloads.operation import Implementation
 
@@ -61,7 +62,7 @@ class Jax(Framework):
     version = jax.__version__
     namespace = jax
     executions = tuple(_EXECUTIONS)
-    dtypes = ("float32", "float64", "float16", "bfloat16")
+    dtypes = DTYPES
     conjugates = False
     # A network that is called operation by operation is nobody's way to train it, or to use it.
     training_executions = ("jit",)
@@ -108,7 +109,7 @@ class Jax(Framework):
         """The device that arrays are made on; and 64 bits, which JAX drops by default."""
         scope = ExitStack()
         scope.enter_context(jax.default_device(_device(device)))
-        if dtype == "float64":
+        if real_dtype(dtype) == "float64":
             scope.enter_context(jax.enable_x64(True))
         return scope
 

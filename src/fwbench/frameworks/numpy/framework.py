@@ -26,7 +26,7 @@ class NumPy(Framework):
     version = np.__version__
     namespace = np
     executions = ("eager",)
-    dtypes = ("float32", "float64", "float16")
+    dtypes = ("float32", "float64", "float16", "complex64", "complex128")
     differentiable = False
     # NumPy's manual, "Global configuration options" and "CPU build options".
     variables = (

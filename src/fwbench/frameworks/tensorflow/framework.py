@@ -28,6 +28,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.manifest import Device, Gap
+from fwbench.names import DTYPES
 from fwbench.workloads.operation import Implementation
 
 
@@ -79,7 +80,7 @@ class TensorFlow(Framework):
     version = tf.__version__
     namespace = tf
     executions = tuple(_EXECUTIONS)
-    dtypes = ("float32", "float64", "float16", "bfloat16")
+    dtypes = DTYPES
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
     network_executions = ("eager", "graph", "xla")

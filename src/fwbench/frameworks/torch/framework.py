@@ -22,6 +22,7 @@ from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
+from fwbench.names import DTYPES
 from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
@@ -83,7 +84,7 @@ class Torch(Framework):
     executions = tuple(_EXECUTIONS)
     # Compiling needs a C++ compiler and takes seconds a case.
     on_request = frozenset({"compile"})
-    dtypes = ("float32", "float64", "float16", "bfloat16")
+    dtypes = DTYPES
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
     users_models = ("float32", "float64", "bfloat16")

@@ -13,4 +13,4 @@ def reduced_bits(facts: CaseFacts) -> int | None:
 
 def full_bits(facts: CaseFacts) -> int | None:
     """The bits of mantissa of the case's dtype; None for one that is not known."""
-    return precision.DTYPES.get(facts.dtype)
+    return precision.of_dtype(facts.dtype)

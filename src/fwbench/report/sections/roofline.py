@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fwbench.names import real_dtype
 from fwbench.records.units import four_digits
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
@@ -67,7 +68,7 @@ def _section(
     best: Best = {}
     for record in sorted(records, key=lambda record: record.facts.attainable_share or 0.0):
         best[line_name(record, names), record.facts.workload, record.facts.direction] = record
-    compute, copied = ceiling.flops_per_s.get(first.facts.dtype), ceiling.bytes_per_s
+    compute, copied = ceiling.flops_per_s.get(real_dtype(first.facts.dtype)), ceiling.bytes_per_s
     rate = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
     note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""

@@ -7,7 +7,7 @@ parts: frameworks take conjugates at different places (:class:`fwbench.Framework
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -68,8 +68,18 @@ def _transform(
     *,
     inputs: Callable[[Shape, np.random.Generator], Arrays] = _complex,
     cost: Callable[[Shape], Cost] = _complex_cost,
+    dtypes: Sequence[str] = ("complex64", "complex128"),
 ) -> Operation:
-    """A transform; no framework has complex numbers of float16 or bfloat16 for it."""
+    """A transform; no framework has complex numbers of float16 or bfloat16 for it.
+
+    Args:
+        name: of the operation.
+        reference: in NumPy.
+        sizes: of it.
+        inputs: its operands.
+        cost: forward.
+        dtypes: of the operands.
+    """
     return Operation(
         name=name,
         inputs=inputs,
@@ -77,7 +87,7 @@ def _transform(
         sizes=sizes,
         cost=cost,
         backward_cost=partial(_twice, cost),
-        dtypes=("float32", "float64"),
+        dtypes=dtypes,
         terms=lambda size: math.ceil(math.log2(_points(size))),
     )
 
@@ -88,7 +98,12 @@ FFT = family(
     ("fft",),
     # n transforms of m points.
     _transform("fft", np.fft.fft, _LINES),
-    _transform("rfft", np.fft.rfft, _LINES, inputs=_real, cost=_real_cost),
+    _transform(
+        *("rfft", np.fft.rfft, _LINES),
+        inputs=_real,
+        cost=_real_cost,
+        dtypes=("float32", "float64"),
+    ),
     # n transforms of h x w points.
     _transform("fft2", partial(np.fft.fft2, axes=(1, 2)), _IMAGES),
 )
