@@ -148,11 +148,12 @@ class Section:
 
     @property
     def prose(self) -> frozenset[int]:
-        """The numbers of the columns that have sentences, which take several lines."""
+        """The numbers of the columns of sentences, which take several lines, without any number."""
         return frozenset(
             number
             for number in range(len(self.columns))
-            if any(_is_prose(row.cells[number]) for row in self.rows)
+            if any(len(row.cells[number].text) > _LONGEST_ON_A_LINE for row in self.rows)
+            and all(row.cells[number].value is None for row in self.rows)
         )
 
     def column_attributes(self, number: int) -> dict[str, str]:
@@ -181,10 +182,6 @@ class Section:
                 if number in kept
             },
         )
-
-
-def _is_prose(cell: TableCell) -> bool:
-    return cell.value is None and len(cell.text) > _LONGEST_ON_A_LINE
 
 
 def line_name(record: Record, runs: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from fwbench.report import sections
 from fwbench.report.drawing import bars, curves, lines, scatter
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
+from fwbench.report.section import Row, Section, TableCell
 from fwbench.report.writers import html, markdown
 from support.launched_runs import QUIET, output, plain, write
 from support.pages import everything
@@ -294,3 +295,11 @@ def test_sentences_begin_at_the_left(tmp_path: Path) -> None:
     (sentence,) = [node for node in page.all("td") if "do not share a case" in node.text]
     assert sentence.attributes["class"] == "prose"
     assert [node.text for node in page.of_class("prose")] == ["why", sentence.text]
+
+
+def test_sentences_among_figures_stay_at_the_right() -> None:
+    """The column is one of figures."""
+    figures = [Row([TableCell("torch"), TableCell("1.38x", 1.38)])]
+    sentence = Row([TableCell("mxnet"), TableCell("not ranked: 11 of 40 cases, and 33 contended")])
+    assert Section("mixed", ["framework", "all"], [*figures, sentence]).prose == frozenset()
+    assert Section("told", ["framework", "all"], [sentence]).prose == {1}
