@@ -178,6 +178,15 @@ class Uneven(OnSimulatedGpu):
         super()._cost()
 
 
+class Slowed(OnSimulatedGpu):
+    """Every fourth call has the GPU to itself; others take twice as long."""
+
+    def _cost(self) -> None:
+        self.calls = getattr(self, "calls", 0) + 1
+        self.cycles = LONG if self.calls % 4 == 0 else 2 * LONG
+        super()._cost()
+
+
 def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them counts, neither in the statistics nor in the times of calls."""
     begin_s, end_s = 1.0, 1.125
@@ -230,7 +239,7 @@ def test_others_on_the_gpu_are_recorded(
     monkeypatch: pytest.MonkeyPatch, slowed: bool, condition: str
 ) -> None:
     """A case is contended if they show in its rounds: others may be idle."""
-    framework = (Uneven if slowed else OnSimulatedGpu)(launch_s=LAUNCH_S, cycles=LONG)
+    framework = (Slowed if slowed else OnSimulatedGpu)(launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, pids=[os.getpid(), 1])
     found = facts(framework)
     assert found["others_on_gpu"] == 1

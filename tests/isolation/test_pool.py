@@ -303,6 +303,35 @@ def test_what_has_described_a_framework_runs_its_cases(project: Project) -> None
     assert sorted(project.lines("seen")) == ["first True True", "other False False"]
 
 
+def test_what_has_described_knows_nothing_of_a_changed_environment(project: Project) -> None:
+    """Then another process runs the cases, which has what a conftest has set meanwhile."""
+    project.install_pool()
+    project.write(
+        "conftest.py",
+        """
+        import os
+
+        def pytest_collection_finish():
+            if "fwbench.plugin.worker" not in " ".join(__import__("sys").orig_argv):
+                os.environ["SET_LATE"] = "1"
+        """,
+    )
+    project.write(
+        "test_it.py",
+        """
+        import os
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4,))
+        def test_it(case):
+            case.measure()
+            assert os.environ["SET_LATE"] == "1"
+        """,
+    )
+    project.run(fw="pool").assert_outcomes(passed=1)
+
+
 # How sessions end
 
 

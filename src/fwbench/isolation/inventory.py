@@ -56,6 +56,7 @@ class Inventory:
         self._cache = cache
         self._isolated = isolated
         self._watch = watch
+        self._environment: dict[str, str] = {}
         self._kept: dict[WorkerSpec, WorkerProcess] | None = {} if keeps_workers else None
 
     @functools.cached_property
@@ -106,11 +107,18 @@ class Inventory:
         return self._interpreter_of(name)
 
     def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
-        """The workers that wait for a session; whoever takes them ends them."""
+        """The workers that wait for a session; whoever takes them ends them.
+
+        None where the environment has changed since they began, of which they know nothing.
+        """
         taken = dict(self._kept or {})
         if self._kept is not None:
             self._kept.clear()
-        return taken
+        if self._environment == os.environ:
+            return taken
+        for worker in taken.values():
+            worker.stop()
+        return {}
 
     def is_named(self, name: str) -> bool:
         """Whether a framework lies in a named environment."""
@@ -138,6 +146,7 @@ class Inventory:
         )
         cached = {name: answer for name in names if (answer := cache.get(name))}
         uncached = [name for name in names if name not in cached]
+        self._environment = dict(os.environ)
         try:
             described = describe(
                 uncached, self._threads, self._interpreter_of, self._watch.tick, self._kept

@@ -9,7 +9,7 @@ from fwbench.records.units import kibibytes
 from fwbench.report.model import Record, Run
 from fwbench.report.section import Row, Section, TableCell, line_name, row_keys, seconds
 
-ORDER = 40
+ORDER = 44
 
 _TITLE = "exported networks"
 
