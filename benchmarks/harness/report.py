@@ -23,8 +23,11 @@ _MEASURED = """
 import resource, sys, time
 start = time.perf_counter()
 from fwbench.cli import main
+from fwbench.machine import usable_cpus
 status = main(sys.argv[1:])
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+took_s = time.perf_counter() - start
+own, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(took_s, (own.ru_maxrss + usable_cpus() * child.ru_maxrss) * 1024)
 sys.exit(status)
 """
 
@@ -116,7 +119,10 @@ def _write(
 
 
 def _measure(*command: str) -> tuple[float, float]:
-    """Seconds, imports among them, and the largest resident set in bytes."""
+    """Seconds, imports among them, and what all processes have in memory at most, in bytes.
+
+    Histories are read by a process for each CPU; none of them takes more than the largest.
+    """
     _, output = python("-c", _MEASURED, "report", *command)
     seconds, peak_bytes = output.splitlines()[-1].split()
     return float(seconds), float(peak_bytes)

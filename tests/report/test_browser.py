@@ -15,7 +15,7 @@ from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.gate.unpaired import compare
 from fwbench.gate.verdicts import Rules
-from fwbench.report import history
+from fwbench.report import archive, history
 from fwbench.report.model import read
 from fwbench.report.writers import html
 from fwbench.studies import report_2020
@@ -181,7 +181,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
         absent={"jax": "not installed"},
     )
     runs = [read(path)]
-    lines, _ = history.collect(_history(folder / "history", 12, 2.0))
+    lines, _ = archive.collect(_history(folder / "history", 12, 2.0))
     before = [*report_2020.sections(runs), *history.sections(lines)]
     return html.render(runs, ["bad.json is empty"], before)
 
@@ -329,7 +329,7 @@ def test_a_full_page_asks_for_nothing(chromium: str, tmp_path: Path, full: str) 
 def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
     """That no shift was found is an answer, and stays until something is chosen."""
     run = read(write(tmp_path / "run.json", case()))
-    lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
+    lines, _ = archive.collect(_history(tmp_path / "history", 12, 1.0))
     made = html.render([run], before=history.sections(lines))
     assert "None was found." in made
     found = exercised(chromium, tmp_path, made, "found.sections = look().sections;")
@@ -339,7 +339,7 @@ def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
 
 def test_a_history_alone_works(chromium: str, tmp_path: Path) -> None:
     """Without a run, all that a page can do is there."""
-    lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
+    lines, _ = archive.collect(_history(tmp_path / "history", 12, 2.0))
     found = exercised(chromium, tmp_path, html.render([], before=history.sections(lines)), _USE)
     assert (found["complaints"], found["requests"]) == ([], [])
     assert len(found["sections"]) == 3

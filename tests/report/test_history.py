@@ -14,8 +14,9 @@ import pytest
 from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.gate.verdicts import Comparison
-from fwbench.report import history
-from fwbench.report.history import Line, collect, shifts
+from fwbench.report import archive, history
+from fwbench.report.archive import Line, collect
+from fwbench.report.history import shifts
 from support.histories import change, day, kept, levels, line, only, statistics_of, texts, when
 from support.launched_runs import plain
 from support.projects import Project
@@ -100,6 +101,26 @@ def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
     for number in range(2):
         kept(tmp_path / f"{number}.json", case(values_s=(1.0,)), other, at=number)
     assert [medians(one) for one in collect(tmp_path)[0]] == [[1.0, 1.0], [9.0, 9.0]]
+
+
+def test_as_many_processes_as_there_are_read_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases, moments and what cannot be read, in the order of the files."""
+    for number in range(23):
+        entries = [case(values_s=(1.0 + number,)), case("dot")][: 1 + number % 2]
+        kept(tmp_path / f"{number:02}.json", *entries, at=number)
+    for number in (3, 12, 22):
+        (tmp_path / f"{number:02}.json").write_text("{", encoding="utf-8")
+    read = []
+    for processes in (1, 2, 3):
+        monkeypatch.setattr(archive, "usable_cpus", lambda number=processes: number)
+        read.append(collect(tmp_path))
+    assert read[0] == read[1] == read[2]
+    lines, problems = read[0]
+    assert [len(one.moments) for one in lines] == [20, 10]
+    told = [Path(problem.partition(" is ")[0]).name for problem in problems]
+    assert told == ["03.json", "12.json", "22.json"]
 
 
 @pytest.mark.parametrize(

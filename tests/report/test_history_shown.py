@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from fwbench.report import history, sections
+from fwbench.report.archive import collect
 from fwbench.report.drawing import over_time
 from fwbench.report.drawing.chart import Chart, Point
-from fwbench.report.history import collect
 from fwbench.report.section import Section
 from fwbench.report.writers import csv as csv_writer
 from fwbench.report.writers import html, markdown

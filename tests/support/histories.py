@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fwbench.report.archive import Line, Moment
 from fwbench.report.drawing.chart import Chart
-from fwbench.report.history import Line, Moment
 from fwbench.report.section import Section
 from support.launched_runs import output
 from support.reports import Node, case, parsed

@@ -14,7 +14,7 @@ from fwbench.cli.messages import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
-from fwbench.report import history, sections
+from fwbench.report import archive, history, sections
 from fwbench.report.drawing import png
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section
@@ -89,7 +89,7 @@ def _report(arguments: argparse.Namespace) -> int:
         section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
     ]
     if arguments.history:
-        lines, unread = history.collect(arguments.history, arguments.only)
+        lines, unread = archive.collect(arguments.history, arguments.only)
         before += history.sections(lines)
         problems += unread
     notice = unknown_notice(runs)

@@ -27,6 +27,23 @@ class Check:
         """Whether a value can be, and is what it must be."""
         return (not isinstance(value, _NUMBERS) or self.unit.can_be(value)) and self.holds(value)
 
+    def of(self, kind: type) -> Callable[[Any], bool] | None:
+        """The same for values of exactly one type, in as few calls as can be.
+
+        Args:
+            kind: the type.
+
+        Returns:
+            None where every value of the type meets it.
+        """
+        holds = None if self.holds is _always else self.holds
+        if kind not in _NUMBERS:
+            return self.is_met if kind is bool else holds
+        least, most = self.unit.least, self.unit.most
+        if holds is None:
+            return lambda number: number == 0 or least <= abs(number) <= most
+        return lambda number: (number == 0 or least <= abs(number) <= most) and holds(number)
+
     def can_be(self, value: Any) -> bool:
         """Whether there can be such a quantity; true of whatever is not a number."""
         return not isinstance(value, _NUMBERS) or self.unit.can_be(value)
@@ -35,7 +52,11 @@ class Check:
 _NUMBERS = (float, int)
 
 
-ANY = Check("", lambda _: True)
+def _always(_: Any) -> bool:
+    return True
+
+
+ANY = Check("", _always)
 POSITIVE = Check("above 0", lambda value: value > 0)
 NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
 FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)

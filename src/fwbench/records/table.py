@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import NoneType, UnionType
@@ -23,6 +23,7 @@ from typing import (
     Any,
     ClassVar,
     Self,
+    TypeAlias,
     Union,
     dataclass_transform,
     get_args,
@@ -37,6 +38,11 @@ from fwbench.records.units import NONE, Unit
 
 #: Types of values that hold no others; what JSON has most of.
 _SCALARS = frozenset({float, int, bool, str, NoneType})
+
+_Plain: TypeAlias = tuple[type, Callable[[Any], bool] | None]
+
+#: :attr:`Fact.plain` of other keys: no stored value is of this type.
+_NOT_PLAIN: _Plain = (object, None)
 
 
 class DamagedFact(ValueError):
@@ -101,13 +107,14 @@ class Fact:
         return get_type_hints(self.table)[self.name]
 
     @cached_property
-    def _alone(self) -> Any:
-        """Its type, if a value of exactly that needs nothing but its check; None otherwise."""
-        return self.type if self.type in _SCALARS and not self.needs else None
+    def plain(self) -> _Plain | None:
+        """Its type, and what a value of exactly that must meet to be sound, as nearly all are.
 
-    def is_plainly_sound(self, value: Any) -> bool:
-        """Whether a stored value is sound, as nearly all are; what is not may still be."""
-        return type(value) is self._alone and self.check.is_met(value)
+        What is not of this type may be sound all the same. None where a value needs more.
+        """
+        if self.type not in _SCALARS or self.needs:
+            return None
+        return self.type, self.check.of(self.type)
 
 
 def fact(
@@ -179,6 +186,12 @@ class Table(Mapping[str, Any]):
     def required(cls) -> list[str]:
         """The keys that must be there."""
         return [name for name, declared in cls.declared().items() if declared.is_required]
+
+    @classmethod
+    @cache
+    def plain(cls) -> dict[str, _Plain]:
+        """:attr:`Fact.plain` of the keys that have one; read of each of millions of values."""
+        return {name: of.plain for name, of in cls.declared().items() if of.plain is not None}
 
     @classmethod
     @cache
@@ -329,10 +342,13 @@ def _damage_of_table(values: Mapping[str, Any], table: type[Table], path: str) -
     for name in table.required():
         if name not in values:
             yield f"{path}.{name} is missing".lstrip(".")
-    facts = table.declared()
+    facts, plain = table.declared(), table.plain()
     for name, value in values.items():
+        kind, is_sound = plain.get(name, _NOT_PLAIN)
+        if type(value) is kind and (is_sound is None or is_sound(value)):
+            continue
         declared = facts.get(name)
-        if declared is not None and not declared.is_plainly_sound(value):
+        if declared is not None:
             yield from _damage_of(values, declared, f"{path}.{name}".lstrip("."))
 
 
@@ -351,6 +367,14 @@ def _damage_of(values: Mapping[str, Any], declared: Fact, path: str) -> Iterator
 def _damage_of_list(values: Sequence[Any], kind: Any, check: Check, path: str) -> Iterator[str]:
     if kind is float and all(type(item) is float and check.is_met(item) for item in values):
         return  # rounds: thousands of numbers, nearly always sound
+    if _is_table(kind):
+        for number, item in enumerate(values):
+            within = f"{path}[{number}]"
+            if isinstance(item, Mapping):
+                yield from _damage_of_table(item, kind, within)
+            else:
+                yield _problem(item, kind, check, within)
+        return
     for number, item in enumerate(values):
         yield from _damage(item, kind, check, f"{path}[{number}]")
 
