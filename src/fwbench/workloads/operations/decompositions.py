@@ -235,8 +235,8 @@ DECOMPOSITIONS = (
         backward_cost=partial(_cubic, 21 + 8, 8, vectors=3),
         compared=_of_svd,
         aligned=_signed(0, 2),
-        # As above. Vectors of values that are one apart are off by size times as much.
-        tolerance=4.0,
+        # As above; the gradient has the vectors besides. Seen: 2.1 (XLA, float32, 48 x 48).
+        tolerance=3.0,
     ),
     # Of a matrix that is twice as high as wide, both results reduced. The gradient: two products
     # with the orthonormal factor, one of triangular matrices, and a triangular system.
