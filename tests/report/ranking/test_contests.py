@@ -62,6 +62,14 @@ def test_what_may_be_a_view_is_neither() -> None:
     assert [*titles(*cases)] == ["flatten cpu forward float32 8 (view or copy)"]
 
 
+def test_what_is_computed_is_no_view() -> None:
+    """Of a convolution oneDNN does not say where it lies; it is ranked with the others."""
+    unknown = timed("mxnet", result_is_view=None, flops=8.0)
+    assert titles(unknown, timed("torch", result_is_view=False, flops=8.0)) == {
+        "flatten cpu forward float32 8": ["mxnet", "torch"]
+    }
+
+
 @pytest.mark.parametrize("view", [True, False, None])
 def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
     """Whatever all of them return."""
