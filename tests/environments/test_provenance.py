@@ -138,7 +138,7 @@ def test_a_note_that_is_damaged(brought: Environment, text: str) -> None:
 
 def test_a_user_without_a_home(brought: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """A note below the current folder could come with the repository, too: it is not looked for."""
-    monkeypatch.setattr(provenance.platformdirs, "user_state_dir", lambda _: "~/.local/state/x")
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda _: "~/.local/state/x")
     assert not brought.is_made_here
     provenance.forget(brought.folder)
     with pytest.raises(StorageError, match="set XDG_STATE_HOME"):

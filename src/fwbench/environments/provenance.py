@@ -13,8 +13,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
 from fwbench.errors import StorageError
 
 _PROGRAM = "fwbench"
@@ -65,6 +63,8 @@ def _file(folder: Path) -> Path:
     Raises:
         StorageError: this user has no folder for it; one below the current folder would not do.
     """
+    import platformdirs  # few have environments
+
     state = Path(platformdirs.user_state_dir(_PROGRAM))
     if not state.is_absolute():
         raise StorageError(

@@ -15,7 +15,6 @@ from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.measure import empty_stack
 from fwbench.measure.clock import Clock
 from fwbench.plugin import debugger, families, host, launching
 from fwbench.plugin.gangs import GangHooks
@@ -113,6 +112,8 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     benchmark.name_case(cell.params, cell.group)
     framework = session.framework(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
+        from fwbench.measure import empty_stack  # greenlet is needed for nothing else
+
         benchmark.wrap_rounds(empty_stack.rounds)
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
