@@ -19,7 +19,7 @@ _SHARED = replace(
     RICH,
     executions=("eager",),
     training_executions=("eager",),
-    strategies={"allreduce": "", "ps_sync": _NONE},
+    strategies={"allreduce": "", "ps_sync": _NONE, "ps_async": ""},
     gang_executions=("eager",),
 )
 _CHOSEN = {"rich": _SHARED}
@@ -56,6 +56,26 @@ def test_servers_belong_to_strategies_that_have_some() -> None:
     ]
 
 
+def test_workers_that_do_not_wait_are_a_group_of_their_own() -> None:
+    """Their work is not that of one process, so nothing is compared with it side by side."""
+    asked = {"replicas": (1, 2), "strategy": ("allreduce", "ps_async"), "servers": (1,)}
+    found = cells(lenet_step, **asked)
+    alone, together, unequal = (cell.group for cell in found)
+    assert alone == together
+    assert unequal == f"{alone} ps_async"
+
+
+def test_an_execution_without_replicas_may_say_why() -> None:
+    """Then it is a gap; others are not in the grid."""
+    gap = ("graph", "strategy", "allreduce", "no replicas in graphs")
+    compiled = replace(_SHARED, training_executions=("eager", "graph", "xla"), toggle_gaps=(gap,))
+    found = cells(lenet_step, manifests={"rich": compiled}, replicas=(2,))
+    assert [(cell.execution, cell.gap) for cell in found] == [
+        ("eager", None),
+        ("graph", "no replicas in graphs"),
+    ]
+
+
 def test_other_workloads_are_left_alone() -> None:
     """And other toggles stay as they are."""
     assert [cell.toggles for cell in cells(gemm, replicas=(1, 2))] == [()]
@@ -80,11 +100,16 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
             {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)},
             _NONE,
         ),
+        (
+            all_reduce,
+            {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)},
+            "an exchange is between workers that wait for each other",
+        ),
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
-    ids=["uneven", "odd", "servers", "alone", "single", "foreign"],
+    ids=["uneven", "odd", "servers", "not waiting", "alone", "single", "foreign"],
 )
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
     """What replicas cannot share is a gap with its reason."""

@@ -80,7 +80,7 @@ class Cell:
     def group(self) -> str:
         """What is compared side by side: frameworks, executions and toggles of the same work."""
         parts = [self.workload.name, self.device, self.direction, self.dtype, str(self.size)]
-        return " ".join([*parts, *self._synthetic])
+        return " ".join([*parts, *self._synthetic, *toggles.asynchronous(self.toggles)])
 
     @property
     def batch(self) -> int:
@@ -289,8 +289,7 @@ def _ways(
         toggles.combinations(more.toggles, workload.toggles, shared=workload.shared),
     ):
         strategy = dict(values).get("strategy")
-        built = strategy in manifest.strategies and execution in manifest.gang_executions
-        if strategy is None or built:
+        if strategy is None or gaps.is_built(manifest, execution, strategy):
             yield execution, values
 
 

@@ -97,6 +97,11 @@ _ON_OFF = ("off", "on")
 ALLREDUCE = "allreduce"
 WITH_SERVERS = ("ps_sync", "ps_async")
 
+#: Those in which workers do not wait for each other: they compute gradients from other weights than
+#: one worker would, so their work equals nobody's.
+ASYNCHRONOUS = ("ps_async",)
+_NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
+
 #: Every toggle of fwbench, in the order in which ids show them.
 TOGGLES: Mapping[str, Toggle] = {
     toggle.name: toggle
@@ -275,6 +280,15 @@ def _gangs(asked: Values) -> list[Combination]:
 
 def _asked_of(asked: Values, name: str) -> tuple[str, ...]:
     return asked.get(name, (TOGGLES[name].default,))
+
+
+def asynchronous(values: Combination) -> tuple[str, ...]:
+    """The strategy of workers that do not wait for each other, if there is one.
+
+    Args:
+        values: of a case.
+    """
+    return tuple(value for name, value in values if (name, value) in _NOT_WAITING)
 
 
 def check_gangs(asked: Values) -> None:

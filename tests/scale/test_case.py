@@ -16,8 +16,9 @@ from fwbench.errors import (
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
-from fwbench.scale.case import CASES, GangCase
+from fwbench.scale.case import GangCase, kinds_of
 from fwbench.scale.clock import GangClock
+from fwbench.scale.gang import Place
 from fwbench.testing import FakeFramework
 from fwbench.workloads.collectives import all_reduce
 from fwbench.workloads.models.networks import TRAININGS
@@ -36,7 +37,7 @@ def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
     cell = fakes.cell(workload, **facts)
     clock, framework = GangClock(), FakeFramework()
     fixture = fakes.fixture(clock, cell, max_time=0.5, disabled=disabled)
-    made = CASES[type(workload)](
+    made = kinds_of(cell)[type(workload)](
         cell,
         framework,
         framework.manifest("Fake CPU"),
@@ -220,5 +221,95 @@ def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
     """What was timed was not what had been checked."""
     case = _train(_trained(), left=((7,), (8,)))
     with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
+        case.measure()
+    assert host.record(case.benchmark) is None
+
+
+# Servers
+
+
+_SERVED = (("replicas", "2"), ("strategy", "ps_sync"), ("servers", "1"))
+_ASYNCHRONOUS = (("replicas", "2"), ("strategy", "ps_async"), ("servers", "1"))
+_SERVER = (Place("server", 0, "server 0 of 1"), {"cpus": 2, "threads": 1})
+
+
+def test_servers_are_part_of_a_gang() -> None:
+    """A worker sends all to them and gets all from them; what they use is recorded."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 24_000}] * 2}, serving=[_SERVER])
+    case = _case(gang, toggles=_SERVED)
+    assert [place.name for place in case._composition.places] == [
+        *("worker 0 of 2", "worker 1 of 2", "server 0 of 1"),
+    ]
+    gang.composition = case._composition
+    case.measure()
+    found = _facts(case).gang
+    assert found is not None
+    assert (found.replicas, found.servers, found.equal_work) == (2, 1, True)
+    assert found.least_bytes_per_step == 2 * 2 * 4000
+    assert found.verified.sent_bytes == 2 * 24_000 + 6400
+    (server,) = found.serving
+    assert (server.role, server.rank, server.preempted) == ("server", 0, 1)
+    assert server.cpu_s == pytest.approx(1 / 130)
+    assert found.bytes_per_step == server.sent_bytes == pytest.approx(6400 / 130)
+
+
+def test_servers_that_are_sent_too_little_fail() -> None:
+    """What all processes send together counts."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 20_000}] * 2}, serving=[_SERVER])
+    said = "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
+    fakes.fails(_case(gang, toggles=_SERVED), WrongResult, said)
+
+
+def _asynchronous(**changes: Any) -> GangCase:
+    """What a coordinator tells of two workers that have taken steps of batches of 4 each."""
+    told = {
+        "alone": expected_losses(_MLP, 4, lazy=False)[:10],
+        "weights": [*range(11)],
+        "losses": [[2.5 - 0.1 * step, 2.4 - 0.1 * step] for step in range(10)],
+        "updates": [20, 20],
+        "notes": {},
+        "sent_bytes": None,
+        **changes,
+    }
+    look = [{"updates": changes.get("left", [1000, 1000])}]
+    gang = ScriptedGang(answers={"check": [told], "look": look}, step_s=(2.0**-8,))
+    return _case(gang, _MLP.step, direction="train", size=8, toggles=_ASYNCHRONOUS)
+
+
+def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
+    """What one of them does alone is the reference's; together they learn."""
+    case = _asynchronous()
+    case.measure()
+    facts = _facts(case)
+    assert facts.gang is not None
+    assert not facts.gang.equal_work
+    assert facts.gang.verified.updates == 20
+    assert facts.gang.verified.weights_equal is None
+    assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
+    assert facts.images_per_s == pytest.approx(8 * 2**8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"alone": [2.0] * 10}, "updates made one after the other are not those of one process"),
+        ({"weights": [0, 1, 1, *range(3, 11)]}, "step 2 left all weights of the servers"),
+        ({"updates": [20, 19]}, "workers have sent 20 updates, and the servers have made 19"),
+        ({"losses": [[2.0, 2.0]] * 10}, "workers do not learn: their mean loss is 2 at their firs"),
+        ({"losses": [[2.0, 2.0], [1.0, float("nan")]]}, "workers do not learn"),
+    ],
+    ids=["alone", "no update", "lost", "constant", "not finite"],
+)
+def test_workers_that_do_not_wait_and_do_something_else_fail(
+    changes: dict[str, Any], said: str
+) -> None:
+    """Before anything is timed."""
+    fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{said}")
+
+
+def test_updates_that_are_lost_in_the_timing_leave_no_record() -> None:
+    """Servers have counted them."""
+    case = _asynchronous(left=[1000, 998])
+    with pytest.raises(WrongTraining, match=r"^after the timing, .* 1,000 updates, .* made 998"):
         case.measure()
     assert host.record(case.benchmark) is None

@@ -67,11 +67,24 @@ class ScriptedGang:
     start_s: float = 1.5
     engine: Any = field(default_factory=Local)
     limits: Limits = SOON
+    serving: Sequence[Any] = ()
+    times_used: int = 0
+
+    def used(self) -> list[dict[str, Any]]:
+        """What processes that take no steps tell: 1 s and 6,400 bytes more every time."""
+        self.times_used += 1
+        told = {"cpu_s": 1.0, "preempted": 1, "sent_bytes": 6400}
+        return [{key: value * self.times_used for key, value in told.items()} for _ in self.serving]
 
     @property
     def hello(self) -> list[dict[str, Any]]:
         """What every role says of itself."""
         return [{"cpus": 2, "threads": 1} for _ in self.step_s]
+
+    @property
+    def everyone(self) -> list[dict[str, Any]]:
+        """The same of all."""
+        return [*self.hello, *(hello for _, hello in self.serving)]
 
     @property
     def is_alive(self) -> bool:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Placed
+from fwbench.workloads.objective import Batch
+
+#: The roles of every framework; what coordinates them has the name that the framework gives it.
+WORKER = "worker"
+SERVER = "server"
 
 
 @dataclass(frozen=True)
@@ -17,19 +23,45 @@ class Seat:
     """A process' place among those that do cases together.
 
     Attributes:
-        rank: which replica it is, from 0.
-        replicas: how many there are.
+        rank: which process of its role it is, from 0.
+        replicas: how many workers there are.
         strategy: how they agree, as the toggle ``strategy`` names it.
         host: the address at which the others reach it.
+        role: what the process is: a worker, a server, or the framework's
+            :attr:`Replicable.coordinator`.
+        servers: how many parameter servers there are.
     """
 
     rank: int
     replicas: int
     strategy: str
     host: str
+    role: str = WORKER
+    servers: int = 0
+
+    def by_role(self, addresses: Sequence[str]) -> tuple[Sequence[str], ...]:
+        """The addresses of the workers, of the servers, and of what coordinates them.
+
+        Args:
+            addresses: of all processes, as :meth:`Participant.join` takes them.
+        """
+        workers, serving = addresses[: self.replicas], addresses[self.replicas :]
+        return workers, serving[: self.servers], serving[self.servers :]
 
 
-class ReplicatedLearner(ABC):
+class Updates(NamedTuple):
+    """Updates of the parameters that servers have.
+
+    Attributes:
+        sent: that workers were to make.
+        made: by the servers' own count.
+    """
+
+    sent: int
+    made: int
+
+
+class ReplicatedLearner:
     """A model of which every replica has a copy, trained on a share of each batch.
 
     Attributes:
@@ -39,19 +71,44 @@ class ReplicatedLearner(ABC):
 
     learner: Learner
 
-    @abstractmethod
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """The gradients that the latest update was made with, in the order of ``trained``.
+        """The gradients of the first update since the learner was reset.
 
-        They are what was exchanged: those of the mean loss of the whole batch.
+        They are what was exchanged: those of the mean loss of the whole batch, by each array of
+        ``trained`` of the learner.
         """
+        raise NotImplementedError(f"{type(self).__name__} averages no gradients")
+
+    def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
+        """Bind a step to each worker whose steps this process takes.
+
+        Args:
+            batches: one for each of :attr:`Member.ranks`.
+
+        Returns:
+            ``run()``, which takes these steps; asynchronous ones need not be done when it returns.
+        """
+        placed = [self.learner.place(batch) for batch in batches]
+        return partial(_each, self.learner.step, placed)
+
+    def settle(self) -> None:
+        """Return when all steps that this process has taken are done."""
+
+    def updates(self) -> Updates | None:
+        """The updates since the learner was reset; None where servers do not tell."""
+        return None
 
 
-class Member(ABC):
-    """One replica, in a process of its own: joins the others, and exchanges with them.
+def _each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
+    for examples, labels in batches:
+        step(examples, labels)
 
-    A member opens what others connect to when it is made, so that ports are chosen where they are
-    used, by the kernel.
+
+class Participant(ABC):
+    """A process of a gang: joins the others, and serves those that take steps.
+
+    It opens what others connect to when it is made, so that ports are chosen where they are used,
+    by the kernel.
 
     Args:
         seat: its place among the others.
@@ -69,9 +126,25 @@ class Member(ABC):
     def join(self, addresses: Sequence[str]) -> None:
         """Connect to the others, and return when all are connected.
 
+        What serves the others does so in a thread of its own from then on.
+
         Args:
-            addresses: :attr:`address` of every replica, by rank.
+            addresses: :attr:`address` of every worker, by rank, then of every server, then of what
+                coordinates them.
         """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the others."""
+
+
+class Member(Participant):
+    """A process that takes steps: it exchanges with the others, and times what it does."""
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The workers whose steps this process takes: its own; all, if it coordinates them."""
+        return (self.seat.rank,)
 
     @abstractmethod
     def barrier(self) -> None:
@@ -97,10 +170,6 @@ class Member(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} trains no models")
 
-    @abstractmethod
-    def close(self) -> None:
-        """Leave the others."""
-
 
 class Replicable:
     """What a framework says of cases that several of its processes do together.
@@ -110,11 +179,17 @@ class Replicable:
             the reason why it offers no such way, or nothing if :meth:`member` does it. What fwbench
             has not built is not among them.
         gang_executions: in which of its executions replicas can work.
+        coordinator: what it calls the process that it has in addition to workers and parameter
+            servers; empty if there is none.
     """
 
     strategies: ClassVar[Mapping[str, str]] = {}
     gang_executions: ClassVar[tuple[str, ...]] = ()
+    coordinator: ClassVar[str] = ""
 
-    def member(self, seat: Seat) -> Member:
-        """This process as one of several, for one of :attr:`strategies`."""
+    def member(self, seat: Seat) -> Participant:
+        """This process as one of several, for one of :attr:`strategies`.
+
+        A :class:`Member`, unless it takes no steps: as servers do.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no replicas")

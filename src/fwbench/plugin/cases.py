@@ -30,7 +30,7 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
-from fwbench.scale.case import CASES, GangCase
+from fwbench.scale.case import GangCase, kinds_of
 from fwbench.scale.clock import GangClock
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import ForwardBackward, Inference
@@ -118,7 +118,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
         loaders.share_temporary_folder()
-    kinds = CASES if cell.gang else _CASES
+    kinds = kinds_of(cell) if cell.gang else _CASES
     kind = next((kind for made, kind in kinds.items() if isinstance(cell.workload, made)), Case)
     case = kind(
         cell,

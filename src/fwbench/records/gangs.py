@@ -27,13 +27,29 @@ class Replica(Table):
     )
 
 
+class Serving(Table):
+    """A process that takes no steps itself: a parameter server, or what works for a coordinator."""
+
+    role: str = fact("what it is: `server`, or a `worker` that a coordinator gives work")
+    rank: int = fact("which one of its role, from 0", COUNT, NOT_NEGATIVE)
+    cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
+    threads: int | None = fact(
+        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
+    )
+    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
+    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
+    sent_bytes: float | None = fact(
+        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+
+
 class Checked(Table):
     """What a gang was seen to do right, before it was timed and after it."""
 
     steps: int = fact("steps with known results, before the timing", COUNT, POSITIVE)
     steps_timed: int | None = fact("the same once more, after the timing", COUNT, POSITIVE)
     sent_bytes: int | None = fact(
-        "bytes that all replicas sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+        "bytes that all processes sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
     )
     shard_loss_spread: float | None = fact(
         "largest difference between losses of replicas at a step: they learn from different "
@@ -46,6 +62,10 @@ class Checked(Table):
         NOT_NEGATIVE, null="of narrow dtypes",
     )  # fmt: skip
     weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
+    updates: int | None = fact(
+        "updates of asynchronous workers that the servers made in them: as many as were sent",
+        COUNT, POSITIVE,
+    )  # fmt: skip
 
 
 class GangFacts(Table):
@@ -53,16 +73,23 @@ class GangFacts(Table):
 
     replicas: int = fact("workers that shared the case", COUNT, POSITIVE)
     strategy: str = fact("how they agreed")
+    equal_work: bool = fact(
+        "whether they did the work of one process: asynchronous workers do not, and are not ranked "
+        "with others"
+    )
     servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
     engine: str = fact("what started them")
     network: str = fact("what joined them: `loopback` is this machine's memory, not a wire")
     oversubscribed: bool = fact("whether they had more threads than CPUs: times show no scaling")
     start_s: float = fact("time until all were connected", SECONDS, POSITIVE)
     steps_per_round: int = fact("steps between two readings of worker 0's clock", COUNT, POSITIVE)
-    ranks: list[Replica] = fact("every worker", filled=True)
+    ranks: list[Replica] = fact(
+        "every worker; where a coordinator gives them work, the coordinator alone", filled=True
+    )
+    serving: list[Serving] = fact("every other process")
     skew: float = fact("longest median step of a worker over the shortest, minus 1", SHARE)
     least_bytes_per_step: float = fact(
-        "bytes that all workers together must send in a step at least", BYTES, NOT_NEGATIVE
+        "bytes that all processes together must send in a step at least", BYTES, NOT_NEGATIVE
     )
     bytes_per_step: float | None = fact(
         "bytes that they sent", BYTES, NOT_NEGATIVE, null=_NO_COUNTER

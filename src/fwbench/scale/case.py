@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import psutil
@@ -13,17 +13,19 @@ import psutil
 from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.errors import ProbeError, TooLargeToVerify
+from fwbench.grid import Cell
 from fwbench.machine import usable_cpus
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked, GangFacts
+from fwbench.records.gangs import Checked, GangFacts, Serving
 from fwbench.records.units import gibibytes
 from fwbench.scale import judgement
 from fwbench.scale.clock import GangClock, Round
-from fwbench.scale.facts import replicas
+from fwbench.scale.facts import replicas, serving
 from fwbench.scale.gang import Composition, Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Task
+from fwbench.toggles import WITH_SERVERS, asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.training import Step
 from fwbench.workloads.workload import Workload
@@ -65,6 +67,9 @@ class GangCase(Case):
     _gangs: Gangs
     _engine: str
     _threads: int
+
+    #: What took no steps while rounds were timed.
+    _serving: Sequence[Serving] = ()
 
     def with_gangs(self, gangs: Gangs, engine: str, threads: int) -> GangCase:
         """This case, with what it needs in addition to others.
@@ -140,13 +145,27 @@ class GangCase(Case):
 
     @property
     def _composition(self) -> Composition:
-        strategy = self.cell.toggle("strategy")
-        return Composition(self.cell.framework, strategy, self.cell.replicas, self._threads)
+        cell = self.cell
+        own = Composition(cell.framework, cell.toggle("strategy"), cell.replicas, self._threads)
+        if not self._has_servers:
+            return own
+        servers, coordinator = int(cell.toggle("servers")), self.framework.coordinator
+        return replace(own, servers=servers, coordinator=coordinator)
+
+    @property
+    def _has_servers(self) -> bool:
+        return self.cell.toggle("strategy") in WITH_SERVERS
 
     @property
     def least_bytes(self) -> float:
-        """What replicas must send in a step, all together (Patarasuk and Yuan, 2009)."""
-        return 2.0 * (self.cell.replicas - 1) * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
+        """What all processes must send in a step, together.
+
+        Every worker pushes to servers and pulls from them what it has; an all-reduce takes less
+        (Patarasuk and Yuan, 2009).
+        """
+        replicas = self.cell.replicas
+        times = 2.0 * (replicas if self._has_servers else replicas - 1)
+        return times * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
 
     def _refuse_too_large(self) -> None:
         """Refuse a gang that the machine's memory does not hold.
@@ -157,7 +176,7 @@ class GangCase(Case):
         own = psutil.Process().memory_info()
         arrays_bytes = self.copies * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
         role_bytes = own.rss - getattr(own, "shared", 0) + arrays_bytes
-        needed = self.cell.replicas * role_bytes
+        needed = len(self._composition.places) * role_bytes
         most = _MEMORY_AT_MOST * psutil.virtual_memory().available
         if needed > most:
             raise TooLargeToVerify(
@@ -179,7 +198,7 @@ class GangCase(Case):
         )
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=f"building {cell.id}")
         first = self._round(gang, 1, _BIND_S + slow_s, "its first step")
-        steps = self.checked_steps
+        steps, before = self.checked_steps, gang.used()
         answers = gang.ask(
             "check",
             steps,
@@ -187,10 +206,11 @@ class GangCase(Case):
             doing=f"checking {steps} steps",
         )
         found, checked = self.judge(answers, "before the timing")
-        judgement.refuse_silence(answers, steps, self.least_bytes, f"{self.elements:,} numbers")
+        moved = judgement.sent(answers, before, gang.used())
+        self._refuse_silence(steps, moved)
         pilot = self._round(gang, _PILOT_STEPS, gang.limits.of(_PILOT_STEPS * first.step_s))
         found |= CaseFacts(first_call_in_process_s=first.step_s)
-        sent = Checked.unchecked({"sent_bytes": judgement.sent(answers)})
+        sent = Checked.unchecked({"sent_bytes": moved})
         return found, checked | sent, pilot.step_s
 
     def _round(self, gang: Gang, steps: int, limit_s: float, doing: str = "") -> Round:
@@ -212,8 +232,11 @@ class GangCase(Case):
             clock.add(self._round(gang, steps, limit_s))
 
         rounds = self._benchmark.rounds_of(steps * pilot_s)
+        before = gang.used()
         with self._other_processes:
             self._benchmark.time_rounds(run, setup=lambda: None, rounds=rounds)
+        taken = sum(each.steps for each in clock.rounds)
+        self._serving = serving(gang.serving, before, gang.used(), taken)
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
@@ -226,11 +249,14 @@ class GangCase(Case):
         limit_s = _BIND_S + gang.limits.of(_CHECKED_STEPS * pilot_s)
         left = gang.ask("look", limit_s=limit_s, doing="looking at what was timed")
         self.judge_left(left)
+        before = gang.used()
         answers = gang.ask("check", _CHECKED_STEPS, limit_s=limit_s, doing="checking steps again")
-        judgement.refuse_silence(
-            answers, _CHECKED_STEPS, self.least_bytes, f"{self.elements:,} numbers"
-        )
+        self._refuse_silence(_CHECKED_STEPS, judgement.sent(answers, before, gang.used()))
         return self.judge(answers, "after the timing")[1]
+
+    def _refuse_silence(self, steps: int, moved: int | None) -> None:
+        who = f"{steps} steps of {self.cell.replicas} replicas"
+        judgement.refuse_silence(who, moved, steps * self.least_bytes, f"{self.elements:,} numbers")
 
     def judge_left(self, answers: Answers) -> None:
         """Whether what the last timed step has left is right; roles have looked themselves.
@@ -251,19 +277,21 @@ class GangCase(Case):
         rounds = cast("GangClock", self._clock).rounds
         ranks = replicas(gang.hello, rounds)
         medians_s = [rank.step_s for rank in ranks]
-        sent = [rank.sent_bytes for rank in ranks]
-        threads = sum(rank.threads or 1 for rank in ranks)
+        sent = [each.sent_bytes for each in ranks] + [each.sent_bytes for each in self._serving]
+        threads = sum(each["threads"] or 1 for each in gang.everyone)
         return CaseFacts(
             gang=GangFacts(
-                replicas=len(ranks),
+                replicas=gang.composition.replicas,
                 strategy=gang.composition.strategy,
-                servers=0,
+                equal_work=not asynchronous(self.cell.toggles),
+                servers=gang.composition.servers,
                 engine=self._engine,
                 network=gang.engine.network,
                 oversubscribed=threads > usable_cpus(),
                 start_s=gang.start_s,
                 steps_per_round=rounds[-1].steps,
                 ranks=ranks,
+                serving=[*self._serving],
                 skew=max(medians_s) / min(medians_s) - 1.0,
                 least_bytes_per_step=self.least_bytes,
                 bytes_per_step=None if None in sent else float(sum(map(float, filter(None, sent)))),
@@ -329,8 +357,31 @@ class SharedStepCase(GangCase):
         judgement.same_weights(answers, "after the timing")
 
 
+class AsynchronousStepCase(SharedStepCase):
+    """A training step of workers that do not wait for each other."""
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """One worker alone has the reference's losses, and all together learn."""
+        share = self.cell.batch // self.cell.replicas
+        return judgement.asynchronous(answers, self._objective, share, self.cell.dtype, when)
+
+    def judge_left(self, answers: Answers) -> None:
+        """All timed updates were made."""
+        judgement.all_made(answers, "after the timing")
+
+
+_Kinds = Mapping[type[Workload], type[GangCase]]
+
 #: What measures a workload that replicas share.
-CASES: Mapping[type[Workload], type[GangCase]] = {
+CASES: _Kinds = {
     Collective: CollectiveCase,
     Step: SharedStepCase,
 }
+
+#: The same of workers that do not wait for each other.
+_ASYNCHRONOUS: _Kinds = {Step: AsynchronousStepCase}
+
+
+def kinds_of(cell: Cell) -> _Kinds:
+    """What measures each kind of workload by the gang of a cell."""
+    return _ASYNCHRONOUS if asynchronous(cell.toggles) else CASES

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.records.gangs import Replica
+from fwbench.records.gangs import Replica, Serving
 from fwbench.scale.clock import Round
+from fwbench.scale.gang import Place
+
+Said = Mapping[str, Any]
 
 
-def replicas(hello: Sequence[Mapping[str, Any]], rounds: Sequence[Round]) -> list[Replica]:
+def replicas(hello: Sequence[Said], rounds: Sequence[Round]) -> list[Replica]:
     """The facts of every replica.
 
     Args:
@@ -22,7 +25,7 @@ def replicas(hello: Sequence[Mapping[str, Any]], rounds: Sequence[Round]) -> lis
     return [_replica(rank, said, rounds) for rank, said in enumerate(hello)]
 
 
-def _replica(rank: int, said: Mapping[str, Any], rounds: Sequence[Round]) -> Replica:
+def _replica(rank: int, said: Said, rounds: Sequence[Round]) -> Replica:
     own = [(each.steps, each.ranks[rank]) for each in rounds]
     steps_s = [told["seconds"] / steps for steps, told in own]
     steps = sum(steps for steps, _ in own)
@@ -38,3 +41,30 @@ def _replica(rank: int, said: Mapping[str, Any], rounds: Sequence[Round]) -> Rep
         preempted=sum(told["preempted"] for _, told in own),
         sent_bytes=None if None in sent else sum(sent) / steps,
     )
+
+
+def serving(
+    places: Sequence[tuple[Place, Said]], before: Sequence[Said], after: Sequence[Said], steps: int
+) -> list[Serving]:
+    """The facts of every process that takes no steps.
+
+    Args:
+        places: each with what it said of itself when it was started.
+        before: what each had used before the timed rounds.
+        after: the same behind them.
+        steps: of all these rounds.
+    """
+    return [
+        Serving(
+            role=place.role,
+            rank=place.rank,
+            cpus=said["cpus"],
+            threads=said["threads"],
+            cpu_s=(now["cpu_s"] - then["cpu_s"]) / steps,
+            preempted=now["preempted"] - then["preempted"],
+            sent_bytes=None
+            if None in (now["sent_bytes"], then["sent_bytes"])
+            else (now["sent_bytes"] - then["sent_bytes"]) / steps,
+        )
+        for (place, said), then, now in zip(places, before, after, strict=True)
+    ]

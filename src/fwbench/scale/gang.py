@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from fwbench import errors
 from fwbench.errors import FwbenchError, GangFailed
+from fwbench.frameworks.member import SERVER, WORKER
 from fwbench.processes.process import START_TIMEOUT_S
 from fwbench.processes.role import RoleProcess, ready
 from fwbench.scale.engines import Engine
@@ -25,6 +26,20 @@ _TRACEBACK_S = 0.5
 _STOP_S = 2.0
 
 
+class Place(NamedTuple):
+    """One process of a gang.
+
+    Attributes:
+        role: what it is.
+        rank: which one of this role, from 0.
+        name: for messages: ``worker 1 of 2``.
+    """
+
+    role: str
+    rank: int
+    name: str
+
+
 @dataclass(frozen=True)
 class Composition:
     """What cases must have in common to be done by one gang.
@@ -34,12 +49,30 @@ class Composition:
         strategy: how replicas agree.
         replicas: how many there are.
         threads: of each.
+        servers: how many parameter servers there are.
+        coordinator: what the framework calls the process that it has in addition; empty if it has
+            none.
     """
 
     framework: str
     strategy: str
     replicas: int
     threads: int
+    servers: int = 0
+    coordinator: str = ""
+
+    @property
+    def places(self) -> list[Place]:
+        """Every process: workers, servers, and what coordinates them."""
+        counts = {WORKER: self.replicas, SERVER: self.servers}
+        places = [
+            Place(role, rank, f"{role} {rank} of {count}")
+            for role, count in counts.items()
+            for rank in range(count)
+        ]
+        if self.coordinator:
+            places.append(Place(self.coordinator, 0, f"the {self.coordinator}"))
+        return places
 
 
 @dataclass(frozen=True)
@@ -88,7 +121,8 @@ class Gang:
         limits: how long they may take to answer.
 
     Attributes:
-        hello: what every role said of itself, by rank.
+        hello: what every role that takes steps said of itself, by rank.
+        serving: the places of the others, each with what it said.
         start_s: how long it took until all were connected.
     """
 
@@ -103,7 +137,14 @@ class Gang:
         self.limits = limits
         self.hello: Sequence[dict[str, Any]] = ()
         self.start_s = 0.0
+        self.serving: Sequence[tuple[Place, dict[str, Any]]] = ()
         self._roles: list[RoleProcess] = []
+        self._asked: list[RoleProcess] = []
+
+    @property
+    def everyone(self) -> list[dict[str, Any]]:
+        """What every role said of itself."""
+        return [*self.hello, *(hello for _, hello in self.serving)]
 
     @property
     def is_alive(self) -> bool:
@@ -122,23 +163,47 @@ class Gang:
             GangFailed: one of them does not start, has other versions, or does not join.
         """
         begun_s = time.monotonic()
-        own, replicas = self.composition, self.composition.replicas
+        own, places = self.composition, self.composition.places
         try:
-            for rank in range(replicas):
-                name = f"worker {rank} of {replicas}"
-                self._roles.append(self.engine.start(name, own.framework, own.threads))
+            for place in places:
+                self._roles.append(self.engine.start(place.name, own.framework, own.threads))
         except OSError as error:
             self.kill()
             raise GangFailed(
-                f"{replicas} replicas of {own.framework} cannot be started: {error}; ask for fewer "
-                "--fw-replicas, or allow more processes (ulimit -u) and open files (ulimit -n)"
+                f"{own.replicas} replicas of {own.framework} cannot be started: {error}; ask for "
+                "fewer --fw-replicas, or allow more processes (ulimit -u) and open files "
+                "(ulimit -n)"
             ) from error
-        seats = [asdict(self.engine.seat(rank, replicas, own.strategy)) for rank in range(replicas)]
+        self._asked = [*self._roles]
+        seats = [self._seat(position, place) for position, place in enumerate(places)]
         self.hello = self.ask("sit", each=seats, limit_s=self.limits.start_s, doing="starting")
         self._refuse_versions()
         addresses = [hello["address"] for hello in self.hello]
         self.ask("join", addresses, limit_s=self.limits.join_s, doing="joining the others")
+        self._divide(places)
         self.start_s = time.monotonic() - begun_s
+
+    def _seat(self, position: int, place: Place) -> dict[str, Any]:
+        own = self.composition
+        seat = self.engine.seat(position, own.replicas, own.strategy)
+        return asdict(replace(seat, rank=place.rank, role=place.role, servers=own.servers))
+
+    def _divide(self, places: Sequence[Place]) -> None:
+        """Tell those that take steps, which are asked from now on, from those that serve them."""
+        said = [*zip(self._roles, places, self.hello, strict=True)]
+        self._asked = [role for role, _, hello in said if hello["takes_steps"]]
+        self.serving = [(place, hello) for _, place, hello in said if not hello["takes_steps"]]
+        self.hello = [hello for _, _, hello in said if hello["takes_steps"]]
+
+    def used(self) -> list[dict[str, Any]]:
+        """What each process that takes no steps has used so far, in the order of :attr:`serving`.
+
+        Raises:
+            GangFailed: as :meth:`ask`.
+        """
+        serving = [role for role in self._roles if role not in self._asked]
+        doing = "telling what it has used"
+        return self._ask(serving, "used", [()] * len(serving), self.limits.least_s, doing)
 
     def _refuse_versions(self) -> None:
         """Refuse roles that might measure differently.
@@ -164,7 +229,7 @@ class Gang:
         doing: str,
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """Ask every role for the same, and wait for all answers.
+        """Ask every role that takes steps for the same, and wait for all answers.
 
         Args:
             kind: of the request; see :mod:`fwbench.scale.role`.
@@ -180,16 +245,31 @@ class Gang:
             GangFailed: a role ended, raised an error, or did not answer in time; none is left.
             VerificationError: a role found its result wrong.
         """
+        asked = [*self._asked]
+        requests = [values] * len(asked) if each is None else [(value,) for value in each]
+        return self._ask(asked, kind, requests, limit_s, doing)
+
+    def _ask(
+        self,
+        asked: Sequence[RoleProcess],
+        kind: str,
+        requests: Sequence[Sequence[Any]],
+        limit_s: float,
+        doing: str,
+    ) -> list[Any]:
+        """Ask some roles, each with values of its own; all are watched meanwhile."""
         if not self._roles:
             raise GangFailed(f"the gang has ended, and was to begin {doing}; start another one")
-        for rank, role in enumerate(self._roles):
+        for role in self._roles:
             role.mark()
+        for role, values in zip(asked, requests, strict=True):
             with suppress(OSError):  # it has ended, which shows below
-                role.send(kind, *(values if each is None else [each[rank]]))
+                role.send(kind, *values)
+        watched = [role for role in self._roles if role not in asked]
         answers: dict[RoleProcess, Any] = {}
         until_s = time.monotonic() + limit_s
-        while missing := [role for role in self._roles if role not in answers]:
-            arrived = ready(missing, max(0.0, until_s - time.monotonic()))
+        while missing := [role for role in asked if role not in answers]:
+            arrived = ready([*missing, *watched], max(0.0, until_s - time.monotonic()))
             if not arrived:
                 self._hang(missing, doing, limit_s)
             failed = []
@@ -201,7 +281,7 @@ class Gang:
                     answers[role] = answered[0]
             if failed:
                 self._fail(failed, doing)
-        return [answers[role] for role in self._roles]
+        return [answers[role] for role in asked]
 
     def _answer(self, role: RoleProcess) -> _Failure | tuple[Any]:
         """What a role answers, in a tuple, or how it failed."""

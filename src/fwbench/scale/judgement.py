@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.errors import WrongGradient, WrongResult, WrongTraining
@@ -23,29 +25,35 @@ Answers = Sequence[Mapping[str, Any]]
 _SAME_NATS = 1e-4
 
 
-def sent(answers: Answers) -> int | None:
-    """The bytes that all replicas together have sent; None where one of them cannot tell."""
-    told = [answer["sent_bytes"] for answer in answers]
-    return None if None in told else sum(told)
+def sent(answers: Answers, before: Answers = (), after: Answers = ()) -> int | None:
+    """The bytes that all processes together have sent; None where one of them cannot tell.
+
+    Args:
+        answers: of those that took steps.
+        before: what the others had used before these steps.
+        after: the same behind them.
+    """
+    earlier = [each["sent_bytes"] for each in before]
+    told = [each["sent_bytes"] for each in (*answers, *after)]
+    return None if None in (*earlier, *told) else sum(told) - sum(earlier)
 
 
-def refuse_silence(answers: Answers, steps: int, least_bytes: float, what: str) -> None:
+def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -> None:
     """Refuse steps in which less was sent than must be.
 
     Args:
-        answers: of all replicas.
-        steps: how many there were.
-        least_bytes: what they must send in a step, all together.
+        who: took how many steps.
+        moved: the bytes that all processes have sent; None where that is not known.
+        least_bytes: what they must send in these steps.
         what: they exchange.
 
     Raises:
         WrongResult: less was sent, so something was not exchanged.
     """
-    moved = sent(answers)
-    if moved is not None and moved < steps * least_bytes:
+    if moved is not None and moved < least_bytes:
         raise WrongResult(
-            f"{steps} steps of {len(answers)} replicas sent {moved:,} bytes, and an exchange of "
-            f"{what} takes {steps * least_bytes:,.0f} at least: they do not exchange all of it"
+            f"{who} sent {moved:,} bytes, and an exchange of {what} takes {least_bytes:,.0f} at "
+            "least: they do not exchange all of it"
         )
 
 
@@ -69,14 +77,17 @@ def same_weights(answers: Answers, when: str) -> None:
                 "with others, leaves out updates, or they do not exchange their gradients"
             )
     for rank, each in enumerate(answers):
-        for step, (before, after_it) in enumerate(
-            zip(each["weights"], each["weights"][1:], strict=False), 1
-        ):
-            if before == after_it:
-                raise WrongTraining(
-                    f"{when}, an update is missing: step {step} left all weights of worker {rank} "
-                    "as they were"
-                )
+        _updated(each["weights"], f"worker {rank}", when)
+
+
+def _updated(weights: Sequence[int], whose: str, when: str) -> None:
+    """Refuse weights that a step has left as they were."""
+    for step, (before, after) in enumerate(itertools.pairwise(weights), 1):
+        if before == after:
+            raise WrongTraining(
+                f"{when}, an update is missing: step {step} left all weights of {whose} as they "
+                "were"
+            )
 
 
 def training(
@@ -123,3 +134,73 @@ def training(
         gradient_error=answers[0]["gradient_error"],
         weights_equal=True,
     )
+
+
+def asynchronous(
+    answers: Answers, objective: Objective, share: int, dtype: str, when: str
+) -> tuple[CaseFacts, Checked]:
+    """Judge steps of workers that do not wait for each other.
+
+    Args:
+        answers: of all processes that took steps; the first has what one worker did alone.
+        objective: what they train.
+        share: the batch size of each worker.
+        dtype: of the case.
+        when: the steps were taken, for messages.
+
+    Returns:
+        What was found, for the record of the case and for that of the gang.
+
+    Raises:
+        WrongTraining: what one worker does alone is not the work of one process, updates are
+            missing, or the losses of all do not fall.
+    """
+    first = answers[0]
+    _updated(first["weights"], "the servers", when)
+    lazy = first["notes"].get("update") == "lazy"
+    steps = len(first["alone"])
+    expected = trajectories.expected_losses(objective, share, lazy=lazy)[:steps]
+    with verify.within(f"{when}, updates made one after the other are not those of one process"):
+        deviation, tolerance = verify.losses(
+            np.array(first["alone"]), expected, dtype, objective.loss_scales(expected)
+        )
+    _falling(np.array([each["losses"] for each in answers]), when)
+    return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
+        {"steps": steps} | _made(answers, when)
+    )
+
+
+def _falling(losses: NDArray[np.float64], when: str) -> None:
+    """Refuse losses (process, step, worker) on the same examples that do not fall."""
+    means = losses.mean(axis=(0, 2))
+    if not means[-1] < means[0]:  # not finite, too
+        raise WrongTraining(
+            f"{when}, workers do not learn: their mean loss is {means[0]:.9g} at their first step "
+            f"and {means[-1]:.9g} at their last one, on the same examples"
+        )
+
+
+def all_made(answers: Answers, when: str) -> None:
+    """Refuse updates that servers have not made, or have made twice.
+
+    Args:
+        answers: of all processes that took steps, each with its ``updates`` since it began; None
+            where servers do not tell.
+        when: they were told, for the message.
+
+    Raises:
+        WrongTraining: there are some.
+    """
+    _made(answers, when)
+
+
+def _made(answers: Answers, when: str) -> dict[str, int]:
+    told = [each["updates"] for each in answers]
+    if None in told:
+        return {}
+    sent, made = (sum(each) for each in zip(*told, strict=True))
+    if sent != made:
+        raise WrongTraining(
+            f"{when}, workers have sent {sent:,} updates, and the servers have made {made:,}"
+        )
+    return {"updates": made}

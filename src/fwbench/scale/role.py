@@ -12,6 +12,7 @@ from the controller         meaning
 ``("check", steps)``        take steps from the beginning, and tell what they found
 ``("round", steps)``        take steps, timed
 ``("look",)``               tell what the last timed step has left
+``("used",)``               tell what this process has used since it was started
 ==========================  ====================================================================
 
 A closed connection ends the role.
@@ -24,16 +25,16 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.member import Member, Participant, Seat
 from fwbench.frameworks.registry import load
 from fwbench.machine import usable_cpus
 from fwbench.names import framework_of
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
-from fwbench.scale.rounds import timed_round
+from fwbench.scale.rounds import timed_round, used
 from fwbench.scale.shares import Share, Task, share_of
 from fwbench.version import __version__
 
@@ -60,7 +61,7 @@ class Role:
         self._name = name
         self._threads = threads
         self._framework: Framework
-        self._member: Member
+        self._participant: Participant
         self._share: Share
         self._answers: Mapping[str, Callable[..., Any]] = {
             "sit": self._sit,
@@ -69,6 +70,7 @@ class Role:
             "check": self._check,
             "round": self._round,
             "look": self._look,
+            "used": used,
         }
 
     def serve(self, channel: Channel) -> None:
@@ -89,9 +91,10 @@ class Role:
 
     def _sit(self, seat: dict[str, Any]) -> dict[str, Any]:
         self._framework = load(self._name, self._threads)
-        self._member = self._framework.member(Seat(**seat))
+        self._participant = self._framework.member(Seat(**seat))
         return {
-            "address": self._member.address,
+            "address": self._participant.address,
+            "takes_steps": isinstance(self._participant, Member),
             "cpus": usable_cpus(),
             "threads": self._framework.threads(),
             "versions": {
@@ -102,7 +105,11 @@ class Role:
         }
 
     def _join(self, addresses: list[str]) -> None:
-        self._member.join(addresses)
+        self._participant.join(addresses)
+
+    @property
+    def _member(self) -> Member:
+        return cast("Member", self._participant)  # no other is asked for steps
 
     def _bind(self, task: dict[str, Any]) -> None:
         made = Task(**task)
@@ -115,8 +122,7 @@ class Role:
     def _round(self, steps: int) -> dict[str, Any]:
         task = self._share.task
         with self._framework.scope(task.device, task.dtype):
-            wait = self._framework.waiter(task.device)
-            return timed_round(self._member, self._share.run, wait, steps)
+            return timed_round(self._member, self._share.run, self._share.waiter(), steps)
 
     def _look(self) -> dict[str, Any]:
         return self._share.look()

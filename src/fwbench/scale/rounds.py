@@ -56,3 +56,9 @@ def timed_round(
         "preempted": used.preempted,
         "sent_bytes": None if sent is None or now is None else now - sent,
     }
+
+
+def used() -> dict[str, Any]:
+    """What this process has used since it was started, as :func:`timed_round` tells of a round."""
+    cpu_s, preempted = cpu_use()
+    return {"cpu_s": cpu_s, "preempted": preempted, "sent_bytes": sent_bytes()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -18,6 +18,7 @@ from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
 from fwbench.measure.traffic import sent_bytes
+from fwbench.toggles import ASYNCHRONOUS
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models import reference
 from fwbench.workloads.objective import check_rows
@@ -102,6 +103,10 @@ class Share(ABC):
             VerificationError: it is wrong.
         """
 
+    def waiter(self) -> Callable[[], Any] | None:
+        """What waits until the steps that were taken are done; None if they are."""
+        return self.framework.waiter(self.task.device)
+
 
 class SummedShare(Share):
     """Arrays that replicas add up: the sums are whole numbers, exact whatever their order."""
@@ -110,7 +115,7 @@ class SummedShare(Share):
         super().__init__(task, framework, member)
         self._create = framework.creator(task.device, task.dtype)
         self._begin = 0
-        self._source = self._create(self._addends(member.seat.rank + 1))
+        self._source = framework.variable(self._create(self._addends(member.seat.rank + 1)))
         self._exchange = member.all_reduce(self._source)
         self.run = self._keep
         self._last: Any = None
@@ -159,20 +164,25 @@ class TrainedShare(Share):
 
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
         super().__init__(task, framework, member)
+        self._build()
+        (batch,) = self._shards(1)
+        self.run = partial(self._learner.step, *self._learner.place(batch))
+
+    def _build(self) -> None:
+        """The model, at its initial weights."""
+        task = self.task
         self._training = cast("Step", _workload(task)).training
         job = Job(
             self._training,
             task.device,
             task.execution,
             task.dtype,
-            task.size // member.seat.replicas,
+            task.size // self.member.seat.replicas,
             sparse=task.sparse,
         )
-        self._model = member.learner(job)
+        self._model = self.member.learner(job)
         self._learner = self._model.learner
         self._learner.reset(exact=False)
-        (batch,) = self._shards(1)
-        self.run = partial(self._learner.step, *self._learner.place(batch))
 
     def _shards(self, steps: int) -> list[Any]:
         seat = self.member.seat
@@ -223,8 +233,82 @@ class TrainedShare(Share):
         return {"weights": [self._learner.checksum()]}
 
 
-#: What a replica does, by the kind of workload.
-_SHARES: dict[type[Workload], type[Share]] = {Collective: SummedShare, Step: TrainedShare}
+class AsynchronousShare(TrainedShare):
+    """A model that workers train without waiting for each other, by way of servers.
+
+    What they compute together is another thing every time. What one of them computes alone, while
+    the others wait, is the work of one process on batches of the size of a share.
+    """
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        Share.__init__(self, task, framework, member)
+        self._build()
+        self.run = self._model.bound(self._own_shards())
+
+    def waiter(self) -> Callable[[], Any]:
+        """Until all updates are made."""
+        return self._model.settle
+
+    def _own_shards(self) -> list[Any]:
+        """The shares of the check's first batch of all workers whose steps this process takes."""
+        replicas = self.member.seat.replicas
+        shards = self._training.check_shards
+        return [shards(self.task.size, 1, replicas, rank)[0] for rank in self.member.ranks]
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """Steps of one worker after another, then steps of all at once on the same examples."""
+        learner = self._learner
+        verify.parameters(learner.parameters(), self._training.parameters)
+        self._reset(exact=True)
+        alone = self._alone(steps) if 0 in self.member.ranks else {}
+        self._reset(exact=True)
+        losses = [
+            [learner.step(*learner.place(batch)) for batch in self._own_shards()]
+            for _ in range(steps)
+        ]
+        self._settle()
+        together = {
+            "losses": [learner.losses(each).tolist() for each in losses],
+            "updates": self._model.updates(),
+            "notes": learner.notes(),
+        }
+        self._reset(exact=False)
+        return alone | together
+
+    def _alone(self, steps: int) -> dict[str, Any]:
+        """The losses of updates each of which was made before the next begins, and weights."""
+        learner = self._learner
+        share = self.task.size // self.member.seat.replicas
+        losses, weights = [], [learner.checksum()]
+        for batch in self._training.check_batches(share, steps):
+            losses.append(learner.step(*learner.place(batch)))
+            self._model.settle()
+            weights.append(learner.checksum())
+        return {"alone": learner.losses(losses).tolist(), "weights": weights}
+
+    def _reset(self, *, exact: bool) -> None:
+        """Begin again; nobody takes a step before all have done so."""
+        self._settle()
+        self._learner.reset(exact=exact)
+        self.member.barrier()
+
+    def _settle(self) -> None:
+        """Wait until the updates of all workers are made."""
+        self._model.settle()
+        self.member.barrier()
+
+    def look(self) -> dict[str, Any]:
+        """The updates of all steps that were timed."""
+        self._settle()
+        return {"updates": self._model.updates()}
+
+
+#: What a replica does, by the kind of workload, and whether workers wait for each other.
+_SHARES: Mapping[tuple[type[Workload], bool], type[Share]] = {
+    (Collective, True): SummedShare,
+    (Step, True): TrainedShare,
+    (Step, False): AsynchronousShare,
+}
 
 
 def share_of(task: Task, framework: Framework, member: Member) -> Share:
@@ -235,7 +319,8 @@ def share_of(task: Task, framework: Framework, member: Member) -> Share:
         framework: loaded in this process.
         member: this replica.
     """
-    return _SHARES[type(_workload(task))](task, framework, member)
+    waits = member.seat.strategy not in ASYNCHRONOUS
+    return _SHARES[type(_workload(task)), waits](task, framework, member)
 
 
 def _workload(task: Task) -> Workload:

@@ -34,6 +34,10 @@ class Collective(Workload):
     directions: ClassVar = ("forward",)
     shared: ClassVar[bool] = True
     needs_replicas: ClassVar[bool] = True
+    toggle_gaps: ClassVar = {
+        ("strategy", "ps_async"): "an exchange is between workers that wait for each other, and "
+        "those of ps_async do not"
+    }
 
     @property
     def by_preset(self) -> Sizes:

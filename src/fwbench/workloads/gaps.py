@@ -69,6 +69,19 @@ def _of_gang(
     return not_offered or workload.share_gap(size, replicas)
 
 
+def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
+    """Whether a framework has replicas, or a reason why an execution of its has none.
+
+    Args:
+        manifest: of the framework.
+        execution: how the work would run.
+        strategy: how replicas would agree.
+    """
+    here = execution in manifest.gang_executions
+    explained = manifest.toggle_gap(execution, "strategy", strategy) is not None
+    return strategy in manifest.strategies and (here or explained)
+
+
 def refuse_unbuilt(
     asked: toggles.Values, frameworks: Iterable[str], manifests: Mapping[str, Manifest]
 ) -> None:
