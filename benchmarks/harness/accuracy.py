@@ -118,21 +118,7 @@ def _empty() -> None:
     pass
 
 
-@dataclass
-class _Rounds:
-    """How many rounds of how many calls fwbench made of each case, for the loop that comes next."""
-
-    known: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def take(self, case: Case) -> tuple[int, int]:
-        """Those of a case that was measured just now, or in the turn before."""
-        if case.benchmark.stats is not None:
-            stats = case.benchmark.stats
-            self.known[case.cell.id] = (stats.stats.rounds, stats.iterations)
-        return self.known[case.cell.id]
-
-
-_ROUNDS = _Rounds()
+_ROUNDS = pairs.Rounds()
 
 
 def _bare_s(case: Case) -> float:

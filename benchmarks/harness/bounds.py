@@ -64,14 +64,19 @@ def conclude(findings: Sequence[Finding]) -> int:
 
 
 def arguments(
-    doc: str | None, rounds: int, files: Mapping[str, str] | None = None, **defaults: int
+    doc: str | None,
+    rounds: int,
+    files: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+    **defaults: int,
 ) -> argparse.Namespace:
-    """The options of a script: files, and whole numbers.
+    """The options of a script: files, texts, and whole numbers.
 
     Args:
         doc: the script's docstring, which becomes its help.
         rounds: the default of ``--rounds``, how often everything is measured.
         files: what further options that name files are for, by name.
+        texts: what further options that are texts are for, by name; empty where they are not given.
         defaults: of further options.
     """
     parser = argparse.ArgumentParser(
@@ -83,6 +88,8 @@ def arguments(
         )
     for name, what in (files or {}).items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=what)
+    for name, what in (texts or {}).items():
+        parser.add_argument(f"--{name}", default="", metavar="TEXT", help=what)
     given = parser.parse_args()
     load = os.getloadavg()[0]
     if load > _QUIET:

@@ -1,36 +1,65 @@
-"""fwbench's training loop takes no longer than the same loop written by hand.
+"""fwbench's training takes no longer than the same training written by hand.
 
-This file is a script and a test file in one. The script runs pytest on the file: the tests train
-LeNet in each framework's worker, and beside each case, in the same process and thread, a loop that
-uses nothing of fwbench: the framework's own layers, loader and optimiser, as its documentation has
-them. Which of the two comes first alternates. The figure is the smallest time of an epoch that
-fwbench reported over the smallest one of the loop, over a few sessions: other load makes either
-slower for a while, and never faster. It must be within 3 % of 1. In brackets the smallest and the
-largest ratio of a pair.
+This file is a script and a test file in one. The script runs pytest on the file: the tests measure
+in each framework's worker, and beside each case, in the same process and thread, the same work with
+nothing of fwbench: the framework's own layers, loader and optimiser, as its documentation has them.
+
+- Loops: LeNet, an epoch a round.
+- Steps: ResNet-50 and GPT-2 (:mod:`by_hand`) at their quick sizes, with the weights and the batch
+  of the case; the first loss must be that of fwbench's reference.
+
+Which of the two comes first alternates. The figure is the smallest time that fwbench reported over
+the smallest one by hand, over a few sessions: other load makes either slower for a while, and never
+faster. It must be within 3 % of 1. In brackets the smallest and the largest ratio of a pair.
+
+    python benchmarks/harness/loops.py --rounds 1 --select resnet50_step
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 import time
+import timeit
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bounds
+import by_hand
+import numpy as np
+import pairs
 import pytest
+from numpy.typing import NDArray
 
-from fwbench.cases.training import LoopCase
+from fwbench.cases.case import Case
+from fwbench.cases.references import InNumPy
+from fwbench.cases.training import LoopCase, StepCase
 from fwbench.measure import empty_stack
-from fwbench.workloads import lenet
+from fwbench.presets import Shape
+from fwbench.workloads import MODELS, lenet
+from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.objective import SGD
 
 _WITHIN = 0.03
 _EPOCHS = 6
 _STEPS = 40
-_EXECUTIONS = ("graph", "hybridize", "eager")
+
+_EXECUTIONS = ("graph", "xla", "hybridize", "eager")
+_BY_NAME = {model.model: model for model in MODELS}
+_MODELS = (_BY_NAME["resnet50"], _BY_NAME["gpt_small"])
+
+#: How each framework is used by hand for steps.
+_COMPILED = {"mxnet": ("hybridize",), "tensorflow": ("graph", "xla"), "torch": ("eager",)}
+
+#: How often a step is called before it is timed, which compiles it and fills its caches.
+_WARM_UP = 3
+
+#: What the first loss by hand may be off by, of itself.
+_SAME_LOSS = 1e-4
 
 Loop = Callable[[Any, Any, int], list[float]]
 
@@ -157,47 +186,110 @@ def _by_hand_s(case: LoopCase) -> list[float]:
     return loop(examples[:count], labels[:count], batch)[1:]
 
 
-@pytest.mark.parametrize("turn", range(2))
-@pytest.mark.fwbench(lenet, frameworks=tuple(_BY_HAND), executions=_EXECUTIONS)
-def test_loop(case: LoopCase, turn: int) -> None:
-    """The case and the loop by hand, in turns."""
-    if _BY_HAND[case.framework.name][0] != case.cell.execution:
-        pytest.skip("written by hand for another execution")
-    by_hand = partial(_by_hand_s, case)
+_in_turns = pytest.mark.parametrize("turn", range(2))
+
+
+def _in_turn(case: Case, turn: int, by_hand_s: Callable[[], list[float]]) -> None:
+    """fwbench and the same work by hand, which of them first by turns."""
     if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        by_hand = partial(empty_stack.call, by_hand)
-    if turn:
-        case.benchmark.extra_info["by_hand_s"] = by_hand()
+        by_hand_s = partial(empty_stack.call, by_hand_s)
+    if turn % 2:
+        case.benchmark.extra_info["by_hand_s"] = by_hand_s()
         case.measure()
     else:
         case.measure()
-        case.benchmark.extra_info["by_hand_s"] = by_hand()
+        case.benchmark.extra_info["by_hand_s"] = by_hand_s()
+
+
+@_in_turns
+@pytest.mark.fwbench(lenet, frameworks=tuple(_BY_HAND), executions=_EXECUTIONS)
+def test_loop(case: LoopCase, turn: int) -> None:
+    """A whole training."""
+    if _BY_HAND[case.framework.name][0] != case.cell.execution:
+        pytest.skip("written by hand for another execution")
+    _in_turn(case, turn, partial(_by_hand_s, case))
+
+
+@_in_turns
+@pytest.mark.fwbench(*_MODELS, frameworks=tuple(_BY_HAND), executions=_EXECUTIONS)
+def test_step(case: StepCase, turn: int) -> None:
+    """A step, over and over."""
+    if case.cell.execution not in _COMPILED[case.framework.name]:
+        pytest.skip("written by hand for other executions")
+    _in_turn(case, turn, partial(_steps_s, case))
+
+
+_ROUNDS = pairs.Rounds()
+
+
+def _steps_s(case: StepCase) -> list[float]:
+    """The seconds of as many steps as fwbench has timed."""
+    rounds, calls = _ROUNDS.take(case)
+    step = _checked(case)
+    return [timeit.timeit(step, number=calls) / calls for _ in range(rounds)]
+
+
+def _checked(case: StepCase) -> Callable[[], float]:
+    """The step by hand, which has trained as the reference does, and is warm."""
+    step = by_hand.step(case.framework.name, _task(case))
+    (expected, *_) = InNumPy(case.learner()).losses
+    losses = [step() for _ in range(_WARM_UP)]
+    if not math.isclose(losses[0], expected, rel_tol=_SAME_LOSS):
+        pytest.fail(
+            f"by hand the first loss is {losses[0]:.9g}, and the reference's {expected:.9g}"
+        )
+    return step
+
+
+def _task(case: StepCase) -> by_hand.Task:
+    training = case.training
+    ((examples, labels),) = training.check_batches(case.cell.batch, 1)
+    initial = training.initial()
+    assert isinstance(training.optimizer, SGD)
+    assert isinstance(case.cell.size, Shape)
+    return by_hand.Task(
+        training.name,
+        case.cell.size,
+        _flat(initial),
+        _flat(training.graph.channels_first(initial)),
+        examples,
+        labels,
+        training.optimizer.learning_rate,
+        training.optimizer.momentum,
+        case.cell.execution,
+    )
+
+
+def _flat(of_nodes: Sequence[Arrays]) -> list[NDArray[np.float32]]:
+    return [array.astype(np.float32) for arrays in of_nodes for array in arrays]
 
 
 def main() -> int:
     """Measure, print, and give the exit status."""
-    given = bounds.arguments(__doc__, rounds=3)
-    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}"]
+    texts = {"select": "which cases, as pytest's -k"}
+    given = bounds.arguments(__doc__, rounds=3, texts=texts)
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}", f"-k={given.select}"]
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
-            # Loops by hand run where the framework likes: here on the CPU, like the cases.
+            # Written by hand it runs where the framework likes: here on the CPU, like the cases.
             for record in bounds.records(
                 Path(folder) / "run.json", __file__, *options, CUDA_VISIBLE_DEVICES="-1"
             ):
                 facts = record["extra_info"]["fwbench"]
-                name = f"{facts['framework']} {facts['execution']}"
+                parts = ("framework", "execution", "workload", "shape")
+                name = " ".join(filter(None, (facts.get(part) for part in parts)))
                 by_hand_s = min(record["extra_info"]["by_hand_s"])
-                pairs[name].append((record["stats"]["min"], by_hand_s))
-    return bounds.conclude([_finding(*item) for item in sorted(pairs.items())])
+                found[name].append((record["stats"]["min"], by_hand_s))
+    return bounds.conclude([_finding(*item) for item in sorted(found.items())])
 
 
-def _finding(name: str, pairs: list[tuple[float, float]]) -> bounds.Finding:
-    ratios = [ours_s / by_hand_s for ours_s, by_hand_s in pairs]
-    by_hand_s = min(by_hand_s for _, by_hand_s in pairs)
-    ratio = min(ours_s for ours_s, _ in pairs) / by_hand_s
+def _finding(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
+    ratios = [ours_s / by_hand_s for ours_s, by_hand_s in found]
+    by_hand_s = min(by_hand_s for _, by_hand_s in found)
+    ratio = min(ours_s for ours_s, _ in found) / by_hand_s
     return bounds.Finding(
-        f"{name} ({1e3 * by_hand_s:.4g} ms an epoch)",
+        f"{name} ({1e3 * by_hand_s:.4g} ms)",
         f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
         f"at most {1 + _WITHIN:g}",
         ratio <= 1 + _WITHIN,

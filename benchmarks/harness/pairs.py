@@ -6,6 +6,7 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,20 @@ from fwbench.measure import empty_stack
 Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
 
 _OTHER = "other_s"
+
+
+@dataclass
+class Rounds:
+    """How many rounds of how many calls fwbench made of each case, for the loop that comes next."""
+
+    known: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, case: Case) -> tuple[int, int]:
+        """Those of a case that was measured just now, or in the turn before."""
+        if case.benchmark.stats is not None:
+            stats = case.benchmark.stats
+            self.known[case.cell.id] = (stats.stats.rounds, stats.iterations)
+        return self.known[case.cell.id]
 
 
 def measure(case: Case, turn: int, other: Callable[[Case], float]) -> None:
