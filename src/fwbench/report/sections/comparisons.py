@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
 from fwbench.gate.metrics import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
@@ -17,8 +18,6 @@ ORDER = 10
 
 #: Cases that are drawn, the worst first.
 _DRAWN = 40
-
-_RATIO = 5
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -39,19 +38,29 @@ def _section(comparison: Comparison, suffix: str) -> Section:
     title = f"{comparison.contender} against {comparison.base}{suffix}"
     ranked = verdicts.ranked(comparison)
     times = [judgement for judgement in ranked if judgement.metric not in THRESHOLDS]
+    columns = verdicts.header(comparison)
     drawn = [_counts(title, comparison), _changes(title, times[:_DRAWN])]
     return Section(
         title,
-        [name or "why" for name in verdicts.header(comparison)],
-        [_row(judgement) for judgement in ranked],
+        [name or "why" for name in columns],
+        [_row(judgement, columns) for judgement in ranked],
         [chart for chart in drawn if chart is not None],
         comparison.notes,
     )
 
 
-def _row(judgement: Judgement) -> Row:
-    cells = [TableCell(text) for text in verdicts.row(judgement)]
-    cells[_RATIO] = TableCell(cells[_RATIO].text, judgement.ratio)
+def _row(judgement: Judgement, columns: Sequence[str]) -> Row:
+    base, contender = (median(of) if of else None for of in (judgement.base, judgement.contender))
+    values = {
+        "base": base,
+        "contender": contender,
+        "ratio": judgement.ratio,
+        "detectable change": judgement.visible,
+    }
+    cells = [
+        TableCell(text, values.get(column))
+        for column, text in zip(columns, verdicts.row(judgement), strict=True)
+    ]
     return Row(cells, {"framework": judgement.framework} if judgement.framework else {})
 
 
