@@ -128,6 +128,12 @@ TOGGLES: Mapping[str, Toggle] = {
             "the backward pass computes results once more instead of keeping them",
         ),
         Toggle(
+            "loop",
+            ("native", "python"),
+            "native",
+            "steps are repeated by the framework's operator, or by Python",
+        ),
+        Toggle(
             "l2",
             ("hot", "cold"),
             "hot",

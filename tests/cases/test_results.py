@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,30 @@ def test_parameters(direction: str) -> None:
         parameters=lambda size: (size, 0.5),
     )
     measure(of, direction)
+
+
+@each_direction
+def test_toggles_that_switch_an_operation(direction: str) -> None:
+    """The implementation gets the value by the toggle's name, and the reference does not."""
+    loops = []
+
+    def implementation(_: Any, times: int, *, loop: str) -> Any:
+        loops.append(loop)
+        return lambda x: times * x
+
+    of = computed(
+        Laid(implementation, axes("rc->cr", results=["rc->cr"])),
+        reference=lambda x, times: times * x,
+        parameters=lambda size: (size,),
+        switched_by=("loop",),
+    )
+    assert of.toggles == {"l2", "loop"}
+    measure(of, direction)
+    assert {*loops} == {"native"}
+    loops.clear()
+    switched = replace(cell(of, direction=direction), toggles=(("loop", "python"),))
+    case_of(switched, FakeFramework()).measure()
+    assert {*loops} == {"python"}
 
 
 def test_only_the_variables_are_differentiated_by() -> None:

@@ -48,6 +48,9 @@ _MORE_THAN_PRODUCTS = {
     "rnn": "the bias and tanh",
 }
 
+#: Operations of which it counts more than they cost at least, and what that is.
+_MORE_THAN_NEEDED = {"dynamic_rnn": "the steps behind the ends of sequences"}
+
 
 @functools.cache
 def _counted() -> dict[str, int]:
@@ -66,7 +69,7 @@ def _counted() -> dict[str, int]:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_declared_costs_are_those_that_pytorch_counts() -> None:
-    """Exactly, or more, where the difference has a reason; and products are among them."""
+    """Exactly, or more or less, where the difference has a reason; and products are among them."""
     counted = _counted()
     assert "gemm" in counted
     declared = {
@@ -75,7 +78,10 @@ def test_declared_costs_are_those_that_pytorch_counts() -> None:
         if of.name in counted and (cost := of.cost_of("forward", of.smallest)) is not None
     }
     assert declared.keys() == counted.keys()
-    exact = {name: count for name, count in counted.items() if name not in _MORE_THAN_PRODUCTS}
+    reasons = {*_MORE_THAN_PRODUCTS, *_MORE_THAN_NEEDED}
+    exact = {name: count for name, count in counted.items() if name not in reasons}
     assert {name: declared[name] for name in exact} == exact
     for name in _MORE_THAN_PRODUCTS:
         assert counted[name] < declared[name], name
+    for name in _MORE_THAN_NEEDED:
+        assert counted[name] > declared[name], name

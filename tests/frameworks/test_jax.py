@@ -26,7 +26,7 @@ from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, recomputing, xla_costs
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
-from support.verification import PARTS, counted, kept, passes, verify
+from support.verification import FLOAT32, PARTS, counted, kept, passes, verify
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,19 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
     assert f"  jax {made.frameworks['jax']}: cpu" in output
     if PARTS[part].everything:
         assert f"  numpy {np.__version__}: cpu" in output
+
+
+def test_an_unrolled_loop_computes_the_same(made: Environment, suite_cache: Path) -> None:
+    """By Python in place of ``lax.scan``: eager and under jit, forward and backward."""
+    status, output = verify(
+        "jax",
+        FLOAT32,
+        suite_cache,
+        *("-k", "dynamic_rnn", "--fw-toggle=loop=python"),
+        FWBENCH_ENVS=str(made.folder.parent),
+    )
+    assert status == pytest.ExitCode.OK, output
+    assert " 4 passed" in output, output
 
 
 #: Of the suite what has other kinds of layers or data; and a network with what they lack.

@@ -360,6 +360,12 @@ def test_a_tuple_of_sizes_is_quick_and_full() -> None:
     assert {name for name in PRESETS if of.by_preset.preset(name) == (8, 16)} == {"quick", "full"}
 
 
+def test_a_toggle_that_is_not_fwbenchs_is_refused() -> None:
+    """An operation that is switched by it could never get its value."""
+    with pytest.raises(DeclarationError, match=r"'odd' is switched by 'lop', .*known: workers, .*"):
+        Operation("odd", lambda size, rng: (), np.asarray, (8,), switched_by=("lop",))
+
+
 def test_implementing_returns_the_implementation() -> None:
     """Declaring an implementation keeps it under the framework's name and hands it back."""
     of = Operation("odd", lambda size, rng: (), np.asarray, (8,))

@@ -33,8 +33,9 @@ class Forward(OperationWork):
         declared = self.operation.implementations.get(framework.name)
         implementation = declared or framework.implementation(self.operation.name)
         self.layout = layout_of(implementation)
+        switches = {name: cell.toggle(name) for name in self.operation.switched_by}
         self.implementation: Implementation = lambda namespace: implementation(
-            namespace, *self.parameters
+            namespace, *self.parameters, **switches
         )
         self._placed = Inputs(framework, cell.device, self.dtype)
         laid = self._laid(changed=False)

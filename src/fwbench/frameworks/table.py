@@ -62,9 +62,9 @@ class Laid:
         self.entry = Call(entry) if isinstance(entry, str) else entry
         self.layout = layout
 
-    def __call__(self, namespace: Any, *parameters: Any) -> Callable[..., Any]:
+    def __call__(self, namespace: Any, *parameters: Any, **switches: str) -> Callable[..., Any]:
         """The function of the implementation."""
-        return self.entry(namespace, *parameters)
+        return self.entry(namespace, *parameters, **switches)
 
 
 def layout_of(implementation: Implementation) -> Layout:

@@ -15,6 +15,7 @@ from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
 from fwbench.names import DEFAULT_DTYPE, DTYPES, is_complex
 from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.toggles import TOGGLES
 from fwbench.workloads.moments import Moments
 from fwbench.workloads.workload import Cost, Workload, first
 
@@ -78,10 +79,12 @@ class Operation(Workload):
         updates: the positions of the operands that a call overwrites, as an optimiser does. The
             reference returns their new values; implementations return None, or, where arrays
             cannot be written, new arrays.
+        switched_by: the names of fwbench's toggles whose values every implementation gets, as
+            keyword arguments.
 
     Raises:
-        DeclarationError: the name or the sizes cannot be used, or there is a gradient declared of
-            what is random or overwritten.
+        DeclarationError: the name, the sizes or a toggle cannot be used, or there is a gradient
+            declared of what is random or overwritten.
     """
 
     name: str
@@ -106,6 +109,7 @@ class Operation(Workload):
     updates: tuple[int, ...] = ()
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction
     dtypes: Collection[str] | None = None
+    switched_by: tuple[str, ...] = ()
     implementations: dict[str, Implementation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -132,6 +136,12 @@ class Operation(Workload):
             raise DeclarationError(
                 f"operation {self.name!r} is random or overwrites its operands, and its gradient "
                 "cannot be verified; declare differentiable=False"
+            )
+        unknown = [name for name in self.switched_by if name not in TOGGLES]
+        if unknown:
+            raise DeclarationError(
+                f"operation {self.name!r} is switched by {unknown[0]!r}, which is not a toggle of "
+                f"fwbench's; known: {', '.join(TOGGLES)}"
             )
 
     @property
@@ -240,8 +250,11 @@ class Operation(Workload):
 
     @property
     def toggles(self) -> frozenset[str]:
-        """``l2``: a loop around one operation finds its data in a GPU's cache; networks do not."""
-        return frozenset({"l2"})
+        """``l2``: a loop around one operation finds its data in a GPU's cache; networks do not.
+
+        And those that its implementations are switched by.
+        """
+        return frozenset({"l2", *self.switched_by})
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """All that the framework has."""

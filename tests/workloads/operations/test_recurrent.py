@@ -15,7 +15,10 @@ from fwbench.workloads.workload import Cost
 
 UNITS = 3
 
-each = pytest.mark.parametrize("of", RECURRENT, ids=lambda of: str(of.name))
+#: Those that are one layer, and the one whose sequences end sooner or later.
+*LAYERS, DYNAMIC = RECURRENT
+
+each = pytest.mark.parametrize("of", LAYERS, ids=lambda of: str(of.name))
 
 
 def sigmoid(x: float) -> float:
@@ -77,7 +80,7 @@ def test_references_are_textbook_code(of: Operation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "gates", "biases"), [*zip(RECURRENT, (1, 4, 3), (1, 1, 2), strict=True)]
+    ("of", "gates", "biases"), [*zip(LAYERS, (1, 4, 3), (1, 1, 2), strict=True)]
 )
 def test_costs(of: Operation, gates: int, biases: int) -> None:
     """Two products a step, three times with the gradient; every array once."""
@@ -89,6 +92,43 @@ def test_costs(of: Operation, gates: int, biases: int) -> None:
     assert forward.flops // 4_000 == gates  # the rest is pointwise
     assert forward.elements == operands + result
     assert backward == Cost(3 * forward.flops, 3 * operands + 2 * result)
+
+
+def test_a_dynamic_rnn_is_an_lstm_for_each_sequence_as_long_as_it_is() -> None:
+    """Behind the end of a sequence states are zero; the last state is the one at its end."""
+    size = FORM.read(f"h{UNITS}n3t5")
+    x, *weights, lengths = DYNAMIC.operands(size)
+    found, last = DYNAMIC.reference(x, *weights, lengths, *DYNAMIC.parameters(size))
+    assert sorted(lengths) == [4, 5, 5]
+    for sequence, length, states, state in zip(x, lengths, found, last, strict=True):
+        h, c = [0.0] * UNITS, [0.0] * UNITS
+        for now, expected in zip(sequence[:length], states, strict=False):
+            lstm(now, h, c, weights)
+            np.testing.assert_allclose(expected, h, rtol=1e-12)
+        np.testing.assert_allclose(state, h, rtol=1e-12)
+        assert not states[length:].any()
+
+
+def test_sequences_have_from_half_of_the_steps_to_all() -> None:
+    """In another order when they are changed; so the work is the same."""
+    size = FORM.read("h3n8t16")
+    *_, lengths = DYNAMIC.operands(size)
+    *_, changed = DYNAMIC.changed_operands(size)
+    assert sorted(lengths) == sorted(changed) == [*range(9, 17)]
+    assert list(lengths) != list(changed)
+
+
+def test_what_is_behind_the_ends_of_sequences_costs_nothing() -> None:
+    """As many steps of an LSTM as there are in all sequences; arrays are as large as they are."""
+    size = FORM.read("h10n8t16")
+    forward, backward = DYNAMIC.cost_of("forward", size), DYNAMIC.cost_of("backward", size)
+    assert forward is not None
+    assert backward is not None
+    of_a_step = 4 * 2 * 2 * 10 * 10 + 17 * 10
+    assert forward.flops == sum(range(9, 17)) * of_a_step
+    assert backward.flops == 3 * forward.flops
+    states, weights, lengths = 8 * 16 * 10, 4 * 10 * (20 + 1), 8
+    assert forward.elements == states + weights + states + 8 * 10 + lengths
 
 
 def test_deepbench_has_its_shapes() -> None:

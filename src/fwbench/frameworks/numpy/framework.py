@@ -35,6 +35,9 @@ class NumPy(Framework):
     )
     operations = OPERATIONS
     gaps = GAPS
+    toggle_gaps: ClassVar = {
+        ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
+    }
     gang_executions = ("eager",)
     strategies: ClassVar = {
         "allreduce": "",

@@ -71,6 +71,11 @@ def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
     return torch.autograd.grad(results, sources, cotangents)
 
 
+_LOOP = (
+    "torch's native loop is Python's: its own operators for loops are prototypes "
+    "(--fw-toggle loop=native)"
+)
+
 #: PyTorch's pull requests 149393 (warnings of deprecation) and 165371 ("Deprecate tensorpipe").
 _NO_SERVERS = "PyTorch has no parameter servers: its RPC, which they were built on, is deprecated"
 
@@ -93,7 +98,8 @@ class Torch(Framework):
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
-        "recomputes (--fw-toggle recompute=off)"
+        "recomputes (--fw-toggle recompute=off)",
+        **{(execution, "loop", "python"): _LOOP for execution in ("eager", "compile")},
     }
     gang_executions = ("eager",)
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}

@@ -3,6 +3,9 @@
 Operands are the sequences (batch, time, inputs), the weights of inputs and of units, a column for
 every unit of every gate, and biases. The result is the state of the units at every time; the first
 state is zero.
+
+``dynamic_rnn`` is an LSTM over sequences of different lengths, step by step: what is measured is
+the loop, inside of a graph or outside of it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,12 @@ FORM = Form("h{h}n{n}t{t}")
 
 _QUICK = ("h32n4t8", "h64n16t16", "h128n16t32")
 _FULL = ("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25")
+
+#: What a loop costs shows where its steps are small, by their number.
+_BY_LENGTH = ("h32n4t8", "h32n4t32", "h32n4t128")
+
+#: Operations for a unit beside the products.
+_LSTM_POINTWISE = 17
 
 #: Baidu's DeepBench, code/kernels/rnn_problems.h: training, then inference on servers and devices.
 DEEPBENCH = {
@@ -86,13 +95,60 @@ def _lstm(x: Array, w: Array, u: Array, b: Array, units: int) -> Array:
 
     There are no peepholes.
     """
-    state, cell, states = np.zeros((len(x), units)), 0.0, []
+    state, cell, states = np.zeros((len(x), units)), np.zeros((len(x), units)), []
     for now in (x @ w + b).swapaxes(0, 1):
-        entry, keep, new, exit_ = np.split(now + state @ u, 4, axis=-1)
-        cell = _sigmoid(keep) * cell + _sigmoid(entry) * np.tanh(new)
-        state = _sigmoid(exit_) * np.tanh(cell)
+        state, cell = _lstm_step(now + state @ u, cell)
         states.append(state)
     return np.stack(states, axis=1)
+
+
+def _lstm_step(sums: Array, cell: Array) -> tuple[Array, Array]:
+    """State and cell after a step, of the sums that the gates begin with and the cell before it."""
+    entry, keep, new, exit_ = np.split(sums, 4, axis=-1)
+    cell = _sigmoid(keep) * cell + _sigmoid(entry) * np.tanh(new)
+    return _sigmoid(exit_) * np.tanh(cell), cell
+
+
+def _dynamic_rnn(
+    x: Array, w: Array, u: Array, b: Array, lengths: Array, units: int, steps: int
+) -> tuple[Array, Array]:
+    """The states of an LSTM, zero behind the end of each sequence; and its state at that end.
+
+    As TensorFlow 1's ``tf.nn.dynamic_rnn`` has them.
+    """
+    state, cell = np.zeros((len(x), units)), np.zeros((len(x), units))
+    sums, states = (x @ w + b).swapaxes(0, 1), []
+    for step in range(steps):
+        within = (step < lengths)[:, None]
+        after = _lstm_step(sums[step] + state @ u, cell)
+        state, cell = np.where(within, after, (state, cell))
+        states.append(np.where(within, state, 0.0))
+    return np.stack(states, axis=1), state
+
+
+def _lengths(size: Shape) -> Array:
+    """From all times down to half of them, evenly."""
+    batch, longest = size["n"], size["t"]
+    return longest - longest * np.arange(batch) // (2 * batch)
+
+
+def _with_lengths(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
+    """An LSTM's operands, and the length of each sequence."""
+    return *_sequences(4, 1, size, rng), rng.permutation(_lengths(size))
+
+
+def _dynamic_cost(passes: int, operands: int, results: int, size: Shape) -> Cost:
+    """The steps within the sequences: those behind their ends need not be done."""
+    units, batch = size["h"], size["n"]
+    arrays = batch * size["t"] * units + 4 * units * (2 * units + 1)
+    elements = operands * arrays + results * (batch * size["t"] * units + batch * units) + batch
+    flops = passes * _flops(4, _LSTM_POINTWISE, units) * int(_lengths(size).sum())
+    return Cost(float(flops), float(elements))
+
+
+def _flops(gates: int, pointwise: int, units: int) -> int:
+    """What a step of one sequence takes."""
+    return 2 * 2 * units * gates * units + pointwise * units
 
 
 def _gru(x: Array, w: Array, u: Array, b: Array, c: Array, units: int) -> Array:
@@ -118,8 +174,7 @@ def _recurrent(
 
     def cost(passes: int, operands: int, results: int, size: Shape) -> Cost:
         units, steps = size["h"], size["n"] * size["t"]
-        columns = gates * units
-        each = 2 * 2 * units * columns + pointwise * units
+        columns, each = gates * units, _flops(gates, pointwise, units)
         arrays = steps * units + columns * (2 * units + biases)
         elements = operands * arrays + results * steps * units
         return Cost(float(passes * steps * each), float(elements))
@@ -143,6 +198,18 @@ RECURRENT = family(
     # The one that is used most, with most gates.
     ("lstm",),
     _recurrent("rnn", _rnn, gates=1, pointwise=3),
-    _recurrent("lstm", _lstm, gates=4, pointwise=17),
+    _recurrent("lstm", _lstm, gates=4, pointwise=_LSTM_POINTWISE),
     _recurrent("gru", _gru, gates=3, pointwise=17, biases=2),
+    Operation(
+        name="dynamic_rnn",
+        inputs=_with_lengths,
+        reference=_dynamic_rnn,
+        sizes=FORM.sizes(quick=_BY_LENGTH, full=(*_BY_LENGTH, "h32n4t512", "h512n64t200")),
+        cost=lambda size: _dynamic_cost(1, 1, 1, size),
+        backward_cost=lambda size: _dynamic_cost(3, 3, 2, size),
+        terms=lambda size: 2 * size["h"] * size["t"],
+        variables=(0, 1, 2, 3),
+        parameters=lambda size: (size["h"], size["t"]),
+        switched_by=("loop",),
+    ),
 )

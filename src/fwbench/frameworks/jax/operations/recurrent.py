@@ -6,6 +6,7 @@ close over nothing.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -45,6 +46,35 @@ def _gru_step(carried: Any, now: Any) -> Any:
     return (state, (u, c)), state
 
 
+def _masked_step(carried: Any, now: Any) -> Any:
+    """State and cell stay what they were where a sequence has ended."""
+    before, weights = carried
+    sums, within = now
+    (after, _), _ = _lstm_step(carried, sums)
+    state, cell = (jnp.where(within, *each) for each in zip(after, before, strict=True))
+    return ((state, cell), weights), jnp.where(within, state, 0)
+
+
+def _python_scan(step: Any, carried: Any, operands: Any) -> Any:
+    """As ``lax.scan``, by a loop of Python's, which jit unrolls."""
+    results = []
+    for now in zip(*map(jnp.unstack, operands), strict=True):
+        carried, result = step(carried, now)
+        results.append(result)
+    return carried, jnp.stack(results)
+
+
+_LOOPS = {"native": jax.lax.scan, "python": _python_scan}
+
+
+def _dynamic_rnn(loop: Any, x: Any, w: Any, u: Any, b: Any, lengths: Any) -> tuple[Any, Any]:
+    zeros = _zeros(x, len(w))
+    sums = jnp.swapaxes(x @ w + b, 0, 1)
+    within = (jnp.arange(x.shape[1])[:, None] < lengths)[..., None]
+    ((state, _), _), states = loop(_masked_step, ((zeros, zeros), (u,)), (sums, within))
+    return jnp.swapaxes(states, 0, 1), state
+
+
 def _zeros(x: Any, units: int) -> Any:
     return jnp.zeros((len(x), units), x.dtype)
 
@@ -59,6 +89,7 @@ OPERATIONS: Table = {
     "gru": lambda jax, units: (
         lambda x, w, u, b, c: _scanned(_gru_step, x, w, b, (u, c), _zeros(x, units))
     ),
+    "dynamic_rnn": lambda jax, units, steps, loop: partial(_dynamic_rnn, _LOOPS[loop]),
 }
 
 GAPS: tuple[Gap, ...] = ()

@@ -55,10 +55,32 @@ _RESET_FIRST = Layout(
     ],
 )
 
+
+def _dynamic_rnn(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> tuple[Any, Any]:
+    """A loop of Python's: PyTorch's own operators for loops are prototypes.
+
+    ``torch.compile`` unrolls it.
+    """
+    import torch
+
+    state = cell = x.new_zeros(len(x), w.shape[0])
+    places = torch.arange(x.shape[1], device=x.device)
+    within = (places[:, None] < lengths)[..., None]
+    states = []
+    for now, inside in zip((x @ w + b).unbind(1), within.unbind(), strict=True):
+        entry, keep, new, exit_ = torch.addmm(now, state, u).chunk(4, -1)
+        after = torch.sigmoid(keep) * cell + torch.sigmoid(entry) * torch.tanh(new)
+        cell = torch.where(inside, after, cell)
+        state = torch.where(inside, torch.sigmoid(exit_) * torch.tanh(after), state)
+        states.append(torch.where(inside, state, 0.0))
+    return torch.stack(states, 1), state
+
+
 OPERATIONS: Table = {
     "rnn": Laid(_layer("rnn_tanh"), _ROWS),
     "lstm": Laid(_layer("lstm", cells=True), _ROWS),
     "gru": Laid(_layer("gru"), _RESET_FIRST),
+    "dynamic_rnn": lambda torch, units, steps, loop: _dynamic_rnn,
 }
 
 GAPS: tuple[Gap, ...] = ()
