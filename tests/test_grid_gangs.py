@@ -11,7 +11,17 @@ from fwbench import grid, toggles
 from fwbench.errors import UsageError
 from fwbench.grid import Cell
 from fwbench.options.options import Selection
-from fwbench.workloads import MODELS, all_reduce, gaps, gemm, lenet, lenet_step, mlp_step
+from fwbench.workloads import (
+    MODELS,
+    all_gather,
+    all_reduce,
+    gaps,
+    gemm,
+    lenet,
+    lenet_step,
+    mlp_step,
+    reduce_scatter,
+)
 from support.grids import POOR, RICH
 
 _NONE = "rich has no servers"
@@ -21,6 +31,7 @@ _SHARED = replace(
     training_executions=("eager",),
     strategies={"allreduce": "", "ps_sync": _NONE, "ps_async": ""},
     gang_executions=("eager",),
+    collectives=("all_reduce", "all_gather"),
 )
 _CHOSEN = {"rich": _SHARED}
 
@@ -54,6 +65,17 @@ def test_servers_belong_to_strategies_that_have_some() -> None:
         "replicas:2-strategy:ps_sync-servers:1",
         "replicas:2-strategy:ps_sync-servers:2",
     ]
+
+
+def test_steps_of_models_are_shared_by_their_batch() -> None:
+    """Whatever else their sizes say; weak scaling grows the batch alone."""
+    (step,) = (step for step in MODELS if step.name == "word_lm_step")
+    asked = {"replicas": (1, 2), "sizes": ("b4t16l1u64v500",)}
+    assert [cell.gap for cell in cells(step, **asked)] == [None, None]
+    weak = cells(step, weak=True, **asked)
+    assert [str(cell.size) for cell in weak] == ["b4t16l1u64v500", "b8t16l1u64v500"]
+    (uneven,) = cells(step, replicas=(3,), sizes=("b4t16l1u64v500",))
+    assert uneven.gap == "a batch of 4 cannot be shared evenly by 3 replicas"
 
 
 def test_workers_that_do_not_wait_are_a_group_of_their_own() -> None:
@@ -107,9 +129,14 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         ),
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
+        (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
+        (reduce_scatter, {"replicas": (2,)}, "reduce_scatter is not written for rich"),
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
-    ids=["uneven", "odd", "servers", "not waiting", "alone", "single", "foreign"],
+    ids=[
+        *("uneven", "odd", "servers", "not waiting", "alone", "single", "parts", "unwritten"),
+        "foreign",
+    ],
 )
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
     """What replicas cannot share is a gap with its reason."""

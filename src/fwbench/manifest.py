@@ -109,6 +109,7 @@ class Manifest:
         strategies: how its replicas can agree, each with the reason why it offers no such way;
             empty text if it does. What fwbench has not built is not among them.
         gang_executions: in which of its executions replicas can work.
+        collectives: the exchanges that are written for its replicas.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Manifest:
     users_models: tuple[str, ...] = ()
     strategies: dict[str, str] = field(default_factory=dict)
     gang_executions: tuple[str, ...] = ()
+    collectives: tuple[str, ...] = ("all_reduce",)
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""

@@ -13,6 +13,7 @@ from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
 from fwbench.gate.samples import FACTS, SampleSet
+from support.gang_facts import gang
 from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
 
 Gate = Callable[..., int]
@@ -331,6 +332,14 @@ _DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]
         "schedule: [10, 1] -> [20, 1]",
     ),
     "precision": ({}, {"precision": 0.02}, {}, "precision: None -> 0.02"),
+    "engine": ({"gang": gang()}, {"gang": gang(engine="mpi")}, {}, "engine: local -> mpi"),
+    "network": (
+        {"gang": gang()},
+        {"gang": gang(network="100mbit")},
+        {},
+        "network: loopback -> 100mbit",
+    ),
+    "places": ({"gang": gang()}, {"gang": gang(3)}, {}, "places: 2 x 2 CPUs -> 3 x 2 CPUs"),
 }
 
 
@@ -441,4 +450,11 @@ def test_where_a_case_was_placed_may_differ(folder: Path) -> None:
     write(folder / "base.json", entry(toggles=earlier, placement={"CUDA_VISIBLE_DEVICES": "3"}))
     own = entry(toggles={"blas": "openblas"}, placement={"CUDA_VISIBLE_DEVICES": "0"})
     write(folder / "contender.json", own)
+    assert cli.main(["gate", "base.json", "contender.json"]) == 0
+
+
+def test_replicas_of_another_machine_are_compared(folder: Path) -> None:
+    """It may have another name, as long as as many of them have as many CPUs."""
+    write(folder / "base.json", entry(gang=gang()))
+    write(folder / "contender.json", entry(gang=gang(host="elsewhere")))
     assert cli.main(["gate", "base.json", "contender.json"]) == 0

@@ -16,11 +16,12 @@ from fwbench.errors import (
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
-from fwbench.scale.case import GangCase, kinds_of
+from fwbench.scale.case import GangCase
 from fwbench.scale.clock import GangClock
 from fwbench.scale.gang import Place
+from fwbench.scale.kinds import kinds_of
 from fwbench.testing import FakeFramework
-from fwbench.workloads.collectives import all_reduce
+from fwbench.workloads.collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.trajectories import expected_losses
 from support import fakes
@@ -108,6 +109,21 @@ def test_what_is_recorded_of_a_gang() -> None:
     assert facts.threads == 1
 
 
+@pytest.mark.parametrize(
+    ("collective", "sent", "bus"),
+    [(reduce_scatter, 1, 0.5), (all_gather, 1, 0.5), (broadcast, 1, 1.0)],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_bus_bandwidths_are_those_of_nccl_tests(collective: Any, sent: int, bus: float) -> None:
+    """An array of 4000 bytes every 1/256 s."""
+    case = _case(ScriptedGang(), collective)
+    case.measure()
+    gang = _facts(case).gang
+    assert gang is not None
+    assert gang.least_bytes_per_step == sent * 4000
+    assert gang.bus_bytes_per_s == bus * 4000 * 2.0**8
+
+
 def test_nothing_is_timed_where_benchmarks_are_disabled() -> None:
     """It is checked, and has no record."""
     gang = ScriptedGang()
@@ -179,6 +195,8 @@ def test_replicas_that_train_as_one_pass() -> None:
     assert checked.shard_loss_spread == pytest.approx(0.2)
     assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
     assert facts.images_per_s == pytest.approx(8 * 2**8)
+    assert facts.gang.alone_s == 2.0**-8
+    assert facts.gang.communication_share == 0.0
 
 
 @pytest.mark.parametrize(

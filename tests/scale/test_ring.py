@@ -26,6 +26,50 @@ def test_every_replica_has_the_sum(replicas: int, elements: int) -> None:
     in_ring(replicas, exchange)
 
 
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+def test_every_replica_has_its_part_of_the_sum(replicas: int) -> None:
+    """The first one the first part; sources stay."""
+
+    def exchange(ring: Ring) -> None:
+        source = (ring.seat.rank + 1) * np.arange(12.0)
+        run = ring.reduce_scatter(source)
+        total = np.arange(12.0) * replicas * (replicas + 1) / 2
+        for _ in range(2):
+            np.testing.assert_array_equal(run(), np.split(total, replicas)[ring.seat.rank])
+        np.testing.assert_array_equal(source, (ring.seat.rank + 1) * np.arange(12.0))
+
+    in_ring(replicas, exchange)
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+def test_every_replica_has_all_arrays(replicas: int) -> None:
+    """One behind the other, by rank; again of other numbers."""
+
+    def exchange(ring: Ring) -> None:
+        source = np.empty(5)
+        run = ring.all_gather(source)
+        for factor in (1.0, 10.0):
+            source[:] = factor * ring.seat.rank
+            np.testing.assert_array_equal(run(), factor * np.repeat(np.arange(replicas), 5))
+
+    in_ring(replicas, exchange)
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+@pytest.mark.parametrize("elements", [1, 30_000])
+def test_every_replica_has_the_array_of_the_root(replicas: int, elements: int) -> None:
+    """Of each in turn, in one piece and in several."""
+
+    def exchange(ring: Ring) -> None:
+        source = np.arange(float(elements)) + 1000 * ring.seat.rank
+        run = ring.broadcast(source)
+        for root in range(replicas):
+            np.testing.assert_array_equal(run(root), np.arange(elements) + 1000 * root)
+        np.testing.assert_array_equal(source, np.arange(elements) + 1000 * ring.seat.rank)
+
+    in_ring(replicas, exchange)
+
+
 def test_messages_larger_than_all_buffers_do_not_block() -> None:
     """Replicas send and receive at once: two that sent first would wait for ever."""
 

@@ -7,17 +7,24 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fwbench.errors import VerificationError, WrongGradient, WrongTraining
 from fwbench.scale import judgement
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
-from fwbench.workloads import lenet
+from fwbench.workloads import COLLECTIVES, lenet, mlp, word_lm_step
+from fwbench.workloads.collectives import Collective
+from fwbench.workloads.models import trajectories
+from fwbench.workloads.training import Training
 from support.gangs import installed, started
 
 _TESTS = Path(__file__).parents[1]
 _PATIENCE_S = 120.0
+
+#: Which 2 and 3 replicas share evenly, in shares of none of the mistakes.
+_SHARED_BATCH = 120
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +40,12 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gang]:
     made.close()
 
 
-def _judged(gang: Gang, batch: int) -> judgement.Answers:
-    """What both replicas found in training on a global batch, once it was judged."""
-    task = asdict(Task("lenet_step", batch, "cpu", "eager", "float32", sparse=False))
+def _judged(gang: Gang, batch: int, training: Training = lenet) -> judgement.Answers:
+    """What all replicas found in training on a global batch, once it was judged."""
+    task = asdict(Task(training.step.name, batch, "cpu", "eager", "float32", sparse=False))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
     answers = gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
-    judgement.training(answers, lenet, batch, "float32", "before the timing")
+    judgement.training(answers, training, batch, "float32", "before the timing")
     return answers
 
 
@@ -51,11 +58,50 @@ def test_two_replicas_train_as_one_worker(gang: Gang) -> None:
     assert sent is None or sent >= 10 * 2 * 4 * lenet.parameters
 
 
-def test_sums_of_arrays_are_right(gang: Gang) -> None:
-    """Before and after steps that are timed."""
-    task = asdict(Task("all_reduce", 1001, "cpu", "eager", "float32", sparse=False))
+@pytest.fixture(scope="module")
+def three(gang: Gang) -> Iterator[Gang]:
+    """Three replicas, started when there is nothing else to start."""
+    assert gang.is_alive
+    made = started(3, "torch")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("training", [mlp, lenet], ids=lambda training: training.name)
+def test_losses_do_not_depend_on_the_number_of_replicas(
+    gang: Gang, three: Gang, training: Training
+) -> None:
+    """With 2 and 3 of them they are within 1e-5 of those of one worker in float64."""
+    expected = np.array(trajectories.expected_losses(training, _SHARED_BATCH, lazy=False)[:10])
+    for replicas in (gang, three):
+        answers = _judged(replicas, _SHARED_BATCH, training)
+        losses = np.mean([answer["losses"] for answer in answers], axis=0)
+        np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_a_language_model_is_shared(gang: Gang) -> None:
+    """A size of several numbers; the batch is what replicas share."""
+    shape = "b4t16l1u64v500"
+    task = asdict(Task("word_lm_step", 4, "cpu", "eager", "float32", sparse=False, shape=shape))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
-    gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    answers = gang.ask("check", 4, limit_s=_PATIENCE_S, doing="checking")
+    size = word_lm_step.size_of(shape)
+    assert size is not None
+    judgement.training(answers, word_lm_step.at(size), 4, "float32", "before the timing")
+    timed = gang.ask("alone", 3, limit_s=_PATIENCE_S, doing="stepping alone")
+    assert all(rank["seconds"] > 0 for rank in timed)
+    sent = judgement.sent(timed)
+    assert sent is None or sent < 1000  # the barrier's
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES, ids=lambda collective: collective.name)
+def test_exchanges_are_right(gang: Gang, collective: Collective) -> None:
+    """Before and after steps that are timed, with as many bytes as it takes at least."""
+    elements = 1002
+    task = asdict(Task(collective.name, elements, "cpu", "eager", "float32", sparse=False))
+    gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
+    answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    judgement.refuse_silence(answers, 3, 4 * elements * collective.sent(2), "numbers")
     gang.ask("round", 3, limit_s=_PATIENCE_S, doing="stepping")
     assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
 

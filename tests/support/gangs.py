@@ -79,7 +79,7 @@ class ScriptedGang:
     @property
     def hello(self) -> list[dict[str, Any]]:
         """What every role says of itself."""
-        return [{"cpus": 2, "threads": 1} for _ in self.step_s]
+        return [{"host": "here", "cpus": 2, "threads": 1} for _ in self.step_s]
 
     @property
     def everyone(self) -> list[dict[str, Any]]:
@@ -94,10 +94,10 @@ class ScriptedGang:
         self.asked.append(("start",))
 
     def ask(self, kind: str, *values: Any, limit_s: float, doing: str) -> list[Any]:
-        """The answers that are told; of a round, what its steps take."""
+        """The answers that are told; of rounds, what their steps take."""
         self.clock.spend(self.control_s)
         self.asked.append((kind, *values))
-        if kind == "round":
+        if kind in ("round", "alone"):
             return [
                 {"seconds": step_s * values[0], "cpu_s": 0.0, "preempted": 0, "sent_bytes": 0}
                 for step_s in self.step_s

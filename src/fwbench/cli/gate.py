@@ -54,7 +54,7 @@ def _add_gate(commands: Any) -> None:
         action="append",
         default=[],
         help="what may differ: cpu, gpu, driver, threads, framework, toggles, data, schedule, "
-        "precision",
+        "precision, engine, network, places",
     )
     gate.add_argument(
         "--margin",

@@ -347,6 +347,7 @@ class Framework(Replicable, ABC):
             toggle_gaps=tuple(self.every_toggle_gap()),
             strategies=dict(self.strategies),
             gang_executions=self.gang_executions,
+            collectives=self.collectives,
             threads=self.threads(),
             build=self.build(),
             sources=sources.packages_of(type(self)),

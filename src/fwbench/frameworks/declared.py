@@ -60,6 +60,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         toggle_gaps=tuple(framework.every_toggle_gap()),
         strategies=dict(framework.strategies),
         gang_executions=framework.gang_executions,
+        collectives=framework.collectives,
         threads=None,
         build={},
         sources=(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -98,6 +99,13 @@ class ReplicatedLearner:
         """The updates since the learner was reset; None where servers do not tell."""
         return None
 
+    def silent(self) -> AbstractContextManager[Any] | None:
+        """A context in which steps exchange nothing, to see what that takes; None without any.
+
+        Copies differ afterwards, so nothing is done with them.
+        """
+        return None
+
 
 def _each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
     for examples, labels in batches:
@@ -162,6 +170,39 @@ class Member(Participant):
             ``run()``, which returns an array with the sum, done.
         """
 
+    def reduce_scatter(self, source: Any) -> Callable[[], Any]:
+        """Bind the sum of which every replica gets a part: the first one the first part.
+
+        Args:
+            source: as for :meth:`all_reduce`; the number of replicas divides its length.
+
+        Returns:
+            ``run()``, which returns this replica's part of the sum, done.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no reduce_scatter")
+
+    def all_gather(self, source: Any) -> Callable[[], Any]:
+        """Bind the arrays of all replicas, one behind the other by rank.
+
+        Args:
+            source: as for :meth:`all_reduce`; those of all replicas have one length.
+
+        Returns:
+            ``run()``, which returns the whole array, done.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no all_gather")
+
+    def broadcast(self, source: Any) -> Callable[[int], Any]:
+        """Bind the array of one replica, which all get.
+
+        Args:
+            source: as for :meth:`all_reduce`; read where this replica is the source.
+
+        Returns:
+            ``run(root)``, which returns the array of the replica of that rank, done.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no broadcast")
+
     def learner(self, job: Job) -> ReplicatedLearner:
         """A replicated model.
 
@@ -181,11 +222,13 @@ class Replicable:
         gang_executions: in which of its executions replicas can work.
         coordinator: what it calls the process that it has in addition to workers and parameter
             servers; empty if there is none.
+        collectives: the methods of its :class:`Member` that exchange arrays.
     """
 
     strategies: ClassVar[Mapping[str, str]] = {}
     gang_executions: ClassVar[tuple[str, ...]] = ()
     coordinator: ClassVar[str] = ""
+    collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
 
     def member(self, seat: Seat) -> Participant:
         """This process as one of several, for one of :attr:`strategies`.

@@ -14,6 +14,7 @@ from fwbench.frameworks.variables import PLACEMENT
 from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, Launch
+from fwbench.records.gangs import GangFacts
 from fwbench.records.gpus import GpuIdentity
 from fwbench.records.session_facts import Machine, SessionFacts
 from fwbench.records.stored import (
@@ -25,7 +26,10 @@ from fwbench.records.stored import (
 )
 
 #: What must be the same on both sides, unless it is what is compared.
-FACTS = ("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision")
+FACTS = (
+    *("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision"),
+    *("engine", "network", "places"),
+)
 
 
 def check_facts(names: Iterable[str]) -> None:
@@ -232,7 +236,15 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
         "precision": facts.precision,
+        **_gang(facts.gang),
     }
+
+
+def _gang(gang: GangFacts | None) -> dict[str, str | None]:
+    """What joined the replicas of a case, and where they were; None of a single process."""
+    if gang is None:
+        return {"engine": None, "network": None, "places": None}
+    return {"engine": gang.engine, "network": gang.network, "places": gang.places}
 
 
 def _gpu(facts: CaseFacts) -> str:

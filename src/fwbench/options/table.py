@@ -307,7 +307,7 @@ SETTINGS: Mapping[str, Option] = {
         values.names,
         "FACTS",
         "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
-        "data, schedule, precision (default: nothing)",
+        "data, schedule, precision, engine, network, places (default: nothing)",
         tuple,
     ),
 }

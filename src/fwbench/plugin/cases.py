@@ -30,8 +30,9 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
-from fwbench.scale.case import GangCase, kinds_of
+from fwbench.scale.case import GangCase
 from fwbench.scale.clock import GangClock
+from fwbench.scale.kinds import kinds_of
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep

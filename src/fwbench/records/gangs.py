@@ -13,6 +13,7 @@ class Replica(Table):
     """One replica, by its own clock."""
 
     rank: int = fact("which replica, from 0", COUNT, NOT_NEGATIVE)
+    host: str | None = fact("name of the machine that it ran on")
     cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
     threads: int | None = fact(
         "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
@@ -95,7 +96,27 @@ class GangFacts(Table):
         "bytes that they sent", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
     )
     bus_bytes_per_s: float | None = fact(
-        "bus bandwidth of an all-reduce, as nccl-tests defines it: size / time x 2 (W - 1) / W",
+        "bus bandwidth of an exchange, as nccl-tests defines it: size / time, of an all-reduce "
+        "x 2 (W - 1) / W, of its halves x (W - 1) / W",
         PER_SECOND, POSITIVE,
     )  # fmt: skip
+    alone_s: float | None = fact(
+        "median time of worker 0's steps without an exchange, on its share", SECONDS, POSITIVE
+    )
     verified: Checked = fact("what was verified")
+
+    @property
+    def communication_share(self) -> float | None:
+        """The part of a step that it is longer by than without its exchange."""
+        return None if self.alone_s is None else max(0.0, 1 - self.alone_s / self.ranks[0].step_s)
+
+    @property
+    def places(self) -> str:
+        """Where its workers were, machine by machine, without their names: ``2 x 4 CPUs``."""
+        by_host: dict[str | None, list[int]] = {}
+        for rank in self.ranks:
+            by_host.setdefault(rank.host, []).append(rank.cpus)
+        return " + ".join(
+            f"{len(of_host)} x {'/'.join(map(str, sorted({*of_host})))} CPUs"
+            for of_host in by_host.values()
+        )

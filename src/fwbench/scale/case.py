@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -13,7 +14,6 @@ import psutil
 from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.errors import ProbeError, TooLargeToVerify
-from fwbench.grid import Cell
 from fwbench.machine import usable_cpus
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
@@ -26,9 +26,8 @@ from fwbench.scale.gang import Composition, Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Task
 from fwbench.toggles import WITH_SERVERS, asynchronous
-from fwbench.workloads.collectives import Collective
-from fwbench.workloads.training import Step
-from fwbench.workloads.workload import Workload
+from fwbench.workloads.collectives import all_reduce
+from fwbench.workloads.training import Trains
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -41,8 +40,11 @@ _STEPS_AT_LEAST = 10
 #: How long a round is at least.
 _ROUND_S = 0.05
 
+#: How often steps are timed without an exchange.
+_ROUNDS_ALONE = 3
+
 #: Steps with known results, before and after the timing.
-_CHECKED_STEPS = 3
+CHECKED_STEPS = 3
 
 #: What is expected of the slowest wire when nothing is known of it yet.
 _SLOWEST_BYTES_PER_S = 1e6
@@ -107,7 +109,7 @@ class GangCase(Case):
     @property
     def checked_steps(self) -> int:
         """How many steps with known results come before the timing."""
-        return _CHECKED_STEPS
+        return CHECKED_STEPS
 
     def _probed(self, probe: Any) -> None:
         """Refuse probes, which look into a single process.
@@ -136,12 +138,14 @@ class GangCase(Case):
             try:
                 timed = self._time(gang, pilot_s)
                 again = self._look_again(gang, pilot_s)
+                alone_s = self.alone_s(gang)
             except BaseException:
                 gang.kill()
                 raise
         checked |= Checked.unchecked({"steps_timed": again.steps})
         rounds = cast("GangClock", self._clock).rounds
-        self._record(found | timed | self.throughput(rounds) | self._gang_facts(gang, checked))
+        own = self._gang_facts(gang, checked, alone_s)
+        self._record(found | timed | self.throughput(rounds) | own)
 
     @property
     def _composition(self) -> Composition:
@@ -160,12 +164,16 @@ class GangCase(Case):
     def least_bytes(self) -> float:
         """What all processes must send in a step, together.
 
-        Every worker pushes to servers and pulls from them what it has; an all-reduce takes less
-        (Patarasuk and Yuan, 2009).
+        Every worker pushes to servers and pulls from them what it has; an all-reduce takes less.
         """
         replicas = self.cell.replicas
-        times = 2.0 * (replicas if self._has_servers else replicas - 1)
-        return times * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
+        times = 2.0 * replicas if self._has_servers else all_reduce.sent(replicas)
+        return times * self.exchanged_bytes
+
+    @property
+    def exchanged_bytes(self) -> int:
+        """The size of what replicas exchange in a step."""
+        return self.elements * ITEMSIZE_BYTES[self.cell.dtype]
 
     def _refuse_too_large(self) -> None:
         """Refuse a gang that the machine's memory does not hold.
@@ -194,7 +202,9 @@ class GangCase(Case):
             cell.device,
             cell.execution,
             cell.dtype,
-            sparse=dict(cell.toggles).get("sparse") == "on",
+            sparse=cell.toggle("sparse") == "on",
+            shape="" if isinstance(cell.size, int) else str(cell.size),
+            recompute=cell.toggle("recompute") == "on",
         )
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=f"building {cell.id}")
         first = self._round(gang, 1, _BIND_S + slow_s, "its first step")
@@ -246,12 +256,12 @@ class GangCase(Case):
 
     def _look_again(self, gang: Gang, pilot_s: float) -> Checked:
         """What the timed steps have left is right, and so are steps from the beginning."""
-        limit_s = _BIND_S + gang.limits.of(_CHECKED_STEPS * pilot_s)
+        limit_s = _BIND_S + gang.limits.of(CHECKED_STEPS * pilot_s)
         left = gang.ask("look", limit_s=limit_s, doing="looking at what was timed")
         self.judge_left(left)
         before = gang.used()
-        answers = gang.ask("check", _CHECKED_STEPS, limit_s=limit_s, doing="checking steps again")
-        self._refuse_silence(_CHECKED_STEPS, judgement.sent(answers, before, gang.used()))
+        answers = gang.ask("check", CHECKED_STEPS, limit_s=limit_s, doing="checking steps again")
+        self._refuse_silence(CHECKED_STEPS, judgement.sent(answers, before, gang.used()))
         return self.judge(answers, "after the timing")[1]
 
     def _refuse_silence(self, steps: int, moved: int | None) -> None:
@@ -273,7 +283,11 @@ class GangCase(Case):
         """
         return CaseFacts()
 
-    def _gang_facts(self, gang: Gang, checked: Checked) -> CaseFacts:
+    def alone_s(self, gang: Gang) -> float | None:
+        """What a step takes without its exchange; None where that is not known."""
+        return None
+
+    def _gang_facts(self, gang: Gang, checked: Checked, alone_s: float | None) -> CaseFacts:
         rounds = cast("GangClock", self._clock).rounds
         ranks = replicas(gang.hello, rounds)
         medians_s = [rank.step_s for rank in ranks]
@@ -295,6 +309,7 @@ class GangCase(Case):
                 skew=max(medians_s) / min(medians_s) - 1.0,
                 least_bytes_per_step=self.least_bytes,
                 bytes_per_step=None if None in sent else float(sum(map(float, filter(None, sent)))),
+                alone_s=alone_s,
                 verified=checked,
                 **self.rates(medians_s[0]),
             ),
@@ -305,29 +320,12 @@ class GangCase(Case):
         return {}
 
 
-class CollectiveCase(GangCase):
-    """An exchange of arrays; roles compare the sums themselves."""
-
-    @property
-    def elements(self) -> int:
-        """The size."""
-        return cast("int", self.cell.size)
-
-    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
-        """Every role has compared every element."""
-        return CaseFacts(), Checked(steps=_CHECKED_STEPS)
-
-    def rates(self, step_s: float) -> Mapping[str, float]:
-        """The bus bandwidth."""
-        return {"bus_bytes_per_s": self.least_bytes / self.cell.replicas / step_s}
-
-
 class SharedStepCase(GangCase):
     """A training step that replicas share."""
 
     @property
     def _objective(self) -> Any:
-        return cast("Step", self.cell.workload).training
+        return cast("Trains", self.cell.workload).at(self.cell.size)
 
     @property
     def elements(self) -> int:
@@ -352,6 +350,19 @@ class SharedStepCase(GangCase):
         rate: dict[str, Any] = {f"{objective.unit}_per_s": units / seconds}
         return CaseFacts(**rate)
 
+    def alone_s(self, gang: Gang) -> float | None:
+        """By a few rounds; the copies of the model differ afterwards."""
+        clock = cast("GangClock", self._clock)
+        steps, step_s = clock.rounds[-1].steps, clock.rounds[-1].step_s
+        limit_s = gang.limits.of(steps * step_s)
+        doing = "taking steps without an exchange"
+        rounds = [
+            gang.ask("alone", steps, limit_s=limit_s, doing=doing) for _ in range(_ROUNDS_ALONE)
+        ]
+        if None in rounds[0]:
+            return None
+        return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
+
     def judge_left(self, answers: Answers) -> None:
         """All weights are equal after the timing."""
         judgement.same_weights(answers, "after the timing")
@@ -368,20 +379,3 @@ class AsynchronousStepCase(SharedStepCase):
     def judge_left(self, answers: Answers) -> None:
         """All timed updates were made."""
         judgement.all_made(answers, "after the timing")
-
-
-_Kinds = Mapping[type[Workload], type[GangCase]]
-
-#: What measures a workload that replicas share.
-CASES: _Kinds = {
-    Collective: CollectiveCase,
-    Step: SharedStepCase,
-}
-
-#: The same of workers that do not wait for each other.
-_ASYNCHRONOUS: _Kinds = {Step: AsynchronousStepCase}
-
-
-def kinds_of(cell: Cell) -> _Kinds:
-    """What measures each kind of workload by the gang of a cell."""
-    return _ASYNCHRONOUS if asynchronous(cell.toggles) else CASES

@@ -32,6 +32,7 @@ def _replica(rank: int, said: Said, rounds: Sequence[Round]) -> Replica:
     sent = [told["sent_bytes"] for _, told in own]
     return Replica(
         rank=rank,
+        host=said["host"],
         cpus=said["cpus"],
         threads=said["threads"],
         step_s=statistics.median(steps_s),

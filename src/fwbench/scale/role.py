@@ -11,6 +11,7 @@ from the controller         meaning
 ``("bind", task)``          build a share of a case
 ``("check", steps)``        take steps from the beginning, and tell what they found
 ``("round", steps)``        take steps, timed
+``("alone", steps)``        take steps without an exchange, timed
 ``("look",)``               tell what the last timed step has left
 ``("used",)``               tell what this process has used since it was started
 ==========================  ====================================================================
@@ -34,8 +35,9 @@ from fwbench.machine import usable_cpus
 from fwbench.names import framework_of
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
+from fwbench.scale.kinds import share_of
 from fwbench.scale.rounds import timed_round, used
-from fwbench.scale.shares import Share, Task, share_of
+from fwbench.scale.shares import Share, Task
 from fwbench.version import __version__
 
 
@@ -69,6 +71,7 @@ class Role:
             "bind": self._bind,
             "check": self._check,
             "round": self._round,
+            "alone": self._alone,
             "look": self._look,
             "used": used,
         }
@@ -95,6 +98,7 @@ class Role:
         return {
             "address": self._participant.address,
             "takes_steps": isinstance(self._participant, Member),
+            "host": platform.node(),
             "cpus": usable_cpus(),
             "threads": self._framework.threads(),
             "versions": {
@@ -123,6 +127,13 @@ class Role:
         task = self._share.task
         with self._framework.scope(task.device, task.dtype):
             return timed_round(self._member, self._share.run, self._share.waiter(), steps)
+
+    def _alone(self, steps: int) -> dict[str, Any] | None:
+        silent = self._share.silent()
+        if silent is None:
+            return None
+        with silent:
+            return self._round(steps)
 
     def _look(self) -> dict[str, Any]:
         return self._share.look()

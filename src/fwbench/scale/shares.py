@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fwbench import workloads
 from fwbench.cases import networks, verify
-from fwbench.errors import WrongGradient, WrongResult
+from fwbench.errors import WrongGradient
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
 from fwbench.measure.traffic import sent_bytes
-from fwbench.toggles import ASYNCHRONOUS
-from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models import reference
 from fwbench.workloads.objective import check_rows
-from fwbench.workloads.training import Step
-from fwbench.workloads.workload import Workload
-
-#: The numbers that are added up begin again after so many.
-_PERIOD = 7
+from fwbench.workloads.training import Trains
 
 #: What the gradient of the first step may be off by, relative to its norm. From the initial weights
 #: rounding may decide on a ReLU, which is more than it does elsewhere; a gradient that was added up
@@ -45,6 +39,8 @@ class Task:
         execution: how.
         dtype: in which precision.
         sparse: whether gradients of embeddings hold only rows that occurred.
+        shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
+        recompute: whether the backward pass computes results once more.
     """
 
     workload: str
@@ -53,6 +49,8 @@ class Task:
     execution: str
     dtype: str
     sparse: bool
+    shape: str = ""
+    recompute: bool = False
 
 
 class Share(ABC):
@@ -107,56 +105,9 @@ class Share(ABC):
         """What waits until the steps that were taken are done; None if they are."""
         return self.framework.waiter(self.task.device)
 
-
-class SummedShare(Share):
-    """Arrays that replicas add up: the sums are whole numbers, exact whatever their order."""
-
-    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
-        super().__init__(task, framework, member)
-        self._create = framework.creator(task.device, task.dtype)
-        self._begin = 0
-        self._source = framework.variable(self._create(self._addends(member.seat.rank + 1)))
-        self._exchange = member.all_reduce(self._source)
-        self.run = self._keep
-        self._last: Any = None
-
-    def _keep(self) -> None:
-        self._last = self._exchange()
-
-    def _addends(self, factor: int) -> NDArray[Any]:
-        """Whole numbers that depend on the place, each times a factor."""
-        period = factor * (1 + np.roll(np.arange(_PERIOD), self._begin))
-        return np.resize(period.astype(self.task.dtype), self.task.size)
-
-    def _check(self, steps: int) -> dict[str, Any]:
-        """The sums of each step, of other numbers every time."""
-        for step in range(1, steps + 1):
-            self._begin = step
-            rank = self.member.seat.rank
-            written = self.framework.write(self._source, self._create(self._addends(rank + 1)))
-            assert written, "replicas need arrays that can be written"  # noqa: S101
-            self.run()
-            self._verify(f"step {step}")
-        return {}
-
-    def look(self) -> dict[str, Any]:
-        """The sums of the last step."""
-        self._verify("the last timed step")
-        return {}
-
-    def _verify(self, which: str) -> None:
-        replicas = self.member.seat.replicas
-        expected = self._addends(replicas * (replicas + 1) // 2)
-        actual = self.framework.to_numpy(self._last)
-        verify.same_shape(actual, expected)
-        wrong = np.flatnonzero(actual != expected)
-        if wrong.size:
-            place = int(wrong[0])
-            raise WrongResult(
-                f"the sum over {replicas} replicas is wrong after {which}: element {place} is "
-                f"{actual[place]:.9g}, and {expected[place]:.9g} is right; {wrong.size:,} of "
-                f"{expected.size:,} elements are wrong"
-            )
+    def silent(self) -> AbstractContextManager[Any] | None:
+        """A context in which steps exchange nothing; None without any. The last thing to do."""
+        return None
 
 
 class TrainedShare(Share):
@@ -171,7 +122,10 @@ class TrainedShare(Share):
     def _build(self) -> None:
         """The model, at its initial weights."""
         task = self.task
-        self._training = cast("Step", _workload(task)).training
+        workload = cast("Trains", getattr(workloads, task.workload))
+        size = workload.size_of(task.shape or task.size)
+        assert size is not None, task  # noqa: S101 (the controller has the same workload)
+        self._training = workload.at(size)
         job = Job(
             self._training,
             task.device,
@@ -179,6 +133,7 @@ class TrainedShare(Share):
             task.dtype,
             task.size // self.member.seat.replicas,
             sparse=task.sparse,
+            recompute=task.recompute,
         )
         self._model = self.member.learner(job)
         self._learner = self._model.learner
@@ -227,6 +182,10 @@ class TrainedShare(Share):
         except WrongGradient as found:  # the others are still taking steps
             return {"gradient_error": None, "wrong_gradient": str(found)}
         return {"gradient_error": error, "wrong_gradient": ""}
+
+    def silent(self) -> AbstractContextManager[Any] | None:
+        """The framework's own, if it has any."""
+        return self._model.silent()
 
     def look(self) -> dict[str, Any]:
         """The weights."""
@@ -301,27 +260,3 @@ class AsynchronousShare(TrainedShare):
         """The updates of all steps that were timed."""
         self._settle()
         return {"updates": self._model.updates()}
-
-
-#: What a replica does, by the kind of workload, and whether workers wait for each other.
-_SHARES: Mapping[tuple[type[Workload], bool], type[Share]] = {
-    (Collective, True): SummedShare,
-    (Step, True): TrainedShare,
-    (Step, False): AsynchronousShare,
-}
-
-
-def share_of(task: Task, framework: Framework, member: Member) -> Share:
-    """A replica's share of a case, built.
-
-    Args:
-        task: the case.
-        framework: loaded in this process.
-        member: this replica.
-    """
-    waits = member.seat.strategy not in ASYNCHRONOUS
-    return _SHARES[type(_workload(task)), waits](task, framework, member)
-
-
-def _workload(task: Task) -> Workload:
-    return cast("Workload", getattr(workloads, task.workload))

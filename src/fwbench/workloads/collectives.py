@@ -1,7 +1,8 @@
-"""What replicas do together without any model: an all-reduce."""
+"""What replicas do together without any model: all-reduce, its two halves, and broadcast."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,16 +17,25 @@ _DEEPBENCH = (100_000, 3_097_600, 4_194_304, 6_553_600, 16_777_217, 38_360_000, 
 
 @dataclass(frozen=True, eq=False)
 class Collective(Workload):
-    """An exchange between all replicas; its size is the elements that each of them has.
+    """An exchange between all replicas; its size is the elements of the whole array.
+
+    Of an all-gather that is the result, of a reduce-scatter the source, as in nccl-tests.
 
     Args:
         name: the first part of every case id.
         sizes: by preset.
+        sent: how many times its size all replicas together send at least, by their number.
+        bus: what its size divided by its time is multiplied by to make the bus bandwidth, by the
+            number of replicas (nccl-tests, doc/PERFORMANCE.md).
+        in_parts: whether every replica has an equal part of the array.
         dtypes: those in which its sums are exact whatever the order.
     """
 
     name: str
     sizes: Sizes
+    sent: Callable[[int], float]
+    bus: Callable[[int], float]
+    in_parts: bool = False
     dtypes: tuple[str, ...] = ("float32", "float64")
     family: str = "collectives"
     representative: bool = False
@@ -45,10 +55,15 @@ class Collective(Workload):
         return self.sizes
 
     def share_gap(self, size: Size, replicas: int) -> str | None:
-        """One replica has nobody to exchange anything with."""
-        if replicas > 1:
-            return None
-        return f"{self.name} is between replicas, and this is a single one"
+        """One replica has nobody to exchange anything with, and parts must be equal."""
+        assert isinstance(size, int)  # noqa: S101 (collectives have no shapes)
+        return first(
+            {
+                f"{self.name} is between replicas, and this is a single one": replicas == 1,
+                f"{size} elements do not divide into {replicas} equal parts": self.in_parts
+                and size % replicas > 0,
+            }
+        )
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """Those of replicas; none of a framework whose replicas fwbench has not built."""
@@ -57,16 +72,27 @@ class Collective(Workload):
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
     ) -> str | None:
-        """No such device, or no such dtype."""
-        return first(
+        """No such device or dtype, or an exchange that is not written for the framework."""
+        declared = manifest.gap(self.name, execution, direction, dtype, device)
+        return declared or first(
             {
+                f"{self.name} is not written for {manifest.name}": self.name
+                not in manifest.collectives,
                 f"{manifest.name} sees no {device}": not manifest.has(device),
                 f"{self.name} has no {dtype}": dtype not in self.dtypes,
                 f"{manifest.name} has no {dtype}": dtype not in manifest.dtypes,
             }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
+        )
 
 
+#: Sizes that 2, 3, 4, 6, 8, 12 and 16 replicas divide evenly.
+_DIVISIBLE = Sizes(
+    (48, 49_152, 786_432),
+    full=(48, 3_072, 49_152, 196_608, 786_432, 3_145_728, 12_582_912),
+)
+
+#: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009): a sum can be scattered, and
+#: then gathered.
 all_reduce = Collective(
     "all_reduce",
     Sizes(
@@ -75,6 +101,38 @@ all_reduce = Collective(
         deepbench=_DEEPBENCH,
         full=(1, 1_024, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216),
     ),
+    sent=lambda replicas: 2.0 * (replicas - 1),
+    bus=lambda replicas: 2.0 * (replicas - 1) / replicas,
 )
 
-COLLECTIVES = (all_reduce,)
+reduce_scatter = Collective(
+    "reduce_scatter",
+    _DIVISIBLE,
+    sent=lambda replicas: replicas - 1.0,
+    bus=lambda replicas: (replicas - 1.0) / replicas,
+    in_parts=True,
+)
+
+all_gather = Collective(
+    "all_gather",
+    _DIVISIBLE,
+    sent=lambda replicas: replicas - 1.0,
+    bus=lambda replicas: (replicas - 1.0) / replicas,
+    in_parts=True,
+)
+
+#: Each replica is the source in turn, as in the Intel MPI Benchmarks' Bcast: with a single source
+#: its clock would show when the array has left, and not when the others have it.
+broadcast = Collective(
+    "broadcast",
+    _DIVISIBLE,
+    sent=lambda replicas: replicas - 1.0,
+    bus=lambda replicas: 1.0,
+)
+
+COLLECTIVES = (all_reduce, reduce_scatter, all_gather, broadcast)
+
+#: Those in which each replica sends as many messages one after the other as it sends parts.
+RINGS: Mapping[str, Collective] = {
+    ring.name: ring for ring in (all_reduce, reduce_scatter, all_gather)
+}

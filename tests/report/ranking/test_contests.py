@@ -8,6 +8,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking.contests import Contest, Timed, contests, kind, split
+from support.gang_facts import gang
 
 _CASE = {
     "workload": "flatten",
@@ -75,6 +76,19 @@ def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
     """Whatever all of them return."""
     cases = [timed(name, result_is_view=view) for name in ("a", "b")]
     assert [*titles(*cases)] == ["flatten cpu forward float32 8"]
+
+
+def test_replicas_that_do_not_wait_for_each_other_are_apart() -> None:
+    """Their updates are not those of one worker; a single one does the work of those that wait."""
+    waiting = [timed("torch", gang=gang()), timed("mxnet", gang=gang(strategy="ps_sync"))]
+    alone = timed("numpy")
+    others = [
+        timed(name, gang=gang(strategy="ps_async", equal_work=False)) for name in ("tf", "mx")
+    ]
+    assert titles(*waiting, alone, *others) == {
+        "flatten cpu forward float32 8 (synchronous)": ["torch", "mxnet", "numpy"],
+        "flatten cpu forward float32 8 (asynchronous)": ["tf", "mx"],
+    }
 
 
 def test_precisions_are_apart() -> None:

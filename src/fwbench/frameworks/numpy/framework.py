@@ -39,6 +39,7 @@ class NumPy(Framework):
         ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
     }
     gang_executions = ("eager",)
+    collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
     strategies: ClassVar = {
         "allreduce": "",
         "ps_sync": _NO_SERVERS,

@@ -1,22 +1,29 @@
 """NumPy arrays over TCP sockets in a ring: what the wire itself allows, without a framework.
 
 The all-reduce is Baidu's (Gibiansky, "Bringing HPC Techniques to Deep Learning", 2017; Patarasuk
-and Yuan, "Bandwidth optimal all-reduce algorithms", 2009): every replica has one part of the sum
+and Yuan, "Bandwidth optimal all-reduce algorithms", 2009): every replica has its part of the sum
 after W - 1 steps, and all of it after as many more; it sends 2 (W - 1) / W of its array.
 """
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.member import Member, Seat
+
+_NOTHING = memoryview(b"")
+
+#: Of a broadcast: small beside the arrays that fill a wire, large beside a call of the system.
+_PIECE_BYTES = 64 * 1024
 
 
 class Ring(Member):
@@ -55,8 +62,28 @@ class Ring(Member):
         """Scatter the sums of parts around the ring, then gather them."""
         result = np.empty_like(source)
         parts = np.array_split(result, self.seat.replicas)
-        received = np.empty_like(max(parts, key=len))
-        return partial(self._reduced, source, result, parts, received)
+        return partial(self._reduced, source, result, parts, self._buffer(parts))
+
+    def reduce_scatter(self, source: NDArray[Any]) -> Callable[[], Any]:
+        """The first half of an all-reduce, in a copy."""
+        sums = np.empty_like(source)
+        parts = np.split(sums, self.seat.replicas)
+        return partial(self._scattered, source, sums, parts, self._buffer(parts))
+
+    def all_gather(self, source: NDArray[Any]) -> Callable[[], Any]:
+        """The second half of an all-reduce."""
+        result = np.empty(len(source) * self.seat.replicas, source.dtype)
+        return partial(self._gathered, source, result, np.split(result, self.seat.replicas))
+
+    def broadcast(self, source: NDArray[Any]) -> Callable[[int], Any]:
+        """Around the ring in pieces: each is sent on while the next one arrives."""
+        result = np.empty_like(source)
+        pieces = np.array_split(result, max(1, math.ceil(result.nbytes / _PIECE_BYTES)))
+        return partial(self._broadcasted, source, result, [_bytes(piece) for piece in pieces])
+
+    def _buffer(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """As long as the longest part, for one that arrives."""
+        return np.empty_like(max(parts, key=len))
 
     def _reduced(
         self,
@@ -65,16 +92,52 @@ class Ring(Member):
         parts: Sequence[NDArray[Any]],
         received: NDArray[Any],
     ) -> NDArray[Any]:
-        np.copyto(result, source)
-        last = self.seat.replicas - 1
-        for step in range(last):
-            part = parts[self._neighbour(-step - 1)]
+        self._scattered(source, result, parts, received)
+        self._pass_on(parts)
+        return result
+
+    def _scattered(
+        self,
+        source: NDArray[Any],
+        sums: NDArray[Any],
+        parts: Sequence[NDArray[Any]],
+        received: NDArray[Any],
+    ) -> NDArray[Any]:
+        """Add up each part on its way around the ring to its own replica."""
+        np.copyto(sums, source)
+        for step in range(self.seat.replicas - 1):
+            part = parts[self._neighbour(-step - 2)]
             other = received[: len(part)]
-            self._exchange(_bytes(parts[self._neighbour(-step)]), _bytes(other))
+            self._exchange(_bytes(parts[self._neighbour(-step - 1)]), _bytes(other))
             np.add(part, other, out=part)
-        for step in range(last):
-            summed = parts[self._neighbour(1 - step)]
-            self._exchange(_bytes(summed), _bytes(parts[self._neighbour(-step)]))
+        return parts[self.seat.rank]
+
+    def _gathered(
+        self, source: NDArray[Any], result: NDArray[Any], parts: Sequence[NDArray[Any]]
+    ) -> NDArray[Any]:
+        np.copyto(parts[self.seat.rank], source)
+        self._pass_on(parts)
+        return result
+
+    def _pass_on(self, parts: Sequence[NDArray[Any]]) -> None:
+        """Send this replica's part around the ring, and then each that arrives."""
+        for step in range(self.seat.replicas - 1):
+            arriving = parts[self._neighbour(-step - 1)]
+            self._exchange(_bytes(parts[self._neighbour(-step)]), _bytes(arriving))
+
+    def _broadcasted(
+        self,
+        source: NDArray[Any],
+        result: NDArray[Any],
+        pieces: Sequence[memoryview],
+        root: int,
+    ) -> NDArray[Any]:
+        if self.seat.rank == root:
+            self._exchange(_bytes(source), _NOTHING)
+            return source
+        is_last = self._neighbour(1) == root
+        for arrived, arriving in pairwise((_NOTHING, *pieces, _NOTHING)):
+            self._exchange(_NOTHING if is_last else arrived, arriving)
         return result
 
     def _exchange(self, outgoing: memoryview, incoming: memoryview) -> None:

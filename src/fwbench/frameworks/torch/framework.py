@@ -102,6 +102,7 @@ class Torch(Framework):
         **{(execution, "loop", "python"): _LOOP for execution in ("eager", "compile")},
     }
     gang_executions = ("eager",)
+    collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     gaps = (
         *GAPS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,10 @@ from torch.nn.parallel import DistributedDataParallel
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
 from fwbench.frameworks.torch.training import TorchLearner
+
+#: By their names from PyTorch 2.13 on, or by those before, which warn since.
+_REDUCE_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+_ALL_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
 class TorchMember(Member):
@@ -61,6 +66,20 @@ class TorchMember(Member):
         """``torch.distributed.all_reduce`` of a copy, as it works in place."""
         return partial(_all_reduced, torch.empty_like(source), source)
 
+    def reduce_scatter(self, source: Any) -> Callable[[], Any]:
+        """``torch.distributed.reduce_scatter_single``."""
+        part = source.new_empty(len(source) // self.seat.replicas)
+        return partial(_into, _REDUCE_SCATTER, part, source)
+
+    def all_gather(self, source: Any) -> Callable[[], Any]:
+        """``torch.distributed.all_gather_single``."""
+        whole = source.new_empty(len(source) * self.seat.replicas)
+        return partial(_into, _ALL_GATHER, whole, source)
+
+    def broadcast(self, source: Any) -> Callable[[int], Any]:
+        """``torch.distributed.broadcast``, which only reads the array of its source."""
+        return partial(_broadcast, self.seat.rank, torch.empty_like(source), source)
+
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model within ``DistributedDataParallel``, which averages gradients."""
         return _Replicated(job)
@@ -74,6 +93,17 @@ def _all_reduced(buffer: Any, source: Any) -> Any:
     buffer.copy_(source)
     dist.all_reduce(buffer)
     return buffer
+
+
+def _into(exchange: Callable[[Any, Any], Any], result: Any, source: Any) -> Any:
+    exchange(result, source)
+    return result
+
+
+def _broadcast(rank: int, buffer: Any, source: Any, root: int) -> Any:
+    sent = source if rank == root else buffer  # the source's own is only read
+    dist.broadcast(sent, root)
+    return sent
 
 
 def _interface(host: str) -> str:
@@ -96,6 +126,11 @@ class _Learner(TorchLearner):
         grads = (parameter.grad for parameter in self._parameters)
         return [grad.to_dense().cpu().numpy() for grad in grads]
 
+    def silent(self) -> AbstractContextManager[Any]:
+        """``DistributedDataParallel.no_sync``."""
+        context: AbstractContextManager[Any] = self._forward.no_sync()
+        return context
+
 
 class _Replicated(ReplicatedLearner):
     def __init__(self, job: Job) -> None:
@@ -104,3 +139,7 @@ class _Replicated(ReplicatedLearner):
     def gradients(self) -> Sequence[NDArray[Any]]:
         """Those that the backward pass has left, averaged."""
         return self.learner.gradients()
+
+    def silent(self) -> AbstractContextManager[Any]:
+        """Steps without an exchange."""
+        return self.learner.silent()

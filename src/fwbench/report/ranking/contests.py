@@ -1,7 +1,8 @@
 """Cases that did the same work in the same way, and so may be ranked.
 
-A view costs nothing and a copy moves its data; products in TF32 are not products in float32. Where
-cases of the same work differ in this, each kind is a contest of its own.
+A view costs nothing and a copy moves its data; products in TF32 are not products in float32;
+replicas that do not wait for each other train otherwise than one worker. Where cases of the same
+work differ in this, each kind is a contest of its own.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
         by_work.setdefault(work(facts), []).append(facts)
     telling = [
         tell
-        for tell in (_result, _precision)
+        for tell in (_result, _precision, _agreement)
         if any(len({*map(tell, same)}) > 1 for same in by_work.values())
     ]
     parts: dict[str, list[T]] = {}
@@ -166,6 +167,11 @@ def _result(facts: CaseFacts) -> str:
 
 def _precision(facts: CaseFacts) -> str:
     return f"{reduced_bits(facts) or full_bits(facts)} bits"
+
+
+def _agreement(facts: CaseFacts) -> str:
+    equal = facts.gang is None or facts.gang.equal_work is not False
+    return "synchronous" if equal else "asynchronous"
 
 
 def kind(facts: CaseFacts) -> str:

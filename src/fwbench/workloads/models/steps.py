@@ -81,6 +81,7 @@ class ModelStep(Trains):
     family: str = "models"
     representative: bool = False
     on_request: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -117,6 +118,17 @@ class ModelStep(Trains):
     def toggles(self) -> frozenset[str]:
         """``recompute``."""
         return frozenset({"recompute"})
+
+    def share_gap(self, size: Size, replicas: int) -> str | None:
+        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
+        shape = _shape(size)
+        return self.at(size).split_gap(shape["batch"], replicas) if replicas > 1 else None
+
+    def grown(self, size: Size, replicas: int) -> Size:
+        """A batch of so many times as many examples."""
+        shape = _shape(size)
+        numbers = {**shape, "batch": replicas * shape["batch"]}
+        return self.form.read(self.form.template.format(**numbers))
 
     def gap(
         self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str

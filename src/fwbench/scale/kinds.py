@@ -1,0 +1,54 @@
+"""What is done with each kind of workload that replicas share, by the controller and by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fwbench import workloads
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.member import Member
+from fwbench.grid import Cell
+from fwbench.scale.case import AsynchronousStepCase, GangCase, SharedStepCase
+from fwbench.scale.exchanges import CollectiveCase, exchanged
+from fwbench.scale.shares import AsynchronousShare, Share, Task, TrainedShare
+from fwbench.toggles import ASYNCHRONOUS, asynchronous
+from fwbench.workloads.collectives import Collective
+from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.training import Step
+from fwbench.workloads.workload import Workload
+
+_Kinds = Mapping[type[Workload], type[GangCase]]
+_Shares = Mapping[type[Workload], Callable[[Task, Framework, Member], Share]]
+
+#: What measures a workload that replicas share.
+_CASES: _Kinds = {
+    Collective: CollectiveCase,
+    Step: SharedStepCase,
+    ModelStep: SharedStepCase,
+}
+
+#: The same of workers that do not wait for each other.
+_ASYNCHRONOUS_CASES: _Kinds = {Step: AsynchronousStepCase, ModelStep: AsynchronousStepCase}
+
+#: What a replica does of it.
+_SHARES: _Shares = {Collective: exchanged, Step: TrainedShare, ModelStep: TrainedShare}
+
+#: The same of workers that do not wait for each other.
+_ASYNCHRONOUS_SHARES: _Shares = {Step: AsynchronousShare, ModelStep: AsynchronousShare}
+
+
+def kinds_of(cell: Cell) -> _Kinds:
+    """What measures each kind of workload by the gang of a cell."""
+    return _ASYNCHRONOUS_CASES if asynchronous(cell.toggles) else _CASES
+
+
+def share_of(task: Task, framework: Framework, member: Member) -> Share:
+    """A replica's share of a case, built.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+    """
+    shares = _ASYNCHRONOUS_SHARES if member.seat.strategy in ASYNCHRONOUS else _SHARES
+    return shares[type(getattr(workloads, task.workload))](task, framework, member)
