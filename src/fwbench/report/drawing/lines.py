@@ -44,7 +44,7 @@ def draw(
         show: formats a value.
         show_x: formats a place on the horizontal axis.
         limits: lines on which nothing was measured, such as a ceiling, by their names.
-        looks: of the lines, by their names.
+        looks: of the lines, by their names; of limits, too, that are not to have the page's ink.
         joined: whether the points of a name are joined to a line.
     """
     limits = limits or {}
@@ -66,7 +66,7 @@ def draw(
         chart.add(name, list(corners), show_dots=False)
     heights = _heights(series, limits)
     ranges = (f"{name} {show(min(ys))} to {show(max(ys))}" for name, ys in heights.items())
-    return rendered(chart, title, "; ".join(ranges), {**(looks or {}), **_limit_looks(limits)})
+    return rendered(chart, title, "; ".join(ranges), {**_limit_looks(limits), **(looks or {})})
 
 
 def _limit_looks(limits: Limits) -> dict[str, Look]:

@@ -10,7 +10,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import condition
 from fwbench.report.ranking.contests import Contest, Timed, works
-from fwbench.report.terminal import notes, probed, session, training
+from fwbench.report.terminal import notes, probed, replicas, session, training
 from fwbench.report.terminal.contestants import Entry, facts_of, failed, timed
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.marks import legend
@@ -18,7 +18,7 @@ from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, matrices
 from fwbench.report.terminal.text import Line, wrapped
 from fwbench.toggles import TOGGLES, Toggle
 
-#: Tables of training loops with more lines are shown with ``-v``.
+#: Tables of training loops, and of replicas, with more lines are shown with ``-v``.
 _LOOP_LINES = 12
 
 
@@ -95,6 +95,7 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
             [*wrapped(session.headline(outcome.cases), view.width), *doubts],
             *_tables(outcome, view),
             *_loops(outcome, view),
+            *_replicas(outcome, view),
             [*_wrapped(_notes(outcome, view), view), *skips],
             answer,
         ]
@@ -154,6 +155,11 @@ def _fitting(operations: Sequence[Contest], failures: Sequence[Timed], view: Vie
 
 def _loops(outcome: Outcome, view: View) -> list[list[Line]]:
     tables = training.tables(outcome.records, view.width, outcome.toggles)
+    return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
+
+
+def _replicas(outcome: Outcome, view: View) -> list[list[Line]]:
+    tables = replicas.tables(outcome.timed, view.width)
     return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
 
 

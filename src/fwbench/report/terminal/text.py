@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from fwbench.report import escaping
 
 #: No line is wrapped more narrowly: words would be cut to pieces.
 NARROWEST = 20
+
+#: Between two columns of a table.
+_GAP = "  "
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,30 @@ Line = Sequence[Span]
 def plain(line: Line) -> str:
     """A line without its styles."""
     return "".join(span.text for span in line)
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: Collection[int], width: int) -> list[Line]:
+    """Rows of a table as lines: as many columns as fit, at least the first two.
+
+    Args:
+        rows: the headings first.
+        texts: the numbers of the columns that begin at the left; others end at the right.
+        width: columns of the terminal.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    fitting = max(
+        (n for n in range(3, len(widths) + 1) if sum(widths[:n]) + len(_GAP) * (n - 1) <= width),
+        default=2,
+    )
+    return [(Span(_row(row[:fitting], widths, texts)[:width]),) for row in rows]
+
+
+def _row(row: Iterable[str], widths: Sequence[int], texts: Collection[int]) -> str:
+    cells = (
+        f"{cell:<{widths[at]}}" if at in texts else f"{cell:>{widths[at]}}"
+        for at, cell in enumerate(row)
+    )
+    return _GAP.join(cells).rstrip()
 
 
 def wrapped(text: str, width: int, style: str = "") -> list[Line]:

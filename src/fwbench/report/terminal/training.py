@@ -10,14 +10,12 @@ from fwbench.records.session_facts import BreakEven
 from fwbench.records.units import count, mebibytes, time
 from fwbench.report.loops import Entry, Known, Loop, break_even, groups, loss_curves
 from fwbench.report.ranking.condition import marks
-from fwbench.report.terminal.text import Line, Span, wrapped
+from fwbench.report.terminal.text import Line, aligned, wrapped
 
 _HEADINGS = ("", "epoch", "first", "per second", "accuracy", "CPUs", "memory", "")
 
 #: The first column and the last, which has the marks, are texts.
 _TEXTS = (0, len(_HEADINGS) - 1)
-
-_GAP = "  "
 
 
 def tables(records: Sequence[Entry], width: int, known: Known) -> list[list[Line]]:
@@ -45,22 +43,7 @@ def _heading(title: str, first: CaseFacts) -> str:
 
 
 def _table(loops: Iterable[Loop], width: int) -> list[Line]:
-    """As many columns as fit, at least the first two."""
-    rows = [_HEADINGS, *(_row(loop) for loop in loops)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    fitting = max(
-        (n for n in range(3, len(widths) + 1) if sum(widths[:n]) + len(_GAP) * (n - 1) <= width),
-        default=2,
-    )
-    return [(Span(_text(row[:fitting], widths)[:width]),) for row in rows]
-
-
-def _text(row: Iterable[str], widths: Sequence[int]) -> str:
-    cells = (
-        f"{cell:<{widths[at]}}" if at in _TEXTS else f"{cell:>{widths[at]}}"
-        for at, cell in enumerate(row)
-    )
-    return _GAP.join(cells).rstrip()
+    return aligned([_HEADINGS, *(_row(loop) for loop in loops)], _TEXTS, width)
 
 
 def _row(loop: Loop) -> tuple[str, ...]:

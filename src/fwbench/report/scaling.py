@@ -1,0 +1,179 @@
+"""Work that several numbers of replicas shared: what each took, and what more of them gained."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from fwbench.records.facts import CaseFacts
+from fwbench.records.gangs import GangFacts
+from fwbench.report.ranking.condition import is_contended
+from fwbench.report.ranking.contests import work
+from fwbench.toggles import ALLREDUCE, is_of_gang
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A case that replicas shared, or that one did by itself to compare them with.
+
+    Attributes:
+        alone: the contestant, whatever number of replicas it has: framework and execution, and
+            toggles that are not the gang's.
+        time_s: median seconds of a step.
+        low_s: the lower end of its spread.
+        high_s: the upper end.
+        facts: what fwbench recorded of it.
+        measured: what its values are, and how many.
+    """
+
+    alone: str
+    time_s: float
+    low_s: float
+    high_s: float
+    facts: CaseFacts
+    measured: str = ""
+
+    @property
+    def gang(self) -> GangFacts | None:
+        """What is known of its replicas; None of a single one."""
+        return self.facts.gang
+
+    @property
+    def replicas(self) -> int:
+        """How many shared it."""
+        return 1 if self.gang is None else self.gang.replicas
+
+    @property
+    def name(self) -> str:
+        """The contestant with the strategy of its replicas, unless that is an all-reduce."""
+        gang = self.gang
+        if gang is None or gang.strategy == ALLREDUCE:
+            return self.alone
+        return f"{self.alone} {gang.strategy}, servers {gang.servers}"
+
+    @property
+    def rate(self) -> float | None:
+        """Images, or tokens, in a second; None where nothing is counted."""
+        if self.facts.direction != "train":
+            return None
+        known = self.facts.images_per_s or self.facts.tokens_per_s
+        return known or self.facts.size / self.time_s
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether its replicas do nothing but exchange arrays."""
+        return self.gang is not None and self.facts.direction != "train"
+
+
+def was_asked(name: str) -> bool:
+    """Whether a number of replicas was asked for.
+
+    Args:
+        name: of a contestant: framework and execution, and toggles that were asked for.
+    """
+    return any(word.startswith("replicas=") for word in name.split())
+
+
+def alone(name: str) -> str:
+    """A contestant's name without what says how many processes do its work.
+
+    Args:
+        name: framework and execution, and toggles that were asked for.
+    """
+    return " ".join(word for word in name.split() if not is_of_gang(word.partition("=")[0]))
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The same work, shared by several numbers of replicas.
+
+    Attributes:
+        cases: in the order to show them.
+        weak: whether each replica has the same work, and not all together.
+    """
+
+    cases: Sequence[Shared]
+    weak: bool = False
+
+    @property
+    def title(self) -> str:
+        """The work, in words."""
+        facts = self.cases[0].facts
+        size = f"{_each(self.cases[0]):,} a replica" if self.weak else facts.size_text
+        return f"{facts.workload} {facts.device} {facts.direction} {facts.dtype} {size}"
+
+    @cached_property
+    def lines(self) -> Mapping[str, Mapping[int, Shared]]:
+        """Cases by contestant and number of replicas; a single one begins every line."""
+        lines: dict[str, dict[int, Shared]] = {}
+        for case in self.cases:
+            if case.gang is not None or not self._has_gang(case.alone):
+                lines.setdefault(case.name, {})[case.replicas] = case
+        for line in lines.values():
+            single = self.single(next(iter(line.values())))
+            if single is not None:
+                line[1] = single
+        return {name: dict(sorted(line.items())) for name, line in lines.items()}
+
+    def _has_gang(self, contestant: str) -> bool:
+        return any(case.gang is not None and case.alone == contestant for case in self.cases)
+
+    def single(self, case: Shared) -> Shared | None:
+        """What one replica of the same contestant has taken, if it was measured."""
+        singles = (each for each in self.cases if each.gang is None and each.alone == case.alone)
+        return next(singles, None)
+
+    def efficiency(self, case: Shared) -> float | None:
+        """The gain of a case over a single replica, by the number of replicas.
+
+        None where it would say something else: replicas with more threads than there are CPUs
+        work by turns, those with other threads than the single one are other workers, and a time
+        of a contended case is an upper bound.
+        """
+        single = self.single(case)
+        if case.gang is None or case.gang.oversubscribed or single is None:
+            return None
+        if single.facts.threads != case.facts.threads:
+            return None
+        if is_contended(single.facts) or is_contended(case.facts):
+            return None
+        return single.time_s / case.time_s / (1 if self.weak else case.replicas)
+
+
+def _each(case: Shared) -> int:
+    return case.facts.size // case.replicas
+
+
+def scalings(cases: Iterable[Shared]) -> list[Scaling]:
+    """The works that replicas have shared; an exchange's sizes are works of their own.
+
+    Args:
+        cases: all with a number of replicas that was asked for.
+    """
+    groups: dict[tuple[Any, ...], list[Shared]] = defaultdict(list)
+    for case in cases:
+        groups[work(case.facts)].append(case)
+    weak = _grown(groups)
+    grown = {id(case) for group in weak for case in group}
+    strong = [group for group in groups.values() if not grown & {*map(id, group)}]
+    found = [Scaling(group) for group in strong] + [Scaling(group, weak=True) for group in weak]
+    return [scaling for scaling in found if any(case.gang for case in scaling.cases)]
+
+
+def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shared]]:
+    """Batches that grow with the number of replicas (``--fw-scaling weak``), by what each has."""
+    lone = (
+        case
+        for group in groups.values()
+        if len({case.replicas for case in group}) == 1
+        for case in group
+        if case.rate is not None and case.facts.shape is None
+    )
+    by_share: dict[tuple[Any, ...], list[Shared]] = defaultdict(list)
+    for case in lone:
+        one = replace(case, facts=CaseFacts.unchecked({**case.facts, "size": _each(case)}))
+        by_share[work(one.facts)].append(case)
+    return [group for group in by_share.values() if len({each.replicas for each in group}) > 1]

@@ -1,0 +1,302 @@
+"""Replicas: time and throughput by their number, what they sent, and what more would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fwbench.measure.limits import ITEMSIZE_BYTES
+from fwbench.records.gangs import GangFacts
+from fwbench.records.units import four_digits
+from fwbench.report import scaling
+from fwbench.report.alpha_beta import Exchange, Modelled, modelled
+from fwbench.report.drawing import lines, palette
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.palette import Look
+from fwbench.report.model import Record, Run, frameworks, operations
+from fwbench.report.ranking.condition import marked
+from fwbench.report.scaling import Scaling, Shared
+from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
+
+ORDER = 44
+
+_SHARED = ("case", "replicas", "a step", "a second", "efficiency", "communication")
+_EXCHANGED = ("case", "size", "replicas", "a step", "bus GB/s")
+_WIRE = ("MB sent", "of least", "skew", "joined by")
+
+_OVERSUBSCRIBED = "more threads than CPUs"
+
+_NOTE_SHARED = (
+    "Efficiency is the gain over one replica, by their number. Where replicas have more threads "
+    f"than there are CPUs ({_OVERSUBSCRIBED}) they work by turns: times are shown, efficiency is "
+    "not. Communication is what a step takes longer than without its exchange."
+)
+_NOTE_WIRE = (
+    "Sent: by all replicas in a step; of least: as a multiple of what they must send. Skew: how "
+    "much longer the slowest replica's median step is than the fastest's."
+)
+_NOTE_LOOPBACK = (
+    "Loopback is memory, and not a wire: exchanges over it wait for processors, so times of "
+    "different frameworks' exchanges do not compare."
+)
+_NOTE_MODEL = (
+    'Points that are titled "model, not measured" continue latency and bandwidth fitted to the '
+    "measured numbers of replicas; beyond 8 times these they are right within a factor of 1.5."
+)
+
+_MODEL = "model, not measured"
+
+#: Of ideal lines, and of what was not measured.
+_IDEAL_DASH, _MODEL_DASH = "6 4", "2 3"
+
+_MILLION, _BILLION = 1e6, 1e9
+
+
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each work that replicas shared, and for each kind of exchange.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
+    records = operations(record for run in runs for record in run.records)
+    cases = [_case(record, names) for record in records if scaling.was_asked(record.series)]
+    found = scaling.scalings(cases)
+    colours = palette.colours(frameworks(runs))
+    trained = [each for each in found if any(case.rate is not None for case in each.cases)]
+    exchanged = [each for each in found if each not in trained]
+    return [
+        *(_shared(each, colours) for each in trained),
+        *(_exchanged(title, group) for title, group in _by_kind(exchanged).items()),
+    ]
+
+
+def _case(record: Record, names: Sequence[str]) -> Shared:
+    name = scaling.alone(record.series) + run_suffix(record.run, names)
+    low_s, high_s = record.quartiles_s
+    return Shared(name, record.median_s, low_s, high_s, record.facts, record.measured)
+
+
+def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
+    """Exchanges by what they are, each with its sizes, the smallest first."""
+    kinds: dict[str, list[Scaling]] = {}
+    for each in sorted(exchanges, key=lambda each: each.cases[0].facts.size):
+        facts = each.cases[0].facts
+        kinds.setdefault(f"{facts.workload} {facts.device} {facts.dtype}", []).append(each)
+    return kinds
+
+
+def _notes(own: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
+    loopback = any(case.gang is not None and case.gang.network == "loopback" for case in cases)
+    return [
+        *(own,) * bool(own),
+        _NOTE_WIRE,
+        *(_NOTE_LOOPBACK,) * loopback,
+        *(_NOTE_MODEL,) * has_model,
+    ]
+
+
+def _on_wire(gang: GangFacts | None) -> list[TableCell]:
+    """What replicas sent, how far they were apart, and what joined them."""
+    if gang is None:
+        return [TableCell("")] * len(_WIRE)
+    sent, least = gang.bytes_per_step, gang.least_bytes_per_step
+    return [
+        TableCell("" if sent is None else four_digits(sent / _MILLION), sent),
+        TableCell("" if sent is None or not least else f"{sent / least:.3f}"),
+        share(gang.skew),
+        TableCell(gang.network),
+    ]
+
+
+# Training
+
+
+def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
+    rows = [
+        _shared_row(work, case, name) for name, line in work.lines.items() for case in line.values()
+    ]
+    title = f"replicas: {work.title}"
+    notes = _notes(_NOTE_SHARED, work.cases)
+    charts = [*_shared_charts(title, work, colours)]
+    return Section(title, [*_SHARED, *_WIRE], rows, charts, notes).without_empty_columns(_WIRE)
+
+
+def _shared_row(work: Scaling, case: Shared, name: str) -> Row:
+    rate = case.rate
+    cells = [
+        TableCell(marked(name, case.facts)),
+        TableCell(str(case.replicas), case.replicas),
+        seconds(case.time_s),
+        TableCell("" if rate is None else four_digits(rate), rate),
+        _efficiency(work, case),
+        share(None if case.gang is None else case.gang.communication_share),
+        *_on_wire(case.gang),
+    ]
+    return Row(cells, _keys(case))
+
+
+def _efficiency(work: Scaling, case: Shared) -> TableCell:
+    if case.gang is not None and case.gang.oversubscribed:
+        return TableCell(_OVERSUBSCRIBED)
+    return share(work.efficiency(case))
+
+
+def _keys(case: Shared) -> dict[str, str]:
+    return row_keys(Record(0, "", "", (case.time_s,), of_launches=False, facts=case.facts))
+
+
+def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
+    if len({case.replicas for case in work.cases}) < 2:  # noqa: PLR2004 (a single place)
+        return
+    contestants = {
+        name: (case.facts.framework, case.facts.execution)
+        for name, line in work.lines.items()
+        for case in line.values()
+    }
+    looks = palette.looks(contestants, colours)
+    rates = {name: [_rate_point(c) for c in line.values()] for name, line in work.lines.items()}
+    times = {name: [_point(c) for c in line.values()] for name, line in work.lines.items()}
+    how: dict[str, Any] = {"looks": {**looks, **_ideal_looks(looks)}}
+    limits = _ideals(work, rates, gains=True)
+    yield lines.draw(
+        f"{title}, examples a second", rates, "replicas", None, four_digits, limits=limits, **how
+    )
+    limits = _ideals(work, times, gains=False)
+    yield lines.draw(f"{title}, time of a step", times, "replicas", limits=limits, **how)
+
+
+def _point(case: Shared) -> Point:
+    return Point(case.replicas, case.time_s, case.low_s, case.high_s, case.measured)
+
+
+def _rate_point(case: Shared) -> Point:
+    rate = case.rate or 0.0
+    low, high = (rate * case.time_s / end_s for end_s in (case.high_s, case.low_s))
+    return Point(case.replicas, rate, low, high, case.measured)
+
+
+def _ideal(name: str) -> str:
+    return f"ideal of {name}"
+
+
+def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool) -> lines.Limits:
+    """What no exchange and no waiting would leave of each line, from its smallest number on."""
+    ideals = {}
+    for name, points in series.items():
+        first, last = points[0], points[-1]
+        times = last.x / first.x
+        factor = times if gains else 1.0 if work.weak else 1 / times
+        if times > 1:
+            ideals[_ideal(name)] = [(first.x, first.y), (last.x, first.y * factor)]
+    return ideals
+
+
+def _ideal_looks(looks: Mapping[str, Look]) -> dict[str, Look]:
+    return {
+        _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity / 2, keys=look.keys)
+        for name, look in looks.items()
+    }
+
+
+# Exchanges
+
+
+def _exchanged(title: str, group: Sequence[Scaling]) -> Section:
+    cases = [case for each in group for line in each.lines.values() for case in line.values()]
+    cases = [case for case in cases if case.gang is not None]
+    title = f"replicas: {title}"
+    models = {id(each): _models(each) for each in group}
+    charts = [
+        *(_by_replicas(title, name, group, models) for name in _contestants(group)),
+        *_by_size(title, cases),
+    ]
+    has_model = any(line for of_one in models.values() for line in of_one.values())
+    return Section(
+        title,
+        [*_EXCHANGED, *_WIRE],
+        [_exchanged_row(case) for case in cases],
+        [chart for chart in charts if chart is not None],
+        _notes("", cases, has_model=has_model),
+    ).without_empty_columns(("bus GB/s", *_WIRE))
+
+
+def _exchanged_row(case: Shared) -> Row:
+    gang = case.gang
+    bus = None if gang is None else gang.bus_bytes_per_s
+    cells = [
+        TableCell(marked(case.name, case.facts)),
+        TableCell(case.facts.size_text, case.facts.size),
+        TableCell(str(case.replicas), case.replicas),
+        seconds(case.time_s),
+        TableCell("" if bus is None else four_digits(bus / _BILLION), bus),
+        *_on_wire(gang),
+    ]
+    return Row(cells, _keys(case))
+
+
+def _contestants(group: Sequence[Scaling]) -> list[str]:
+    return [*dict.fromkeys(name for each in group for name in each.lines)]
+
+
+def _models(work: Scaling) -> dict[str, list[Modelled]]:
+    """What more replicas would take, by contestant, where that can be said."""
+    facts = work.cases[0].facts
+    size_bytes = facts.size * ITEMSIZE_BYTES[facts.dtype]
+    return {
+        name: modelled(
+            facts.workload,
+            size_bytes,
+            {w: Exchange(c.time_s, c.gang) for w, c in line.items() if c.gang is not None},
+        )
+        for name, line in work.lines.items()
+    }
+
+
+def _by_replicas(
+    title: str,
+    name: str,
+    group: Sequence[Scaling],
+    models: Mapping[int, Mapping[str, Sequence[Modelled]]],
+) -> Chart | None:
+    """Time against replicas, a line for each size; None if there is one number of them alone."""
+    measured: dict[str, list[Point]] = {}
+    continued: dict[str, list[Point]] = {}
+    for each in group:
+        line = each.lines.get(name, {})
+        if line:
+            size = f"{each.cases[0].facts.size:,}"
+            measured[size] = [_point(case) for case in line.values()]
+            continued[size] = [_modelled_point(point) for point in models[id(each)].get(name, ())]
+    if max(map(len, measured.values()), default=0) < 2:  # noqa: PLR2004 (a single place)
+        return None
+    looks = palette.neutral(measured)
+    drawn = {f"{size}: {_MODEL}": points for size, points in continued.items() if points}
+    looks |= {
+        f"{size}: {_MODEL}": Look(look.colour, _MODEL_DASH, filled=False)
+        for size, look in looks.items()
+    }
+    title = f"{title}, {name}, time by size"
+    return lines.draw(title, {**measured, **drawn}, "replicas", looks=looks)
+
+
+def _modelled_point(point: Modelled) -> Point:
+    return Point(point.replicas, point.time_s, point.low_s, point.high_s, _MODEL)
+
+
+def _by_size(title: str, cases: Sequence[Shared]) -> Iterator[Chart]:
+    """Bus bandwidth against size, if there are several."""
+    series: dict[str, list[Point]] = {}
+    for case in cases:
+        bus = None if case.gang is None else case.gang.bus_bytes_per_s
+        if bus:
+            points = series.setdefault(f"{case.name}, {case.replicas} replicas", [])
+            low, high = bus * case.time_s / case.high_s, bus * case.time_s / case.low_s
+            points.append(Point(case.facts.size, bus, low, high, case.measured))
+    if max(map(len, series.values()), default=0) > 1:
+        show = _gigabytes
+        yield lines.draw(f"{title}, bus bandwidth", series, "elements", None, show)
+
+
+def _gigabytes(rate: float) -> str:
+    return f"{rate / _BILLION:,.3g} GB/s"

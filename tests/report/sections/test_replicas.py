@@ -1,0 +1,125 @@
+"""Replicas in reports: tables of what was measured, pictures with ideals and models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.report import sections
+from fwbench.report.model import Run
+from support.gang_facts import gang
+from support.reports import case, chart_of, part, stored
+from support.section_parts import rows
+
+_STEP = "replicas: lenet_step cpu train float32 48"
+_EXCHANGE = "replicas: all_reduce cpu float32"
+
+
+def step(replicas: int, step_s: float, framework: str = "torch", **of_gang: Any) -> Any:
+    """A training step by some number of replicas."""
+    facts = {"direction": "train", "size": 48, "threads": 1, "images_per_s": 48 / step_s}
+    if replicas > 1:
+        facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **of_gang)
+    asked = {"replicas": str(replicas)} | ({"strategy": "allreduce"} if replicas > 1 else {})
+    return case("lenet_step", framework, [step_s] * 8, toggles_asked=asked, **facts)
+
+
+def exchange(replicas: int, elements: int = 1_000_000, step_s: float = 0.01, **facts: Any) -> Any:
+    """An all-reduce of NumPy's."""
+    size_bytes = 4 * elements
+    made = gang(replicas, step_s, **facts)
+    made["bytes_per_step"] = made["least_bytes_per_step"] = 2.0 * (replicas - 1) * size_bytes
+    for rank in made["ranks"]:
+        rank["sent_bytes"] = made["bytes_per_step"] / replicas
+        rank["cpu_s"] = 0.01 * step_s
+    made["bus_bytes_per_s"] = made["bytes_per_step"] / replicas / step_s
+    asked = {"replicas": str(replicas), "strategy": "allreduce"}
+    return case("all_reduce", "numpy", [step_s] * 8, size=elements, toggles_asked=asked, gang=made)
+
+
+def _run(folder: Path, *entries: Any) -> list[Run]:
+    return [stored(folder, "run.json", *entries)]
+
+
+def test_steps_by_number_of_replicas(tmp_path: Path) -> None:
+    """Throughput, efficiency, and what the exchange took and sent."""
+    shared = step(2, 0.625, alone_s=0.5, skew=0.25)
+    found = part(_run(tmp_path, step(1, 1.0), shared), _STEP)
+    one, two = rows(found)
+    assert two == {
+        "case": "torch eager",
+        "replicas": "2",
+        "a step": "625 ms",
+        "a second": "76.8",
+        "efficiency": "80%",
+        "communication": "20%",
+        "MB sent": "8",
+        "of least": "1.000",
+        "skew": "25%",
+        "joined by": "loopback",
+    }
+    assert (one["replicas"], one["a step"], one["efficiency"], one["MB sent"]) == (
+        *("1", "1 s", "", ""),
+    )
+    assert any("Loopback is memory" in note for note in found.notes)
+
+
+def test_ideals_begin_where_lines_do(tmp_path: Path) -> None:
+    """Twice the replicas, twice the throughput and half the time."""
+    runs = _run(tmp_path, step(1, 1.0), step(2, 0.625), step(4, 0.5))
+    found = part(runs, _STEP)
+    rates, times = found.charts
+    assert rates.title.endswith("examples a second")
+    assert "ideal of torch eager 48 to 192" in rates.text
+    assert "ideal of torch eager 250 ms to 1 s" in times.text
+
+
+def test_more_threads_than_processors_have_no_efficiency(tmp_path: Path) -> None:
+    """Its cell says why."""
+    found = part(_run(tmp_path, step(1, 1.0), step(2, 0.6, oversubscribed=True)), _STEP)
+    assert [row["efficiency"] for row in rows(found)] == ["", "more threads than CPUs"]
+
+
+def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
+    """All sizes in a table; a line for each size over replicas, and bandwidth over sizes."""
+    entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 4)]
+    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    assert [(row["size"], row["replicas"], row["bus GB/s"]) for row in rows(found)] == [
+        *(("1,000", "2", "0.002"), ("1,000", "4", "0.0015")),
+        *(("1,000,000", "2", "2"), ("1,000,000", "4", "1.5")),
+    ]
+    by_replicas, bandwidth = found.charts
+    assert by_replicas.legends == ["1,000", "1,000,000"]
+    assert bandwidth.legends == ["numpy eager, 2 replicas", "numpy eager, 4 replicas"]
+
+
+def _ring_s(replicas: int) -> float:
+    return 2 * (replicas - 1) * (1e-3 + 4e6 / replicas / 12.5e6)
+
+
+def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> None:
+    """On a wire that is the limit; hollow, dashed, and named after their size."""
+    entries = [exchange(w, step_s=_ring_s(w), network="100mbit") for w in (2, 3, 4)]
+    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    (chart,) = found.charts
+    assert chart.legends == ["1,000,000", "1,000,000: model, not measured"]
+    assert "stroke-dasharray:2 3" in chart.svg
+    assert [row["replicas"] for row in rows(found)] == ["2", "3", "4"]
+    assert any("within a factor of 1.5" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("network", ["loopback", "10gbit"])
+def test_nothing_is_modelled_without_a_wire_that_is_the_limit(tmp_path: Path, network: str) -> None:
+    """Neither a line nor a note."""
+    entries = [exchange(w, step_s=_ring_s(w), network=network) for w in (2, 3, 4)]
+    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    assert chart_of(found, "time by size").legends == ["1,000,000"]
+    assert not any("model" in note for note in found.notes)
+
+
+def test_sessions_without_replicas_have_no_such_section(tmp_path: Path) -> None:
+    """A case of a single process is none."""
+    made = sections.details(_run(tmp_path, case()))
+    assert not [one for one in made if one.title.startswith("replicas")]

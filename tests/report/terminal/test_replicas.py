@@ -1,0 +1,53 @@
+"""Replicas on the terminal: a row for each number of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.gang_facts import gang
+from support.screens import entry, shown
+
+
+def _step(replicas: int, step_s: float, **of_gang: Any) -> dict[str, Any]:
+    own = {} if replicas == 1 else {"gang": gang(replicas, step_s, bus_bytes_per_s=None, **of_gang)}
+    return entry(
+        "torch",
+        step_s,
+        workload="lenet_step",
+        direction="train",
+        size=48,
+        threads=1,
+        images_per_s=48 / step_s,
+        toggles={"replicas": str(replicas)},
+        params={"replicas": str(replicas)},
+        **own,
+    )
+
+
+def _table(*records: dict[str, Any]) -> list[str]:
+    lines = shown(*records)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("replicas: "))
+    return lines[begin : lines.index("", begin)]
+
+
+def test_what_each_number_of_replicas_took_and_gained() -> None:
+    """And what they sent, and how far they were apart."""
+    assert _table(_step(1, 1.0), _step(2, 0.625, skew=0.25)) == [
+        "replicas: lenet_step cpu train float32 48",
+        "             replicas  a step  a second  efficiency  MB sent  skew",
+        "torch eager         1     1 s        48",
+        "torch eager         2  625 ms      76.8         80%        8   25%",
+    ]
+
+
+def test_more_threads_than_processors_are_named() -> None:
+    """In place of an efficiency."""
+    row = _table(_step(1, 1.0), _step(2, 0.625, oversubscribed=True))[-1]
+    assert row.endswith("more threads than CPUs")
+    assert "80%" not in row
+
+
+def test_sessions_without_replicas_have_no_table() -> None:
+    """Nor those that asked for one replica alone."""
+    for records in ([entry("torch")], [_step(1, 1.0)]):
+        assert not [line for line in shown(*records) if line.startswith("replicas")]

@@ -1,0 +1,94 @@
+"""The model of an exchange: right where it is right by construction, silent where rules say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from fwbench.records.gangs import GangFacts
+from fwbench.report.alpha_beta import Exchange, fitted, link_bytes_per_s, modelled
+from fwbench.workloads import all_reduce
+from support.gang_facts import gang
+
+_ALPHA_S, _RATE = 1e-3, 12.5e6  # of a link of 100 Mbit/s
+
+
+def _time_s(replicas: int, size_bytes: float = 4e6) -> float:
+    return 2 * (replicas - 1) * (_ALPHA_S + size_bytes / replicas / _RATE)
+
+
+def _exchanges(
+    numbers: tuple[int, ...] = (2, 3, 4),
+    slower: Mapping[int, float] = {},
+    size_bytes: float = 4e6,
+    cpu_share: float = 0.01,
+    network: str = "100mbit",
+) -> dict[int, Exchange]:
+    """An all-reduce as the model has it, on a link of 100 Mbit/s."""
+    found = {}
+    for replicas in numbers:
+        time_s = _time_s(replicas, size_bytes) * slower.get(replicas, 1.0)
+        made = gang(replicas, time_s, network=network)
+        for rank in made["ranks"]:
+            rank["cpu_s"] = cpu_share * 2 * time_s / replicas
+            rank["sent_bytes"] = 2 * (replicas - 1) / replicas * size_bytes
+        found[replicas] = Exchange(time_s, GangFacts.checked(made))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [("100mbit", 12.5e6), ("1gbit+0.5ms", 125e6), ("800kbit", 1e5), ("loopback", None), ("", None)],
+)
+def test_rates_are_read_from_names_of_networks(name: str, rate: float | None) -> None:
+    """Bits by their powers of a thousand; memory has no rate."""
+    assert link_bytes_per_s(name) == rate
+
+
+def test_a_fit_finds_latency_and_bandwidth() -> None:
+    """From what they would have made; neither is ever below 0."""
+    model = fitted(all_reduce, 4_000_000, {w: _time_s(w) for w in (2, 3, 4)})
+    assert model.alpha_s == pytest.approx(_ALPHA_S, rel=1e-3)
+    assert 1 / model.beta_s == pytest.approx(_RATE, rel=1e-3)
+    falling = fitted(all_reduce, 4_000_000, {2: 1.0, 3: 0.9, 4: 0.8})
+    assert falling.alpha_s == 0
+    assert falling.beta_s > 0
+
+
+def test_what_more_replicas_would_take() -> None:
+    """Twice as many, and so on: lines up to 8 times the measured number, a band beyond."""
+    found = modelled("all_reduce", 4_000_000, _exchanges())
+    assert [each.replicas for each in found] == [8, 16, 32, 64]
+    for each in found:
+        assert each.time_s == pytest.approx(_time_s(each.replicas), rel=1e-3)
+    assert [each.high_s / each.low_s for each in found] == pytest.approx([1, 1, 1, 2.25])
+
+
+def test_nothing_beyond_a_thousand() -> None:
+    """Whatever was measured."""
+    found = modelled("all_reduce", 4_000_000, _exchanges((2, 4, 500)))
+    assert [each.replicas for each in found] == [1000]
+
+
+@pytest.mark.parametrize(
+    ("workload", "exchanges"),
+    [
+        ("all_reduce", _exchanges((2, 4))),
+        ("all_reduce", _exchanges(slower={4: 1.3})),
+        ("all_reduce", _exchanges(network="loopback")),
+        ("all_reduce", _exchanges(network="1gbit")),
+        ("all_reduce", _exchanges(cpu_share=0.9)),
+        ("broadcast", _exchanges()),
+    ],
+    ids=["two numbers", "no fit", "no wire", "idle wire", "busy processors", "no ring"],
+)
+def test_where_the_model_says_nothing(workload: str, exchanges: dict[int, Exchange]) -> None:
+    """Each rule by itself."""
+    assert modelled(workload, 4_000_000, exchanges) == []
+
+
+def test_below_the_knee_the_wire_may_be_idle() -> None:
+    """What messages take is then the limit, and not their bytes."""
+    found = modelled("all_reduce", 8, _exchanges(size_bytes=8.0))
+    assert [each.replicas for each in found] == [8, 16, 32, 64]

@@ -1,0 +1,103 @@
+"""Work that several numbers of replicas shared: who is compared with whom, and by what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.records.facts import CaseFacts
+from fwbench.report.scaling import Scaling, Shared, alone, scalings, was_asked
+from support.gang_facts import gang
+
+
+def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: Any) -> Shared:
+    """A step of training, by one replica or several."""
+    own = {} if replicas == 1 else {"gang": gang(replicas, time_s, **facts.pop("of_gang", {}))}
+    what = {
+        "workload": "lenet_step",
+        "framework": alone.split(maxsplit=1)[0],
+        "execution": "eager",
+        "device": "cpu",
+        "direction": "train",
+        "dtype": "float32",
+        "size": 48,
+        "threads": 1,
+        **own,
+        **facts,
+    }
+    return Shared(alone, time_s, time_s, time_s, CaseFacts.checked(what))
+
+
+def _only(*cases: Shared) -> Scaling:
+    (found,) = scalings(cases)
+    return found
+
+
+def test_names_lose_what_says_how_many_processes_there_are() -> None:
+    """And nothing else."""
+    name = "torch eager sparse=on replicas=2 strategy=allreduce"
+    assert was_asked(name)
+    assert not was_asked("torch eager sparse=on")
+    assert alone(name) == "torch eager sparse=on"
+
+
+def test_a_single_replica_begins_every_line() -> None:
+    """Of the same contestant, whatever the strategy; numbers are in their order."""
+    servers = {"of_gang": {"strategy": "ps_sync", "servers": 2}}
+    found = _only(
+        *(shared(4, 0.3), shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **servers)),
+        shared(1, 9.0, "mx"),
+    )
+    assert {name: [*line] for name, line in found.lines.items()} == {
+        "torch eager": [1, 2, 4],
+        "mx": [1],
+        "torch eager ps_sync, servers 2": [1, 2],
+    }
+    assert found.title == "lenet_step cpu train float32 48"
+
+
+def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:
+    """Equal work: two replicas in 0.625 of the time are 80 % efficient."""
+    one, two = shared(1, 1.0), shared(2, 0.625)
+    assert _only(one, two).efficiency(two) == pytest.approx(0.8)
+    assert _only(one, two).efficiency(one) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({}, {"of_gang": {"oversubscribed": True}}),
+        ({"threads": 2}, {}),
+        ({"condition": "contended"}, {}),
+        ({}, {"condition": "contended"}),
+    ],
+    ids=["more threads than CPUs", "other threads", "one contended", "two contended"],
+)
+def test_no_efficiency_where_it_would_say_something_else(
+    one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    """Neither with other workers, nor with workers that do not fit the machine."""
+    case = shared(2, 0.5, **two)
+    assert _only(shared(1, 1.0, **one), case).efficiency(case) is None
+
+
+def test_without_a_single_replica_there_is_no_efficiency() -> None:
+    """Two against four says nothing of what an exchange takes from one."""
+    two, four = shared(2, 0.5), shared(4, 0.25)
+    assert _only(two, four).efficiency(four) is None
+
+
+def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
+    """As --fw-scaling=weak has them: each replica has the same share; ideal is the same time."""
+    one, two = shared(1, 1.0, size=24), shared(2, 1.25, size=48)
+    found = _only(one, two)
+    assert found.weak
+    assert found.title == "lenet_step cpu train float32 24 a replica"
+    assert found.efficiency(two) == pytest.approx(0.8)
+    assert two.rate == pytest.approx(48 / 1.25)
+
+
+def test_works_without_replicas_are_not_shown() -> None:
+    """A single one alone scales nothing."""
+    assert scalings([shared(1, 1.0)]) == []
