@@ -101,7 +101,8 @@ def test_exchanges_are_right(gang: Gang, collective: Collective) -> None:
     task = asdict(Task(collective.name, elements, "cpu", "eager", "float32", sparse=False))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
     answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-    judgement.refuse_silence(answers, 3, 4 * elements * collective.sent(2), "numbers")
+    least_bytes = 3 * 4 * elements * collective.sent(2)
+    judgement.refuse_silence("3 steps", judgement.sent(answers), least_bytes, "numbers")
     gang.ask("round", 3, limit_s=_PATIENCE_S, doing="stepping")
     assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
 

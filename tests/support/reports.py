@@ -42,6 +42,7 @@ def case(
     """
     asked = facts.pop("toggles_asked", {})
     what = {"device": "cpu", "direction": "forward", "dtype": "float32", **facts}
+    what.setdefault("result_is_view", False)
     made = entry(
         workload,
         values_s,
