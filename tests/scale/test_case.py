@@ -195,6 +195,7 @@ def test_replicas_that_train_as_one_pass() -> None:
     assert checked.shard_loss_spread == pytest.approx(0.2)
     assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
     assert facts.images_per_s == pytest.approx(8 * 2**8)
+    assert (facts.parameters, facts.checked_steps) == (_MLP.parameters, 10)
     assert facts.gang.alone_s == 2.0**-8
     assert facts.gang.communication_share == 0.0
 

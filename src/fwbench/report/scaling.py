@@ -62,11 +62,6 @@ class Shared:
         known = self.facts.images_per_s or self.facts.tokens_per_s
         return known or self.facts.size / self.time_s
 
-    @property
-    def is_exchange(self) -> bool:
-        """Whether its replicas do nothing but exchange arrays."""
-        return self.gang is not None and self.facts.direction != "train"
-
 
 def was_asked(name: str) -> bool:
     """Whether a number of replicas was asked for.

@@ -340,7 +340,13 @@ class SharedStepCase(GangCase):
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """The mean losses are the reference's, and all weights equal."""
-        return judgement.training(answers, self._objective, self.cell.batch, self.cell.dtype, when)
+        batch, dtype = self.cell.batch, self.cell.dtype
+        return self._known(*judgement.training(answers, self._objective, batch, dtype, when))
+
+    def _known(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
+        """With what the record of one worker has, too."""
+        model = CaseFacts(parameters=self.elements, checked_steps=checked.steps)
+        return found | model, checked
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
         """Images or tokens."""
@@ -374,7 +380,8 @@ class AsynchronousStepCase(SharedStepCase):
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """One worker alone has the reference's losses, and all together learn."""
         share = self.cell.batch // self.cell.replicas
-        return judgement.asynchronous(answers, self._objective, share, self.cell.dtype, when)
+        dtype = self.cell.dtype
+        return self._known(*judgement.asynchronous(answers, self._objective, share, dtype, when))
 
     def judge_left(self, answers: Answers) -> None:
         """All timed updates were made."""

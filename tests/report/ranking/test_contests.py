@@ -80,15 +80,38 @@ def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
 
 def test_replicas_that_do_not_wait_for_each_other_are_apart() -> None:
     """Their updates are not those of one worker; a single one does the work of those that wait."""
-    waiting = [timed("torch", gang=gang()), timed("mxnet", gang=gang(strategy="ps_sync"))]
-    alone = timed("numpy")
-    others = [
-        timed(name, gang=gang(strategy="ps_async", equal_work=False)) for name in ("tf", "mx")
-    ]
+    step = {"direction": "train"}
+    servers = gang(strategy="ps_sync")
+    waiting = [timed("torch", gang=gang(), **step), timed("mxnet", gang=servers, **step)]
+    alone = timed("numpy", **step)
+    unequal = gang(strategy="ps_async", equal_work=False)
+    others = [timed(name, gang=unequal, **step) for name in ("tf", "mx")]
     assert titles(*waiting, alone, *others) == {
-        "flatten cpu forward float32 8 (synchronous)": ["torch", "mxnet", "numpy"],
-        "flatten cpu forward float32 8 (asynchronous)": ["tf", "mx"],
+        "flatten cpu train float32 8 (synchronous)": ["torch", "mxnet", "numpy"],
+        "flatten cpu train float32 8 (asynchronous)": ["tf", "mx"],
     }
+
+
+def test_numbers_of_replicas_that_exchange_are_apart() -> None:
+    """Four have more to exchange than two."""
+    wire = {"network": "100mbit"}
+    cases = [timed(name, gang=gang(n, **wire)) for n in (2, 4) for name in ("torch", "numpy")]
+    assert titles(*cases) == {
+        "flatten cpu forward float32 8 (2 replicas)": ["torch", "numpy"],
+        "flatten cpu forward float32 8 (4 replicas)": ["torch", "numpy"],
+    }
+    trained = [timed(name, direction="train", gang=gang(n)) for n, name in ((2, "a"), (4, "b"))]
+    assert [*titles(*trained)] == ["flatten cpu train float32 8"]
+
+
+def test_exchanges_over_memory_are_not_ranked() -> None:
+    """They wait for processors, and not for bytes; training over memory mostly computes."""
+    for network, direction, ranked in (
+        *(("loopback", "forward", 0), ("loopback", "train", 2), ("100mbit", "forward", 2)),
+    ):
+        of_gang = {"direction": direction, "gang": gang(network=network)}
+        (contest,) = contests(timed(name, **of_gang) for name in ("torch", "numpy"))
+        assert len(contest.ranked) == ranked
 
 
 def test_precisions_are_apart() -> None:

@@ -104,7 +104,8 @@ def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> No
     entries = [exchange(w, step_s=_ring_s(w), network="100mbit") for w in (2, 3, 4)]
     found = part(_run(tmp_path, *entries), _EXCHANGE)
     (chart,) = found.charts
-    assert chart.legends == ["1,000,000", "1,000,000: model, not measured"]
+    assert chart.legends == ["1,000,000", "1,000,000 (model)"]
+    assert chart.title.endswith("time by size (dashed: model, not measured)")
     assert "stroke-dasharray:2 3" in chart.svg
     assert [row["replicas"] for row in rows(found)] == ["2", "3", "4"]
     assert any("within a factor of 1.5" in note for note in found.notes)

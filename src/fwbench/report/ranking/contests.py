@@ -1,7 +1,8 @@
 """Cases that did the same work in the same way, and so may be ranked.
 
 A view costs nothing and a copy moves its data; products in TF32 are not products in float32;
-replicas that do not wait for each other train otherwise than one worker. Where cases of the same
+replicas that do not wait for each other train otherwise than one worker; two replicas have less to
+exchange than four. Where cases of the same
 work differ in this, each kind is a contest of its own.
 """
 
@@ -14,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.condition import is_contended
+from fwbench.report.ranking.condition import is_exchange, is_unranked
 from fwbench.report.ranking.precision import full_bits, reduced_bits
 from fwbench.toggles import TOGGLES
 
@@ -75,12 +76,13 @@ class Contest:
     def ranked(self) -> list[Timed]:
         """The cases whose times say what the work takes.
 
-        Contended cases are left out, and trainings that are unequal to others of the same work.
+        Contended cases are left out, exchanges over memory, and trainings that are unequal to
+        others of the same work.
         """
         return [
             timed
             for timed in self.entrants
-            if not is_contended(timed.facts) and timed.facts.unequal is None
+            if not is_unranked(timed.facts) and timed.facts.unequal is None
         ]
 
     @property
@@ -149,7 +151,7 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
         by_work.setdefault(work(facts), []).append(facts)
     telling = [
         tell
-        for tell in (_result, _precision, _agreement)
+        for tell in (_result, _precision, _agreement, _exchanging)
         if any(len({*map(tell, same)}) > 1 for same in by_work.values())
     ]
     parts: dict[str, list[T]] = {}
@@ -172,6 +174,13 @@ def _precision(facts: CaseFacts) -> str:
 def _agreement(facts: CaseFacts) -> str:
     equal = facts.gang is None or facts.gang.equal_work is not False
     return "synchronous" if equal else "asynchronous"
+
+
+def _exchanging(facts: CaseFacts) -> str:
+    """The more replicas there are, the more they have to exchange."""
+    if facts.gang is None or not is_exchange(facts):
+        return "one process"
+    return f"{facts.gang.replicas} replicas"
 
 
 def kind(facts: CaseFacts) -> str:

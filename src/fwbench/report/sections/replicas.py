@@ -27,9 +27,9 @@ _WIRE = ("MB sent", "of least", "skew", "joined by")
 _OVERSUBSCRIBED = "more threads than CPUs"
 
 _NOTE_SHARED = (
-    "Efficiency is the gain over one replica, by their number. Where replicas have more threads "
-    f"than there are CPUs ({_OVERSUBSCRIBED}) they work by turns: times are shown, efficiency is "
-    "not. Communication is what a step takes longer than without its exchange."
+    "Efficiency is the gain over one replica, by their number. Replicas that have more threads "
+    "than there are CPUs work by turns: times are shown, efficiency is not. Communication is what "
+    "a step takes longer than without its exchange."
 )
 _NOTE_WIRE = (
     "Sent: by all replicas in a step; of least: as a multiple of what they must send. Skew: how "
@@ -40,8 +40,8 @@ _NOTE_LOOPBACK = (
     "different frameworks' exchanges do not compare."
 )
 _NOTE_MODEL = (
-    'Points that are titled "model, not measured" continue latency and bandwidth fitted to the '
-    "measured numbers of replicas; beyond 8 times these they are right within a factor of 1.5."
+    'Dashed lines that are titled "model, not measured" continue latency and bandwidth fitted to '
+    "the measured numbers of replicas; beyond 8 times these they are right within a factor of 1.5."
 )
 
 _MODEL = "model, not measured"
@@ -119,7 +119,9 @@ def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
     title = f"replicas: {work.title}"
     notes = _notes(_NOTE_SHARED, work.cases)
     charts = [*_shared_charts(title, work, colours)]
-    return Section(title, [*_SHARED, *_WIRE], rows, charts, notes).without_empty_columns(_WIRE)
+    legend = _looks(work, colours) if charts else {}
+    made = Section(title, [*_SHARED, *_WIRE], rows, charts, notes, legend=legend)
+    return made.without_empty_columns(_WIRE)
 
 
 def _shared_row(work: Scaling, case: Shared, name: str) -> Row:
@@ -149,15 +151,9 @@ def _keys(case: Shared) -> dict[str, str]:
 def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
     if len({case.replicas for case in work.cases}) < 2:  # noqa: PLR2004 (a single place)
         return
-    contestants = {
-        name: (case.facts.framework, case.facts.execution)
-        for name, line in work.lines.items()
-        for case in line.values()
-    }
-    looks = palette.looks(contestants, colours)
     rates = {name: [_rate_point(c) for c in line.values()] for name, line in work.lines.items()}
     times = {name: [_point(c) for c in line.values()] for name, line in work.lines.items()}
-    how: dict[str, Any] = {"looks": {**looks, **_ideal_looks(looks)}}
+    how: dict[str, Any] = {"looks": _looks(work, colours)}
     limits = _ideals(work, rates, gains=True)
     yield lines.draw(
         f"{title}, examples a second", rates, "replicas", None, four_digits, limits=limits, **how
@@ -192,10 +188,18 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
     return ideals
 
 
-def _ideal_looks(looks: Mapping[str, Look]) -> dict[str, Look]:
-    return {
+def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
+    """Of contestants, and of the ideals of those that have one."""
+    contestants = {
+        name: (case.facts.framework, case.facts.execution)
+        for name, line in work.lines.items()
+        for case in line.values()
+    }
+    looks = palette.looks(contestants, colours)
+    return looks | {
         _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity / 2, keys=look.keys)
         for name, look in looks.items()
+        if len(work.lines[name]) > 1
     }
 
 
@@ -271,12 +275,12 @@ def _by_replicas(
     if max(map(len, measured.values()), default=0) < 2:  # noqa: PLR2004 (a single place)
         return None
     looks = palette.neutral(measured)
-    drawn = {f"{size}: {_MODEL}": points for size, points in continued.items() if points}
+    drawn = {f"{size} (model)": points for size, points in continued.items() if points}
     looks |= {
-        f"{size}: {_MODEL}": Look(look.colour, _MODEL_DASH, filled=False)
+        f"{size} (model)": Look(look.colour, _MODEL_DASH, filled=False)
         for size, look in looks.items()
     }
-    title = f"{title}, {name}, time by size"
+    title = f"{title}, {name}, time by size{f' (dashed: {_MODEL})' * bool(drawn)}"
     return lines.draw(title, {**measured, **drawn}, "replicas", looks=looks)
 
 
