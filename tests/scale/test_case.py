@@ -285,6 +285,8 @@ def _asynchronous(**changes: Any) -> GangCase:
         "alone": expected_losses(_MLP, 4, lazy=False)[:10],
         "weights": [*range(11)],
         "losses": [[2.5 - 0.1 * step, 2.4 - 0.1 * step] for step in range(10)],
+        "gradient_error": 1e-7,
+        "wrong_gradient": "",
         "updates": [20, 20],
         "notes": {},
         "sent_bytes": None,
@@ -303,6 +305,7 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
     assert facts.gang is not None
     assert not facts.gang.equal_work
     assert facts.gang.verified.updates == 20
+    assert facts.gang.verified.gradient_error == 1e-7
     assert facts.gang.verified.weights_equal is None
     assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
     assert facts.images_per_s == pytest.approx(8 * 2**8)
@@ -324,6 +327,13 @@ def test_workers_that_do_not_wait_and_do_something_else_fail(
 ) -> None:
     """Before anything is timed."""
     fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{said}")
+
+
+def test_a_wrong_gradient_of_a_worker_that_does_not_wait_comes_first() -> None:
+    """It says more than the losses that follow from it."""
+    case = _asynchronous(wrong_gradient="twice as large", alone=[2.0] * 10)
+    said = "^before the timing, what a worker sends is wrong: twice as large"
+    fakes.fails(case, WrongGradient, said)
 
 
 def test_updates_that_are_lost_in_the_timing_leave_no_record() -> None:

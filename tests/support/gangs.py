@@ -18,9 +18,9 @@ from fwbench.testing import HandClock
 SOON = Limits(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
 
 
-def composition(replicas: int = 2, framework: str = "numpy") -> Composition:
+def composition(replicas: int = 2, framework: str = "numpy", **more: Any) -> Composition:
     """What a gang is made of; one thread each."""
-    return Composition(framework, "allreduce", replicas, 1)
+    return Composition(framework, more.pop("strategy", "allreduce"), replicas, 1, **more)
 
 
 def installed(folder: Path, name: str, value: str) -> None:
@@ -37,9 +37,11 @@ def installed(folder: Path, name: str, value: str) -> None:
     (info / "entry_points.txt").write_text(f"[fwbench.frameworks]\n{name} = {value}\n")
 
 
-def started(replicas: int = 2, framework: str = "numpy", limits: Limits = SOON) -> Gang:
+def started(
+    replicas: int = 2, framework: str = "numpy", limits: Limits = SOON, **more: Any
+) -> Gang:
     """A gang of real processes, to be closed."""
-    gang = Gang(composition(replicas, framework), Local(), limits)
+    gang = Gang(composition(replicas, framework, **more), Local(), limits)
     gang.start()
     return gang
 

@@ -72,13 +72,13 @@ class ReplicatedLearner:
 
     learner: Learner
 
-    def gradients(self) -> Sequence[NDArray[Any]]:
-        """The gradients of the first update since the learner was reset.
+    def gradients(self) -> Sequence[NDArray[Any]] | None:
+        """The gradients of the first update since the learner was reset; None if they are unknown.
 
         They are what was exchanged: those of the mean loss of the whole batch, by each array of
         ``trained`` of the learner.
         """
-        raise NotImplementedError(f"{type(self).__name__} averages no gradients")
+        return None
 
     def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
         """Bind a step to each worker whose steps this process takes.

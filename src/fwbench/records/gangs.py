@@ -60,7 +60,7 @@ class Checked(Table):
     )
     gradient_error: float | None = fact(
         "error of the gradient that was exchanged in the first step, against the reference", SHARE,
-        NOT_NEGATIVE, null="of narrow dtypes",
+        NOT_NEGATIVE, null="of narrow dtypes, or where a framework does not tell",
     )  # fmt: skip
     weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
     updates: int | None = fact(

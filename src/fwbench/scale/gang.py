@@ -25,6 +25,9 @@ _CONSEQUENCES_S = 0.5
 _TRACEBACK_S = 0.5
 _STOP_S = 2.0
 
+#: How long a role that has nothing to do may take to say so.
+_IDLE_S = 2.0
+
 
 class Place(NamedTuple):
     """One process of a gang.
@@ -271,7 +274,7 @@ class Gang:
         while missing := [role for role in asked if role not in answers]:
             arrived = ready([*missing, *watched], max(0.0, until_s - time.monotonic()))
             if not arrived:
-                self._hang(missing, doing, limit_s)
+                self._hang([*self._silent(watched), *missing], doing, limit_s)
             failed = []
             for role in arrived:
                 answered = self._answer(role)
@@ -282,6 +285,16 @@ class Gang:
             if failed:
                 self._fail(failed, doing)
         return [answers[role] for role in asked]
+
+    def _silent(self, idle: Sequence[RoleProcess]) -> list[RoleProcess]:
+        """Those of the roles with nothing to do that do not even say what they have used."""
+        for role in idle:
+            with suppress(OSError):
+                role.send("used")
+        silent, until_s = [*idle], time.monotonic() + _IDLE_S
+        while arrived := silent and ready(silent, max(0.0, until_s - time.monotonic())):
+            silent = [role for role in silent if role not in arrived]
+        return silent
 
     def _answer(self, role: RoleProcess) -> _Failure | tuple[Any]:
         """What a role answers, in a tuple, or how it failed."""

@@ -152,10 +152,13 @@ def asynchronous(
         What was found, for the record of the case and for that of the gang.
 
     Raises:
+        WrongGradient: that of the first update is not the reference's.
         WrongTraining: what one worker does alone is not the work of one process, updates are
             missing, or the losses of all do not fall.
     """
     first = answers[0]
+    if first["wrong_gradient"]:
+        raise WrongGradient(f"{when}, what a worker sends is wrong: {first['wrong_gradient']}")
     _updated(first["weights"], "the servers", when)
     lazy = first["notes"].get("update") == "lazy"
     steps = len(first["alone"])
@@ -166,7 +169,7 @@ def asynchronous(
         )
     _falling(np.array([each["losses"] for each in answers]), when)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
-        {"steps": steps} | _made(answers, when)
+        {"steps": steps, "gradient_error": first["gradient_error"]} | _made(answers, when)
     )
 
 

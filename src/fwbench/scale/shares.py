@@ -153,7 +153,7 @@ class TrainedShare(Share):
         for batch in self._shards(steps):
             losses.append(learner.step(*learner.place(batch)))
             weights.append(learner.checksum())
-            exchanged = exchanged or self._exchanged()
+            exchanged = exchanged or self._exchanged(self.task.size)
         told = learner.losses(losses).tolist()
         learner.reset(exact=False)
         return {
@@ -163,21 +163,26 @@ class TrainedShare(Share):
             "notes": learner.notes(),
         }
 
-    def _exchanged(self) -> dict[str, Any]:
-        """How far the gradient of the first step is off that of the whole batch, and if too far.
+    def _exchanged(self, batch: int) -> dict[str, Any]:
+        """How far the gradient of the first step is off the reference's, and if too far.
 
         One replica compares; that the others have the same shows in their weights.
+
+        Args:
+            batch: the batch size of those who have exchanged it.
         """
         if self.member.seat.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
             return {"gradient_error": None, "wrong_gradient": ""}
         training = self._training
-        ((examples, labels),) = training.check_batches(check_rows(self.task.size), 1)
+        ((examples, labels),) = training.check_batches(check_rows(batch), 1)
         wide = examples.astype(np.float64) if training.vocabulary is None else examples
         _, of_nodes = reference.gradients(training.graph, training.initial(), wide, labels)
         allowed = _GRADIENT_TOLERANCES[self.task.dtype]
         expected = self._learner.trained(of_nodes)
+        gradients = self._model.gradients()
+        if gradients is None:
+            return {"gradient_error": None, "wrong_gradient": ""}
         try:
-            gradients = self._model.gradients()
             error, _ = networks.compare_gradients(gradients, expected, allowed, lambda: expected)
         except WrongGradient as found:  # the others are still taking steps
             return {"gradient_error": None, "wrong_gradient": str(found)}
@@ -239,11 +244,13 @@ class AsynchronousShare(TrainedShare):
         learner = self._learner
         share = self.task.size // self.member.seat.replicas
         losses, weights = [], [learner.checksum()]
+        exchanged: dict[str, Any] = {}
         for batch in self._training.check_batches(share, steps):
             losses.append(learner.step(*learner.place(batch)))
             self._model.settle()
             weights.append(learner.checksum())
-        return {"alone": learner.losses(losses).tolist(), "weights": weights}
+            exchanged = exchanged or self._exchanged(share)
+        return {"alone": learner.losses(losses).tolist(), "weights": weights, **exchanged}
 
     def _reset(self, *, exact: bool) -> None:
         """Begin again; nobody takes a step before all have done so."""

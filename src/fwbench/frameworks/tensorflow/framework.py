@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.member import Participant, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
@@ -73,6 +74,22 @@ _VARIABLES = tuple(
 )
 
 
+#: tensorflow/tensorflow#27725.
+_NO_SYNCHRONOUS_SERVERS = (
+    "TensorFlow's servers are asynchronous: its synchronous optimiser (SyncReplicasOptimizer) is "
+    "deprecated as buggy"
+)
+
+#: Why replicas work in graphs alone. Of a step outside of a graph TensorFlow says that it "has
+#: significant overhead", and asks for tf.function; a coordinator takes nothing else. Of fit:
+#: keras-team/keras#20585.
+_ONLY_GRAPHS = {
+    "eager": "TensorFlow asks for graphs where replicas share a step",
+    "xla": "XLA compiles no exchange between processes on CPUs",
+    "fit": "Keras 3's fit fails within TensorFlow's strategies of several workers",
+}
+
+
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
@@ -92,10 +109,18 @@ class TensorFlow(Framework):
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
-        "(--fw-toggle sparse=on)"
+        "(--fw-toggle sparse=on)",
+        **{
+            (execution, "strategy", strategy): f"{why} (--fw-execution graph)"
+            for execution, why in _ONLY_GRAPHS.items()
+            for strategy in ("allreduce", "ps_async")
+        },
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
+    gang_executions = ("graph",)
+    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""}
+    coordinator = "coordinator"
     gaps = (
         *GAPS,
         Gap(
@@ -230,6 +255,13 @@ class TensorFlow(Framework):
         from fwbench.frameworks.tensorflow.models import TensorFlowModelLearner
 
         return TensorFlowModelLearner(job)
+
+    def member(self, seat: Seat) -> Participant:
+        """A worker of MultiWorkerMirroredStrategy, or a task of ParameterServerStrategy."""
+        # Here, as above: Keras.
+        from fwbench.frameworks.tensorflow import replicas, servers
+
+        return (servers.participant if seat.servers else replicas.MirroredMember)(seat)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What TensorFlow's allocator has handed out on a GPU."""

@@ -103,7 +103,7 @@ class TensorFlowLearner(Learner):
         if job.recompute:
             self._trained = partial(_recomputing, segments(job.training.graph, examples, of_nodes))
         # Keras orders variables by the depth of their layers.
-        self._parameters = [
+        self.variables = [
             variable
             for of_node in of_nodes
             for layer in of_node
@@ -162,7 +162,7 @@ class TensorFlowLearner(Learner):
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""
         arrays = self.trained(self.job.training.initial())
-        for variable, array in zip(self._parameters, arrays, strict=True):
+        for variable, array in zip(self.variables, arrays, strict=True):
             variable.assign(array)
         for variable, array in self._averages:
             variable.assign(array)
@@ -185,7 +185,7 @@ class TensorFlowLearner(Learner):
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
         """A ``GradientTape`` around the model, all of it inside the graph where there is one."""
         self._begin(dropout=False)
-        differentiated = partial(self._differentiated, self._parameters)
+        differentiated = partial(self._differentiated, self.variables)
         return partial(_EXECUTIONS[self.job.execution](differentiated), examples, labels)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:

@@ -1,0 +1,110 @@
+"""Several processes in TensorFlow that exchange gradients: MultiWorkerMirroredStrategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.tensorflow.gradients import of_first_update
+from fwbench.frameworks.tensorflow.ports import ReservedPort
+from fwbench.frameworks.tensorflow.training import TensorFlowLearner
+
+
+class MirroredMember(Member):
+    """A worker of a strategy whose collectives run in a ring over gRPC."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._port = ReservedPort(seat.host)
+        self._strategy: Any = None
+
+    @property
+    def address(self) -> str:
+        """Host and port of this worker's server."""
+        return self._port.address
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """``MultiWorkerMirroredStrategy``, which starts the server of this process."""
+        distribute = tf.distribute
+        resolver = distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec({"worker": list(addresses)}),
+            task_type="worker",
+            task_id=self.seat.rank,
+            rpc_layer="grpc",
+        )
+        options = distribute.experimental.CommunicationOptions(
+            implementation=distribute.experimental.CommunicationImplementation.RING
+        )
+        self._strategy = distribute.MultiWorkerMirroredStrategy(resolver, options)
+        self._port.release()
+        self._ready = self.all_reduce(tf.constant(1.0))
+        self.barrier()
+
+    def barrier(self) -> None:
+        """A sum of one number, which nobody has before all have come."""
+        self._ready().numpy()
+
+    def all_reduce(self, source: Any) -> Callable[[], Any]:
+        """``ReplicaContext.all_reduce`` within ``Strategy.run``, as a graph."""
+
+        def summed(values: Any) -> Any:
+            # A variable without a device of the strategy's would have no destination.
+            here = tf.identity(values)
+            return tf.distribute.get_replica_context().all_reduce("SUM", here)
+
+        def step(values: Any) -> Any:
+            return self._strategy.run(summed, args=(values,))
+
+        return partial(tf.function(step), source)
+
+    def learner(self, job: Job) -> ReplicatedLearner:
+        """A model with mirrored variables."""
+        return _Replicated(job, self._strategy)
+
+    def close(self) -> None:
+        """Give the port back; the process' server ends with the process."""
+        self._port.release()
+
+
+class MirroredLearner(TensorFlowLearner):
+    """The usual step within ``Strategy.run``.
+
+    Within a strategy a Keras loss is divided by the number of replicas
+    (``scale_loss_for_distribution`` in keras/src/losses/loss.py), and the optimiser adds up.
+    """
+
+    def __init__(self, job: Job, strategy: Any) -> None:
+        self.strategy = strategy
+        with strategy.scope():
+            super().__init__(job)
+
+    def build(self) -> None:
+        """Compile the step of all replicas."""
+        self._step = tf.function(partial(self._run, self._train))
+
+    def _run(self, train: Callable[..., Any], examples: Any, labels: Any) -> Any:
+        return self.strategy.run(train, args=(examples, labels))
+
+    def reset(self, *, exact: bool) -> None:
+        """As ever, within the strategy: slots of the optimiser are mirrored, too."""
+        with self.strategy.scope():
+            super().reset(exact=exact)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The mean loss of this replica's share."""
+        return super().losses(losses) * self.strategy.num_replicas_in_sync
+
+
+class _Replicated(ReplicatedLearner):
+    def __init__(self, job: Job, strategy: Any) -> None:
+        self.learner: MirroredLearner = MirroredLearner(job, strategy)
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """What the optimiser's slots say of the first update."""
+        return of_first_update(self.learner)

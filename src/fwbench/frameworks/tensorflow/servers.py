@@ -1,0 +1,222 @@
+"""Parameter servers in TensorFlow: ParameterServerStrategy, whose workers a coordinator gives work.
+
+Asynchronous: "ParameterServerStrategy is purely asynchronous" (tensorflow/tensorflow#27725).
+Variables lie on servers, the optimiser updates them there, and workers run the graphs that they are
+given, without any Python. So the coordinator takes the steps, and times them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import (
+    SERVER,
+    WORKER,
+    Member,
+    Participant,
+    ReplicatedLearner,
+    Seat,
+    Updates,
+)
+from fwbench.frameworks.tensorflow.gradients import of_first_update
+from fwbench.frameworks.tensorflow.ports import ReservedPort
+from fwbench.frameworks.tensorflow.training import TensorFlowLearner
+from fwbench.workloads.objective import Batch
+
+#: What TensorFlow calls the roles.
+_JOBS = {WORKER: "worker", SERVER: "ps"}
+_COORDINATOR = "chief"
+
+
+def participant(seat: Seat) -> Participant:
+    """This process as a task of a cluster with parameter servers.
+
+    Args:
+        seat: its place.
+    """
+    return Task(seat) if seat.role in _JOBS else Coordinator(seat)
+
+
+def _cluster(seat: Seat, addresses: Sequence[str]) -> Any:
+    workers, servers, coordinator = seat.by_role(addresses)
+    jobs = {_JOBS[WORKER]: workers, _JOBS[SERVER]: servers, _COORDINATOR: coordinator}
+    return tf.train.ClusterSpec({job: list(tasks) for job, tasks in jobs.items()})
+
+
+class Task(Participant):
+    """A worker or a parameter server: ``tf.distribute.Server``, which does what it is given."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._port = ReservedPort(seat.host)
+
+    @property
+    def address(self) -> str:
+        """Host and port of the server."""
+        return self._port.address
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """Serve, in threads of TensorFlow's own."""
+        threading = tf.config.threading
+        config = tf.compat.v1.ConfigProto(
+            intra_op_parallelism_threads=threading.get_intra_op_parallelism_threads(),
+            # One that waits for another task must not keep others from answering that task.
+            inter_op_parallelism_threads=self.seat.replicas + 1,
+        )
+        self._server = tf.distribute.Server(
+            _cluster(self.seat, addresses),
+            job_name=_JOBS[self.seat.role],
+            task_index=self.seat.rank,
+            protocol="grpc",
+            config=config,
+        )
+        self._port.release()
+
+    def close(self) -> None:
+        """Give the port back; the server ends with its process."""
+        self._port.release()
+
+
+class Coordinator(Member):
+    """What gives workers their steps: ``ClusterCoordinator``."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._port = ReservedPort(seat.host)
+        self._coordinator: Any = None
+
+    @property
+    def address(self) -> str:
+        """Host and port of the coordinator's own server."""
+        return self._port.address
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """All workers."""
+        return range(self.seat.replicas)
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """Connect to the tasks, which are serving by then or soon."""
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            _cluster(self.seat, addresses), task_type=_COORDINATOR, task_id=0, rpc_layer="grpc"
+        )
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._port.release()
+
+    def barrier(self) -> None:
+        """Wait for all workers: nobody else takes steps."""
+        self._coordinator.join()
+
+    def all_reduce(self, source: Any) -> Callable[[], Any]:
+        """There is none: nobody asks for it."""
+        raise NotImplementedError("workers of parameter servers exchange nothing with each other")
+
+    def learner(self, job: Job) -> ReplicatedLearner:
+        """A model whose variables lie on the servers, one server after the other."""
+        return _Served(ServedLearner(job, self._coordinator))
+
+    def close(self) -> None:
+        """Give the port back; connections end with their process."""
+        self._port.release()
+
+
+class ServedLearner(TensorFlowLearner):
+    """The usual step as a graph that any of the workers runs, in whatever order.
+
+    Attributes:
+        sent: how many steps were given to workers since it was reset.
+        made: how many of them have updated the variables.
+    """
+
+    def __init__(self, job: Job, coordinator: Any) -> None:
+        self.coordinator = coordinator
+        self.sent = 0
+        with coordinator.strategy.scope():
+            # Keras reads its count of updates and writes it back, and so loses some of those that
+            # workers make at once. This one is added to where it lies, without any message.
+            self.made = tf.Variable(0, dtype=tf.int64, trainable=False)
+            super().__init__(job)
+
+    def _train(self, examples: Any, labels: Any) -> Any:
+        loss = super()._train(examples, labels)
+        self.made.assign_add(1)
+        return loss
+
+    def build(self) -> None:
+        """Compile the step of a worker."""
+        run = self.coordinator.strategy.run
+        self._step = tf.function(lambda *batch: run(self._train, args=batch))
+
+    def reset(self, *, exact: bool) -> None:
+        """As ever, on the servers."""
+        with self.coordinator.strategy.scope():
+            super().reset(exact=exact)
+            self.made.assign(0)
+        self.sent = 0
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """Schedule a step of some worker; the loss is the worker's until it is fetched."""
+        return self.give(self._step, examples, labels)
+
+    def give(self, step: Any, *arguments: Any) -> Any:
+        """Schedule a step of some worker.
+
+        Args:
+            step: a graph.
+            arguments: of it.
+        """
+        self.sent += 1
+        return self.coordinator.schedule(step, args=arguments)
+
+    def taking(self) -> Any:
+        """The step on what an iterator of the worker's own gives."""
+        return tf.function(lambda iterator: self._step(*next(iterator)))
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step, fetched from its worker."""
+        return super().losses([loss.fetch() for loss in losses])
+
+
+class _Served(ReplicatedLearner):
+    def __init__(self, learner: ServedLearner) -> None:
+        self.learner: ServedLearner = learner
+
+    def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
+        """A step for each worker; each has a data set of its own with the shares of all."""
+        learner = self.learner
+        examples, labels = (np.stack(parts) for parts in zip(*batches, strict=True))
+
+        def shares() -> Any:
+            options = tf.data.Options()
+            options.autotune.enabled = False  # as everywhere
+            data = tf.data.Dataset.from_tensor_slices((examples, labels)).repeat()
+            return data.with_options(options)
+
+        iterators = iter(learner.coordinator.create_per_worker_dataset(shares))
+        give = partial(learner.give, learner.taking(), iterators)
+
+        def run() -> None:
+            for _ in batches:
+                give()
+
+        return run
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """What the optimiser's slots, on the servers, say of the first update."""
+        return of_first_update(self.learner)
+
+    def settle(self) -> None:
+        """``ClusterCoordinator.join``."""
+        self.learner.coordinator.join()
+
+    def updates(self) -> Updates:
+        """By a count on a server."""
+        return Updates(self.learner.sent, int(self.learner.made.numpy()))
