@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fwbench.cases import precision, rates, verify
-from fwbench.cases.inputs import Inputs, in_dtype
+from fwbench.cases.inputs import Inputs, in_dtype, widest
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import ImpossibleRate, WrongResult
 from fwbench.measure.limits import Limits
@@ -41,7 +41,7 @@ def test_complex_operands_follow_the_dtype(dtype: str, of: str) -> None:
     assert placed.dtype == of
     inputs = Inputs(FakeFramework(), "cpu", dtype)
     inputs.place(placed)
-    (value,) = inputs.values()
+    (value,) = map(widest, inputs.check())
     assert value.dtype == np.complex128
     np.testing.assert_array_equal(value, placed)
 

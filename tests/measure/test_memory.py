@@ -36,6 +36,18 @@ def test_the_peak_is_that_of_the_measured_parts() -> None:
     assert 95 * _MEBIBYTE < _grown_bytes(measured) < 240 * _MEBIBYTE
 
 
+def test_what_is_kept_for_others_does_not_count() -> None:
+    """It is held while the next part is measured."""
+    measured = PeakMemory()
+    measured.pause()
+    kept = np.ones(100 * _MEBIBYTE, dtype=np.uint8)
+    measured.resume(kept.nbytes)
+    _allocate(80)
+    measured.pause()
+    assert kept.any()
+    assert 60 * _MEBIBYTE < _grown_bytes(measured) < 140 * _MEBIBYTE
+
+
 def test_the_largest_part_stands() -> None:
     """Not the latest."""
     measured = PeakMemory()

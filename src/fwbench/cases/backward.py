@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
 from fwbench.cases.forward import Forward, listed
-from fwbench.cases.inputs import in_dtype, is_inexact
+from fwbench.cases.inputs import in_dtype, is_inexact, widest
+from fwbench.cases.kept import KEPT
 from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
@@ -35,9 +36,7 @@ class Backward(Forward):
         self.variables = [
             i for i, x in enumerate(operands) if is_inexact(x) and (chosen is None or i in chosen)
         ]
-        # Kept for the first verification: gelu's takes a quarter of a second.
-        self._known: list[NDArray[Any]] | None = self._reference(self._placed.values())
-        self._forms = [(array.shape, array.dtype) for array in self._known]
+        self._forms = [(x.shape, x.dtype) for x in self._reference(self._placed.check())]
         cotangents = [
             self._placed.place(x) if is_inexact(x) else None
             for x in self._cotangents(_COTANGENT_SEED)
@@ -58,8 +57,12 @@ class Backward(Forward):
 
         Whole numbers, which have no gradient, have zeros.
         """
-        rng = np.random.default_rng(seed)
-        numbers = [_cotangent(shape, dtype, rng) for shape, dtype in self._forms]
+
+        def draw() -> list[NDArray[Any]]:
+            rng = np.random.default_rng(seed)
+            return [_cotangent(shape, dtype, rng) for shape, dtype in self._forms]
+
+        numbers = KEPT.arrays(("cotangents", seed, *self._forms), draw)
         return self.layout.place_results([in_dtype(x, self.dtype) for x in numbers])
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -85,21 +88,19 @@ class Backward(Forward):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The results are the reference's, and gradients have the slopes of its differences."""
-        inputs = self._values(on_host)
-        values, cotangents = inputs[: len(self.inputs)], inputs[len(self.inputs) :]
+        inputs = self._checked(on_host)
         split = len(on_host) - len(self.variables)
         results, gradients = on_host[:split], on_host[split:]
-        known, self._known = self._known, None
-        found = self._compare_results(results, self._reference(values) if known is None else known)
-        error = self._compare_gradients(gradients, results, values, cotangents)
+        found = self._compare_results(results, self._reference(inputs))
+        error = self._compare_gradients(gradients, results, inputs)
         self._check_digits(gradients)
         return self._facts(found, error)
 
-    def _compare_gradients(
-        self, gradients: Arrays, results: Arrays, values: Arrays, cotangents: Arrays
-    ) -> float:
+    def _compare_gradients(self, gradients: Arrays, results: Arrays, inputs: Arrays) -> float:
         """The largest error of a gradient, whose reference has the signs of the results."""
         operation = self.operation
+        numbers = [*map(widest, inputs)]
+        values, cotangents = numbers[: len(self.inputs)], numbers[len(self.inputs) :]
         placed = iter(cotangents)
         every = [
             next(placed) if differentiated else np.zeros_like(result)
@@ -109,14 +110,32 @@ class Backward(Forward):
         conjugated = np.asarray if self.framework.conjugates else np.conj
         return verify.gradient(
             self._by_operand([*map(conjugated, gradients)], values),
-            lambda *operands: operation.aligned(
+            lambda *operands: self._aligned(
                 listed(operation.reference(*operands, *self.parameters)), restored
             ),
             self.layout.restore(values),
             [*map(conjugated, self.layout.restore_results(every))],
             self.allowed,
             operation.along,
+            self._kept_slopes,
         )
+
+    def _aligned(self, expected: Arrays, results: Arrays) -> Arrays:
+        aligned = self.operation.aligned
+        return expected if aligned is None else aligned(expected, results)
+
+    def _kept_slopes(
+        self, position: int, compute: Callable[[], Sequence[float]]
+    ) -> Sequence[float]:
+        """The slopes along an operand, which take six references: other executions have them, too.
+
+        Where signs are free they are those of these results alone.
+        """
+        if self.operation.aligned is not None:
+            return compute()
+        key = self._key(f"slopes {position}", len(self._placed.digests))
+        (slopes,) = KEPT.arrays(key, lambda: [np.array(compute())])
+        return [*map(float, slopes)]
 
     def _by_operand(self, gradients: Arrays, values: Arrays) -> dict[int, NDArray[Any]]:
         """The gradients by the positions of the operands in the definition, and in its layout."""

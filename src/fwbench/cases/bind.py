@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from fwbench.cases import reading
+from fwbench.cases import kept, reading
 from fwbench.cases.backward import Backward
 from fwbench.cases.creation import Creation
 from fwbench.cases.forward import Forward
@@ -14,7 +14,24 @@ from fwbench.cases.update import Update
 from fwbench.cases.work import OperationWork, Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
+from fwbench.presets import Size
 from fwbench.workloads.operation import Operation
+
+
+def draw(operation: Operation, size: Size) -> None:
+    """Have the operands drawn, unless an earlier case has: before its memory is looked at.
+
+    Args:
+        operation: what to compute.
+        size: of its operands.
+
+    Raises:
+        TooLargeToVerify: its arrays do not fit into memory.
+    """
+    cost = operation.cost_of("forward", size)
+    if cost is not None:
+        reading.room(f"{operation.name} of size {size}", cost.elements)
+    kept.operands(operation, size, changed=False)
 
 
 def bind(cell: Cell, framework: Framework) -> Work:
@@ -28,9 +45,7 @@ def bind(cell: Cell, framework: Framework) -> Work:
         TooLargeToVerify: its arrays do not fit into memory.
     """
     operation = cast("Operation", cell.workload)
-    cost = operation.cost_of("forward", cell.size)
-    if cost is not None:
-        reading.room(f"{operation.name} of size {cell.size}", cost.elements)
+    draw(operation, cell.size)
     return _work(operation, cell.direction)(cell, framework)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from fwbench.cases import rates, repetition, waiting
 from fwbench.cases.benchmark import Benchmark
-from fwbench.cases.bind import bind
+from fwbench.cases.bind import bind, draw
+from fwbench.cases.kept import KEPT
 from fwbench.cases.work import Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
@@ -27,6 +28,7 @@ from fwbench.measure.throttling import GpuWatch
 from fwbench.measure.warmup import WarmUp, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.operation import Operation
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -131,14 +133,17 @@ class Case:
     def _measure(self) -> Any:
         benchmark = self._benchmark
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            if isinstance(self.cell.workload, Operation):
+                draw(self.cell.workload, self.cell.size)
             memory = PeakMemory()
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
             memory.pause()
+            kept_bytes = KEPT.size_bytes
             verified = work.verify(result)
             readable = bool(work.arrays(result))
             del result
-            memory.resume()
+            memory.resume(KEPT.size_bytes - kept_bytes)
         # Rounds alone may be too short to tell what others did.
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)

@@ -26,7 +26,7 @@ class Creation(OperationWork):
         super().__init__(cell, framework)
         assert self.operation.source is not None  # noqa: S101 (what makes it a creation)
         (self.values,) = self._operands(changed=False)
-        self.source = self.operation.source(self.values)
+        self.source = self.operation.source(np.array(self.values))
         self.run = partial(framework.creator(cell.device, cell.dtype), self.source)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
@@ -54,5 +54,5 @@ class Creation(OperationWork):
         """The call stays; the source has other values."""
         assert self.operation.source is not None  # noqa: S101 (what makes it a creation)
         (self.values,) = operands
-        self.source[:] = self.operation.source(self.values)
+        self.source[:] = self.operation.source(np.array(self.values))
         return self.run

@@ -5,15 +5,62 @@ A complex number is two real ones, here as in :attr:`fwbench.Framework.conjugate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+#: Along so many random directions gradients are compared.
+_DIRECTIONS = 3
+
+#: With this seed no two of the first four elements are moved alike in all of them, whichever of
+#: three inputs they are of: of an input that is no larger, errors that cancel in one direction show
+#: in another.
+_SEED = 302
+
+#: Makes of a random direction the one along which a gradient is compared.
+Along = Callable[[NDArray[Any]], NDArray[Any]]
+
 #: Step of the difference, and what it is off by at most, for references of order one.
 _STEP = 1e-5
 ERROR = 1e-8
+
+
+def directions(position: int, like: NDArray[Any], along: Along) -> Iterator[NDArray[Any]]:
+    """The directions in which an input is moved, the same each time.
+
+    Args:
+        position: of the input.
+        like: the input.
+        along: makes them of random ones.
+    """
+    rng = np.random.default_rng((_SEED, position))
+    for _ in range(_DIRECTIONS):
+        yield along(signs(like, rng))
+
+
+def slopes(
+    reference: Callable[..., Sequence[NDArray[Any]]],
+    inputs: Sequence[NDArray[Any]],
+    position: int,
+    cotangents: Sequence[NDArray[Any]],
+    along: Along,
+) -> list[float]:
+    """The slopes of the results, weighted by the cotangents, along :func:`directions`.
+
+    Args:
+        reference: the operation in NumPy; returns its results.
+        inputs: all of them.
+        position: of the one that is moved.
+        cotangents: an array for each result.
+        along: makes the directions of random ones.
+    """
+    return [
+        slope(reference, inputs, position, direction, cotangents)
+        for direction in directions(position, inputs[position], along)
+    ]
 
 
 def slope(
@@ -50,10 +97,15 @@ def signs(like: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         like: has its shape, and is complex where it is.
         rng: draws it.
     """
-    drawn = np.copysign(1.0, rng.standard_normal(like.shape))
     if np.iscomplexobj(like):
-        return drawn + 1j * np.copysign(1.0, rng.standard_normal(like.shape))
-    return drawn
+        return _signs(like.shape, rng) + 1j * _signs(like.shape, rng)
+    return _signs(like.shape, rng)
+
+
+def _signs(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+    count = math.prod(shape)
+    drawn = np.frombuffer(rng.bytes((count + 7) // 8), np.uint8)
+    return (2.0 * np.unpackbits(drawn, count=count) - 1.0).reshape(shape)
 
 
 def product(left: NDArray[Any], right: NDArray[Any]) -> float:
@@ -63,7 +115,7 @@ def product(left: NDArray[Any], right: NDArray[Any]) -> float:
         left: one of them.
         right: the other one.
     """
-    return float(np.sum((np.conj(left) if np.iscomplexobj(left) else left) * right).real)
+    return float(np.vdot(left, right).real)
 
 
 def wide(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import reading, verify
-from fwbench.cases.inputs import Inputs
+from fwbench.cases.inputs import Inputs, widest
+from fwbench.cases.kept import KEPT
 from fwbench.cases.verify import Deviation
 from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
@@ -59,8 +60,8 @@ class Forward(OperationWork):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The results are the NumPy reference's."""
-        values = self._values(on_host)
-        return self._facts(self._compare_results(on_host, self._reference(values)))
+        inputs = self._checked(on_host)
+        return self._facts(self._compare_results(on_host, self._reference(inputs)))
 
     def _compare_results(
         self, on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]
@@ -84,14 +85,26 @@ class Forward(OperationWork):
         ]
         return Deviation(max(of.largest for of in found), max(of.rms for of in found))
 
-    def _values(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The inputs for the reference, where there is room to compare these results with it."""
-        values = self._placed.values()
-        reading.fits(values, on_host)
-        return values
+    def _checked(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The inputs as they were placed, where there is room to compare these results."""
+        inputs = self._placed.check()
+        reading.fits(inputs, on_host)
+        return inputs
 
-    def _reference(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The results that the inputs must have, as they lie in the framework or not."""
+    def _reference(self, inputs: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        """The results that the inputs must have; all cases with the same inputs share them."""
+        return KEPT.arrays(
+            self._key("results", len(self.inputs)),
+            lambda: self._results([*map(widest, inputs[: len(self.inputs)])]),
+        )
+
+    def _key(self, what: str, inputs: int) -> Hashable:
+        """What tells the numbers that were computed from inputs, as many as these, from others."""
+        placed = self._placed.digests[:inputs]
+        return what, self.operation, self.cell.size, self.framework.name, placed
+
+    def _results(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The results that inputs of the widest dtypes have, as the operation defines them."""
         operands = self.layout.restore(values)
         return listed(self.operation.reference(*operands, *self.parameters))
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.forward import Forward, check_count
-from fwbench.cases.inputs import digest, in_dtype, is_float
+from fwbench.cases.inputs import digest, in_dtype, is_float, widest
 from fwbench.errors import WrongResult
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.moments import Moments
@@ -55,14 +55,14 @@ class Random(Forward):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The numbers can be those of the distribution."""
-        values = self._values(on_host)
-        expected = self._reference(values)
+        inputs = self._checked(on_host)
+        expected = self._reference(inputs)
         check_count(on_host, expected)
         (result,) = self.layout.restore_results(on_host)
         verify.same_shape(result, expected[0])
         self._check_dtype(result)
         assert self.operation.moments is not None  # noqa: S101 (what makes it random)
-        operands = self.layout.restore(values)
+        operands = self.layout.restore([*map(widest, inputs)])
         moments = self.operation.moments(self.cell.size, *operands)
         drawn = moments.drawn(result.astype(np.float64), *operands)
         check_range(drawn, moments, self.allowed)

@@ -8,7 +8,7 @@ same operands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -35,7 +35,11 @@ class Update(Forward):
         """What is returned, or what was overwritten if nothing is."""
         return self._placed.overwritten() if result is None else super().arrays(result)
 
-    def _reference(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    def _key(self, what: str, inputs: int) -> Hashable:
+        """With the number of steps."""
+        return super()._key(what, inputs), self._steps
+
+    def _results(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The operands after all steps."""
         operands = self.layout.restore(values)
         for _ in range(self._steps):

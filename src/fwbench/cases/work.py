@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from fwbench.cases import precision, reading, verify
+from fwbench.cases import kept, precision, reading, verify
 from fwbench.cases.inputs import digest, in_dtype
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
@@ -174,16 +174,11 @@ class OperationWork(RepeatedWork):
         self.terms = self.operation.terms(cell.size)
         self.dtype = real_dtype(cell.dtype)
         self.allowed = precision.tolerance(cell, self.terms, self.operation.tolerance)
-        self._drawn: Sequence[NDArray[Any]] | None = None  # from the changed ones to the first
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands in the dtype of the case, or others of the same shapes."""
-        operation, size = self.operation, self.cell.size
-        operands = operation.operands(size) if self._drawn is None else self._drawn
-        self._drawn = operands if changed else None
-        if changed:
-            operands = operation.changed_operands(size, operands)
-        return [in_dtype(x, self.dtype) for x in operands]
+        drawn = kept.operands(self.operation, self.cell.size, changed=changed)
+        return [in_dtype(x, self.dtype) for x in drawn]
 
     def _facts(self, found: Deviation, gradient_error: float = 0.0) -> CaseFacts:
         return CaseFacts(

@@ -62,7 +62,8 @@ class Operation(Workload):
         compared: ``compared(*results)`` makes what is compared of the results, of a framework's
             and of the reference's: where they may rightly differ by a sign or an order.
         aligned: ``aligned(expected, results)`` returns the reference's results with the signs that
-            a framework's have, where signs are free: the gradient depends on them.
+            a framework's have, where signs are free: the gradient depends on them. None where they
+            are not.
         along: ``along(direction)`` makes a direction along which the gradient is compared of a
             random one: a symmetric one, where the operand stays symmetric.
         compilable: whether executions other than ``eager`` make sense.
@@ -104,7 +105,7 @@ class Operation(Workload):
     representative: bool = True
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     compared: Callable[..., tuple[NDArray[Any], ...]] | None = None
-    aligned: Callable[[Results, Results], Results] = lambda expected, _: expected
+    aligned: Callable[[Results, Results], Results] | None = None
     moments: Callable[..., Moments] | None = None
     updates: tuple[int, ...] = ()
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction

@@ -1,0 +1,162 @@
+"""Operands and references are computed once for all cases that need them, and only for those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases import kept
+from fwbench.cases.kept import KEPT, Kept
+from fwbench.errors import WrongGradient, WrongResult
+from fwbench.testing import FakeFramework
+from support.fakes import case_of, cell, operation
+
+
+def of_bytes(count: int) -> Callable[[], list[NDArray[Any]]]:
+    """Computes an array of so many bytes."""
+    return lambda: [np.zeros(count, np.uint8)]
+
+
+def unknown() -> list[NDArray[Any]]:
+    """Is not asked where something is known."""
+    pytest.fail("it was computed again")
+
+
+def test_what_is_known_is_not_computed_again() -> None:
+    """The same arrays come back for the same key."""
+    some = Kept(100)
+    first = some.arrays("key", of_bytes(10))
+    assert some.arrays("key", unknown) is first
+    assert some.size_bytes == 10
+
+
+def test_what_was_asked_for_longest_ago_goes_first() -> None:
+    """There is a limit to what all take together, and it holds at any time."""
+    some = Kept(100)
+    for key in "abc":
+        some.arrays(key, of_bytes(40))
+        some.arrays("a", of_bytes(40))
+        assert some.size_bytes <= 100
+    some.arrays("a", unknown)
+    some.arrays("c", unknown)
+    some.arrays("b", of_bytes(60))
+    assert some.size_bytes == 100
+
+
+def test_what_is_too_large_is_not_kept() -> None:
+    """Nor does it drive out what is."""
+    some = Kept(100)
+    some.arrays("small", of_bytes(10))
+    assert some.arrays("large", of_bytes(101))[0].size == 101
+    some.arrays("small", unknown)
+    assert some.size_bytes == 10
+
+
+def test_what_is_kept_stays_as_it_is() -> None:
+    """Whatever becomes of the arrays that it was computed from; and nobody writes to it."""
+    some = Kept(100)
+    source = np.ones(4)
+    (array,) = some.arrays("key", lambda: [source[::-1]])
+    source[:] = 0.0
+    np.testing.assert_array_equal(array, np.ones(4))
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 2.0
+
+
+class Counted:
+    """An operation whose draws and references are counted."""
+
+    def __init__(self) -> None:
+        self.draws = self.references = 0
+        self.operation = operation(np.square, self.gradient, inputs=self.draw, reference=self.value)
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+        """The operands."""
+        self.draws += 1
+        return (rng.standard_normal(size),)
+
+    def value(self, x: NDArray[Any]) -> NDArray[Any]:
+        """The reference."""
+        self.references += 1
+        return np.square(x)
+
+    def gradient(self, cotangent: Any, x: Any) -> list[Any]:
+        """The framework's."""
+        return [2 * x * cotangent]
+
+
+def test_cases_of_the_same_operands_draw_them_once() -> None:
+    """The first ones and the changed ones, whatever the direction and the dtype."""
+    counted = Counted()
+    for direction in ("forward", "backward"):
+        for dtype in ("float32", "float64"):
+            of = cell(counted.operation, direction=direction, dtype=dtype)
+            case_of(of, FakeFramework()).measure()
+    assert counted.draws == 2
+    case_of(cell(counted.operation, size=5), FakeFramework()).measure()
+    assert counted.draws == 4
+
+
+def test_executions_share_their_references() -> None:
+    """Of the first operands and of the changed ones; each dtype rounds them in its own way."""
+    counted = Counted()
+    for _ in range(3):
+        case_of(cell(counted.operation), FakeFramework()).measure()
+    assert counted.references == 2
+    case_of(cell(counted.operation, dtype="float64"), FakeFramework()).measure()
+    assert counted.references == 4
+
+
+def test_executions_share_the_slopes_of_their_references() -> None:
+    """Of three directions, each from two ends, for either operands."""
+    counted = Counted()
+    for _ in range(3):
+        case_of(cell(counted.operation, direction="backward"), FakeFramework()).measure()
+    assert counted.references == 2 * (1 + 3 * 2)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_what_is_wrong_is_found_with_what_is_known(direction: str) -> None:
+    """A right case before it makes no wrong one right."""
+    counted = Counted()
+    case_of(cell(counted.operation, direction=direction), FakeFramework()).measure()
+
+    class Wrong(FakeFramework):
+        def forward(self, *arguments: Any) -> Callable[[], Any]:
+            run = super().forward(*arguments)
+            return lambda: 1.001 * run()
+
+        def backward(self, *arguments: Any) -> Callable[[], Any]:
+            run = super().backward(*arguments)
+
+            def call() -> Any:
+                value, (gradient,) = run()
+                return value, [1.001 * gradient]
+
+            return call
+
+    with pytest.raises((WrongResult, WrongGradient), match="is wrong"):
+        case_of(cell(counted.operation, direction=direction), Wrong()).measure()
+
+
+def test_other_operations_of_the_same_name_share_nothing() -> None:
+    """Two test files may each have one."""
+    of = operation(lambda x: 2.0 * x)
+    other = operation(lambda x: 3.0 * x, reference=lambda x: 3.0 * x)
+    case_of(cell(of), FakeFramework()).measure()
+    case_of(cell(other), FakeFramework()).measure()
+
+
+def test_operands_have_their_place_among_what_is_kept() -> None:
+    """First and changed ones are the operation's own."""
+    of = operation()
+    before_bytes = KEPT.size_bytes
+    first = kept.operands(of, 4, changed=False)
+    changed = kept.operands(of, 4, changed=True)
+    np.testing.assert_array_equal(first, of.operands(4))
+    np.testing.assert_array_equal(changed, of.changed_operands(4))
+    assert KEPT.size_bytes == before_bytes + 2 * 4 * 8
