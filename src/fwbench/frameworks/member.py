@@ -80,6 +80,16 @@ class ReplicatedLearner:
         """
         return None
 
+    def rehearse(self, examples: Any, labels: Any) -> None:
+        """Take the first step, if there is no other way to know :meth:`gradients`.
+
+        All replicas call it at once, before the learner is reset.
+
+        Args:
+            examples: of this replica's share, as the learner places them.
+            labels: theirs.
+        """
+
     def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
         """Bind a step to each worker whose steps this process takes.
 
@@ -140,6 +150,13 @@ class Participant(ABC):
             addresses: :attr:`address` of every worker, by rank, then of every server, then of what
                 coordinates them.
         """
+
+    def updates(self) -> Mapping[str, int] | None:
+        """How often each array of parameters was updated here, by any name; None if it is nowhere.
+
+        Of two processes that have a part of an array each, each counts.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:

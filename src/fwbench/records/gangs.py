@@ -64,7 +64,7 @@ class Checked(Table):
     )  # fmt: skip
     weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
     updates: int | None = fact(
-        "updates of asynchronous workers that the servers made in them: as many as were sent",
+        "updates that servers made in them, by their own count: as many as were sent",
         COUNT, POSITIVE,
     )  # fmt: skip
 

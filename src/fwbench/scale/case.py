@@ -154,7 +154,8 @@ class GangCase(Case):
         if not self._has_servers:
             return own
         servers, coordinator = int(cell.toggle("servers")), self.framework.coordinator
-        return replace(own, servers=servers, coordinator=coordinator)
+        trains = cell.direction == "train"
+        return replace(own, servers=servers, coordinator=coordinator, trains=trains)
 
     @property
     def _has_servers(self) -> bool:
@@ -208,20 +209,25 @@ class GangCase(Case):
         )
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=f"building {cell.id}")
         first = self._round(gang, 1, _BIND_S + slow_s, "its first step")
-        steps, before = self.checked_steps, gang.used()
-        answers = gang.ask(
-            "check",
-            steps,
-            limit_s=_BIND_S + gang.limits.of(steps * first.step_s),
-            doing=f"checking {steps} steps",
-        )
-        found, checked = self.judge(answers, "before the timing")
-        moved = judgement.sent(answers, before, gang.used())
-        self._refuse_silence(steps, moved)
+        found, checked = self._check(gang, self.checked_steps, first.step_s, "before the timing")
         pilot = self._round(gang, _PILOT_STEPS, gang.limits.of(_PILOT_STEPS * first.step_s))
         found |= CaseFacts(first_call_in_process_s=first.step_s)
-        sent = Checked.unchecked({"sent_bytes": moved})
-        return found, checked | sent, pilot.step_s
+        return found, checked, pilot.step_s
+
+    def _check(self, gang: Gang, steps: int, step_s: float, when: str) -> tuple[CaseFacts, Checked]:
+        """Take steps with known results, and judge what everyone did."""
+        limit_s, before = _BIND_S + gang.limits.of(steps * step_s), gang.used()
+        answers = gang.ask("check", steps, limit_s=limit_s, doing=f"checking {steps} steps")
+        after = gang.used()
+        found, checked = self.judge(answers, when)
+        checked |= judgement.served(before, after, self.updates(steps, checked=True), when)
+        moved, who = (
+            judgement.sent(answers, before, after),
+            f"{steps} steps of {self.cell.replicas}",
+        )
+        least_bytes, what = steps * self.least_bytes, f"{self.elements:,} numbers"
+        judgement.refuse_silence(f"{who} replicas", moved, least_bytes, what)
+        return found, checked | Checked.unchecked({"sent_bytes": moved})
 
     def _round(self, gang: Gang, steps: int, limit_s: float, doing: str = "") -> Round:
         doing = doing or f"taking {steps} steps of {self.cell.id}"
@@ -246,7 +252,9 @@ class GangCase(Case):
         with self._other_processes:
             self._benchmark.time_rounds(run, setup=lambda: None, rounds=rounds)
         taken = sum(each.steps for each in clock.rounds)
-        self._serving = serving(gang.serving, before, gang.used(), taken)
+        after = gang.used()
+        judgement.served(before, after, self.updates(taken), "in the timed rounds")
+        self._serving = serving(gang.serving, before, after, taken)
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
@@ -256,17 +264,14 @@ class GangCase(Case):
 
     def _look_again(self, gang: Gang, pilot_s: float) -> Checked:
         """What the timed steps have left is right, and so are steps from the beginning."""
-        limit_s = _BIND_S + gang.limits.of(CHECKED_STEPS * pilot_s)
+        limit_s = _BIND_S + gang.limits.of(pilot_s)
         left = gang.ask("look", limit_s=limit_s, doing="looking at what was timed")
         self.judge_left(left)
-        before = gang.used()
-        answers = gang.ask("check", CHECKED_STEPS, limit_s=limit_s, doing="checking steps again")
-        self._refuse_silence(CHECKED_STEPS, judgement.sent(answers, before, gang.used()))
-        return self.judge(answers, "after the timing")[1]
+        return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing")[1]
 
-    def _refuse_silence(self, steps: int, moved: int | None) -> None:
-        who = f"{steps} steps of {self.cell.replicas} replicas"
-        judgement.refuse_silence(who, moved, steps * self.least_bytes, f"{self.elements:,} numbers")
+    def updates(self, steps: int, *, checked: bool = False) -> int:
+        """How often servers update each array of parameters in so many steps, or their check."""
+        return steps
 
     def judge_left(self, answers: Answers) -> None:
         """Whether what the last timed step has left is right; roles have looked themselves.
@@ -382,6 +387,10 @@ class AsynchronousStepCase(SharedStepCase):
         share = self.cell.batch // self.cell.replicas
         dtype = self.cell.dtype
         return self._known(*judgement.asynchronous(answers, self._objective, share, dtype, when))
+
+    def updates(self, steps: int, *, checked: bool = False) -> int:
+        """Each worker makes one in a step; in the check, one of them takes as many steps alone."""
+        return steps * (self.cell.replicas + checked)
 
     def judge_left(self, answers: Answers) -> None:
         """All timed updates were made."""

@@ -55,6 +55,7 @@ class Composition:
         servers: how many parameter servers there are.
         coordinator: what the framework calls the process that it has in addition; empty if it has
             none.
+        trains: whether servers update what they have: those that do cannot be told to add up again.
     """
 
     framework: str
@@ -63,6 +64,7 @@ class Composition:
     threads: int
     servers: int = 0
     coordinator: str = ""
+    trains: bool = False
 
     @property
     def places(self) -> list[Place]:
@@ -314,10 +316,15 @@ class Gang:
         Raises:
             GangFailed: always.
         """
+        serving = [role for role in self._roles if role not in (*self._asked, *missing)]
+        for role in serving:
+            with suppress(OSError):
+                role.send("used")
         for role in self._roles:
             role.ask_for_traceback()
         time.sleep(_TRACEBACK_S)
-        names = " and ".join(role.name for role in missing)
+        silent = [role for role in serving if role not in ready(serving, 0.0)]
+        names = " and ".join(role.name for role in (*silent, *missing))
         tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(

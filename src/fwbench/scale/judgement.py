@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -171,6 +172,40 @@ def asynchronous(
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
         {"steps": steps, "gradient_error": first["gradient_error"]} | _made(answers, when)
     )
+
+
+def served(before: Answers, after: Answers, expected: int, when: str) -> Checked:
+    """Judge the updates that servers have made, by their own count.
+
+    Args:
+        before: what processes that took no steps had done before.
+        after: the same behind.
+        expected: how often each array of parameters is to be updated.
+        when: for messages.
+
+    Raises:
+        WrongTraining: one was updated more often, or less.
+    """
+    had, have = (Counter[tuple[int, str]](_counted(told)) for told in (before, after))
+    made = {*(have - had).values()}
+    if not made:
+        return Checked()
+    if made != {expected}:
+        counts = " or ".join(f"{count:,}" for count in sorted(made))
+        raise WrongTraining(
+            f"{when}, servers were to update every array {expected:,} times, and have done so "
+            f"{counts} times: updates are left out, or made more than once"
+        )
+    return Checked(updates=expected)
+
+
+def _counted(told: Answers) -> dict[tuple[int, str], int]:
+    """The updates of each array, by the process that counts them."""
+    return {
+        (process, array): count
+        for process, each in enumerate(told)
+        for array, count in (each.get("updates") or {}).items()
+    }
 
 
 def _falling(losses: NDArray[np.float64], when: str) -> None:

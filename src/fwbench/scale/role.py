@@ -21,6 +21,7 @@ A closed connection ends the role.
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 import sys
@@ -49,6 +50,8 @@ def main() -> None:
         Role(framework_of(framework), int(threads)).serve(
             Channel(socket.socket(fileno=int(descriptor)))
         )
+    # At the interpreter's end frameworks would take leave of others, which may have gone.
+    os._exit(0)
 
 
 class Role:
@@ -73,7 +76,7 @@ class Role:
             "round": self._round,
             "alone": self._alone,
             "look": self._look,
-            "used": used,
+            "used": self._used,
         }
 
     def serve(self, channel: Channel) -> None:
@@ -137,3 +140,6 @@ class Role:
 
     def _look(self) -> dict[str, Any]:
         return self._share.look()
+
+    def _used(self) -> dict[str, Any]:
+        return used() | {"updates": self._participant.updates()}

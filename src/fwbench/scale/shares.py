@@ -147,6 +147,8 @@ class TrainedShare(Share):
         """The losses of this share, and the weights before the first step and after each."""
         learner = self._learner
         verify.parameters(learner.parameters(), self._training.parameters)
+        (first,) = self._shards(1)
+        self._model.rehearse(*learner.place(first))
         learner.reset(exact=True)
         weights, losses = [learner.checksum()], []
         exchanged: dict[str, Any] = {}

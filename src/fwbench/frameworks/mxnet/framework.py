@@ -17,6 +17,7 @@ from fwbench.frameworks import probing
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.member import WORKER, Participant, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.plans import with_plan
@@ -164,6 +165,14 @@ class MXNet(Framework):
         ),
     )
     operations = OPERATIONS
+    gang_executions = ("eager", "hybridize")
+    coordinator = "scheduler"
+    strategies: ClassVar = {
+        "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and BytePS, "
+        "which bring one, are not in its packages",
+        "ps_sync": "",
+        "ps_async": "",
+    }
 
     def set_threads(self, threads: int) -> None:
         """OMP_NUM_THREADS has said so at import."""
@@ -277,6 +286,14 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.models import MXNetModelLearner
 
         return MXNetModelLearner(job, _context(job.device))
+
+    def member(self, seat: Seat) -> Participant:
+        """A worker, a server or the scheduler of a distributed KVStore."""
+        # Here, for the sake of sessions without replicas.
+        from fwbench.frameworks.mxnet.replicas import MXNetMember
+        from fwbench.frameworks.mxnet.servers import MXNetServing
+
+        return MXNetMember(seat, _context) if seat.role == WORKER else MXNetServing(seat)
 
     def profiler(self, device: str) -> Profiler:
         """``mx.profiler``."""

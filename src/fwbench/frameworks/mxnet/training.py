@@ -123,8 +123,13 @@ class MXNetLearner(Learner):
         mx.random.seed(DROPOUT_SEED)
         optimizer = self.job.training.optimizer
         name, constants = _OPTIMIZERS[type(optimizer)]
-        parameters = self._net.collect_params()
-        self._trainer = gluon.Trainer(parameters, name, constants(optimizer, self.job))
+        self._trainer = self._trainer_of(
+            mx.optimizer.create(name, **constants(optimizer, self.job))
+        )
+
+    def _trainer_of(self, optimizer: Any) -> Any:
+        """What updates the parameters."""
+        return gluon.Trainer(self._net.collect_params(), optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""

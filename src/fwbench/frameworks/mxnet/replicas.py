@@ -1,0 +1,210 @@
+"""Several processes in MXNet: workers of a distributed KVStore, whose servers update parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import mxnet as mx
+from mxnet import gluon
+from numpy.typing import NDArray
+
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.mxnet.servers import SharedStore, Stored, enter
+from fwbench.frameworks.mxnet.training import MXNetLearner
+
+#: The stores by which replicas agree. With both of them servers update the parameters.
+_STORES = {"ps_sync": "dist_sync", "ps_async": "dist_async"}
+
+#: How many keys a model has at most.
+_KEYS = 10_000
+
+
+class MXNetMember(Member):
+    """A worker of a distributed KVStore.
+
+    Args:
+        seat: its place among the others.
+        context: MXNet's of a device.
+    """
+
+    def __init__(self, seat: Seat, context: Callable[[str], Any]) -> None:
+        super().__init__(seat)
+        self._context = context
+        self._next_key = 0
+        self._models: dict[tuple[str, bool], ModelStore] = {}
+
+    @property
+    def address(self) -> str:
+        """Nothing: the scheduler tells the others."""
+        return ""
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """``mx.kv.create``, which returns when workers, servers and scheduler are there."""
+        enter(self.seat, addresses)
+        self._store = mx.kv.create(_STORES[self.seat.strategy])
+
+    def barrier(self) -> None:
+        """The KVStore's, which is between its workers."""
+        self._store._barrier()  # noqa: SLF001 (MXNet's documents call it by this name)
+
+    def all_reduce(self, source: Any) -> Callable[[], Any]:
+        """``pushpull`` of a copy, as it works in place; servers without an optimizer add up."""
+        key = self._keys(1)
+        self._store.init(key, mx.nd.zeros_like(source))
+        return partial(_summed, self._store, key, source, mx.nd.zeros_like(source))
+
+    def _keys(self, count: int) -> int:
+        """The first of keys that are nobody else's."""
+        first, self._next_key = self._next_key, self._next_key + count
+        return first
+
+    def learner(self, job: Job) -> ReplicatedLearner:
+        """A model whose trainer has a distributed KVStore.
+
+        Servers forget nothing, so models with the same arrays share them.
+        """
+        model = (job.training.name, job.sparse)
+        if model not in self._models:
+            self._models[model] = ModelStore(self._store, self._keys(_KEYS))
+        return _Replicated(job, self._context(job.device), self.seat, self._models[model])
+
+    def close(self) -> None:
+        """Leave the store."""
+        del self._models, self._store
+
+
+def _summed(store: Any, key: int, source: Any, buffer: Any) -> Any:
+    mx.nd.identity(source, out=buffer)
+    store.pushpull(key, buffer)
+    buffer.wait_to_read()
+    return buffer
+
+
+class ModelStore(SharedStore):
+    """The part of a store that has one model: trainers count keys from 0.
+
+    Args:
+        store: that all models share.
+        first: the model's first key.
+    """
+
+    def __init__(self, store: Any, first: int) -> None:
+        super().__init__(store)
+        self._first = first
+        self._known: set[int] = set()
+
+    def fill(self, parameters: Sequence[Any]) -> None:
+        """Have servers hold values instead of what they have learned; all workers call it at once.
+
+        Args:
+            parameters: by key, with their values.
+        """
+        if not self._known:
+            return  # a trainer will begin with its own
+        self.set_optimizer(Stored())
+        # Servers add up what workers push, if they wait for all of them.
+        factor = 0.0 if self.type == "dist_sync" and self.rank else 1.0
+        for key, parameter in enumerate(parameters):
+            if parameter.grad_req == "null":
+                continue  # nobody updates it
+            value = parameter.data()
+            # Dense or sparse as gradients are: a server does not survive another kind.
+            self.push(key, (factor * value).tostype(parameter.grad().stype))
+            self.pull(key, out=value)
+        mx.nd.waitall()
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Send an optimizer once, when all workers have done what they did with the one before."""
+        mx.nd.waitall()
+        self._barrier()
+        if not self.rank:
+            super().set_optimizer(optimizer)
+        self._barrier()
+
+    def broadcast(self, key: int, value: Any, out: Any, priority: int = 0) -> None:
+        """Begin with the first worker's value, or with the one that servers were filled with."""
+        if key in self._known:
+            self.pull(key, out, priority)
+            return
+        self._known.add(key)
+        super().broadcast(self._first + key, value, out, priority)
+
+    def push(self, key: int, value: Any, priority: int = 0) -> None:
+        """See MXNet."""
+        super().push(self._first + key, value, priority)
+
+    def pull(
+        self, key: int, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        """See MXNet."""
+        super().pull(self._first + key, out, priority, ignore_sparse)
+
+    def pushpull(self, key: int, value: Any, out: Any = None, priority: int = 0) -> None:
+        """See MXNet."""
+        super().pushpull(self._first + key, value, out, priority)
+
+
+class _Learner(MXNetLearner):
+    """The usual network, with a trainer whose servers update the parameters.
+
+    The other way, by which servers add gradients up and each worker updates its own parameters
+    (``update_on_kvstore=False``), trains wrongly in MXNet 1.9.1.
+    """
+
+    updates_on_servers = True
+
+    def __init__(self, job: Job, context: Any, seat: Seat, store: ModelStore) -> None:
+        self._store = store
+        super().__init__(job, context)
+        if seat.strategy == "ps_sync":  # an update has the gradients of all workers
+            self._labels *= seat.replicas
+
+    def _trainer_of(self, optimizer: Any) -> Any:
+        """The KVStore's, which begins where all workers' networks begin."""
+        by_name = self._net.collect_params()
+        parameters = [by_name[name] for name in sorted(by_name)]
+        self._store.fill(parameters)
+        trainer = gluon.Trainer(
+            parameters,
+            optimizer,
+            kvstore=self._store,
+            update_on_kvstore=self.updates_on_servers,
+        )
+        # What its first step does: all workers must, before one of them takes a step alone.
+        trainer.optimizer.rescale_grad = 1.0 / self._labels
+        trainer._init_kvstore()  # noqa: SLF001 (no other way)
+        trainer._init_params()  # noqa: SLF001 (no other way)
+        return trainer
+
+    def _begin(self, *, dropout: bool) -> None:
+        """The initial weights, which the trainer of a distributed KVStore would not take."""
+        for parameter in self._net.collect_params().values():
+            parameter._set_trainer(None)  # noqa: SLF001 (no other way)
+        super()._begin(dropout=dropout)
+
+    def show_gradients(self) -> None:
+        """Have the next step put the gradients where the weights are."""
+        self._trainer = self._trainer_of(Stored())
+
+
+class _Replicated(ReplicatedLearner):
+    def __init__(self, job: Job, context: Any, seat: Seat, store: ModelStore) -> None:
+        self.learner: _Learner = _Learner(job, context, seat, store)
+
+    def rehearse(self, examples: Any, labels: Any) -> None:
+        """Have servers hold what they would update with, of which workers see nothing else."""
+        self.learner.reset(exact=True)
+        self.learner.show_gradients()
+        self.learner.step(examples, labels)
+        self._gradients = list(self.learner.weights())
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """Those of the rehearsal."""
+        return self._gradients
+
+    def settle(self) -> None:
+        """``mx.nd.waitall``: servers answer when they have updated."""
+        mx.nd.waitall()

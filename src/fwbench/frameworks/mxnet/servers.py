@@ -1,0 +1,121 @@
+"""What MXNet's replicas need besides themselves: parameter servers, and the scheduler.
+
+Roles, variables and the meaning of a server's updates are those of MXNet 1.9's page "Distributed
+Training in MXNet" and of ps-lite, which its KVStore is made of.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mxnet as mx
+from mxnet.kvstore.kvstore_server import KVStoreServer
+
+from fwbench.frameworks.member import SERVER, Participant, Seat
+
+
+def enter(seat: Seat, addresses: Sequence[str]) -> None:
+    """Tell ps-lite the place of this process; it reads that when the first store is made.
+
+    Args:
+        seat: this process'.
+        addresses: of all processes.
+    """
+    _, _, (scheduler,) = seat.by_role(addresses)
+    host, _, port = scheduler.rpartition(":")
+    os.environ |= {
+        "DMLC_ROLE": seat.role,
+        "DMLC_PS_ROOT_URI": host,
+        "DMLC_PS_ROOT_PORT": port,
+        "DMLC_NODE_HOST": seat.host,
+        "DMLC_NUM_WORKER": str(seat.replicas),
+        "DMLC_NUM_SERVER": str(seat.servers),
+    }
+
+
+class SharedStore(mx.kv.KVStore):  # type: ignore[misc]
+    """A store of MXNet's under another name in Python.
+
+    Args:
+        store: what it is; a process has one that is distributed.
+    """
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store.handle)
+        self._store = store
+
+    def __del__(self) -> None:
+        """The store that it is frees itself."""
+
+
+class Stored(mx.optimizer.Optimizer):  # type: ignore[misc]
+    """An "optimizer" by which servers hold what was pushed, scaled as for an update.
+
+    It puts values into servers, and shows the gradients that they would update with. It counts no
+    updates.
+    """
+
+    def create_state(self, index: int, weight: Any) -> None:
+        """It has none."""
+
+    def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+        """Hold what was pushed instead of what was there."""
+        weight[:] = self.rescale_grad * grad.tostype("default")
+
+
+class MXNetServing(Participant):
+    """A parameter server, or the scheduler."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._port = 0
+        if seat.role != SERVER:
+            # It listens where it is told to. Until then nobody else gets the port, as ps-lite
+            # alone shares addresses that nobody listens at.
+            self._kept = socket.socket()
+            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.bind((seat.host, 0))
+            _, self._port = self._kept.getsockname()
+
+    @property
+    def address(self) -> str:
+        """Host and port of the scheduler; nobody needs those of servers."""
+        return f"{self.seat.host}:{self._port}"
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """Begin to serve, in a thread; workers know when all are connected."""
+        enter(self.seat, addresses)
+        self._store = _Served(mx.kv.create("dist"))
+        threading.Thread(target=KVStoreServer(self._store).run, daemon=True).start()
+
+    def updates(self) -> Mapping[str, int] | None:
+        """Of the parameters of all models so far."""
+        return self._store.updates() if self.seat.role == SERVER else None
+
+    def close(self) -> None:
+        """It serves for as long as its process lives."""
+
+
+class _Served(SharedStore):
+    """The store of a server, which counts updates as its optimizers do."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self._earlier: Counter[str] = Counter()
+
+    def _set_updater(self, updater: Any) -> None:
+        """Called when workers send an optimizer."""
+        self._earlier = self.updates()
+        super()._set_updater(updater)
+
+    def updates(self) -> Counter[str]:
+        """How often each key was updated."""
+        if self._updater is None:
+            return self._earlier
+        counts = self._updater.optimizer._index_update_count  # noqa: SLF001 (no other way)
+        return self._earlier + Counter({str(key): count for key, count in counts.items()})
