@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fwbench import cli
 from fwbench.report.model import Run
 from fwbench.report.section import Section
 from fwbench.studies import memory_plan
+from support.documents import ROOT, read
 from support.launched_runs import write
 from support.reports import case, stored
 from support.section_parts import rows
@@ -64,7 +66,8 @@ def test_strategies_are_listed_and_drawn(tmp_path: Path) -> None:
         "None over both: forward 6.3x (the paper: 4x), training 3.0x (the paper: 2x)."
     )
     (chart,) = found.charts
-    assert "both, forward: 102 MiB; both, training: 502 MiB" in chart.text
+    assert "both, planned, forward: 102 MiB; both, planned, training: 502 MiB" in chart.text
+    assert "none, computed, forward: 642 MiB" in chart.text
 
 
 def test_inference_has_a_forward_pass_alone(tmp_path: Path) -> None:
@@ -94,3 +97,17 @@ def test_runs_without_a_plan_are_refused(
     assert "have none" in said
     assert "--fw mxnet --fw-execution hybridize --fw-memory" in said
     assert not (tmp_path / "x.html").exists()
+
+
+def test_the_figure_of_the_page_shows_its_table() -> None:
+    """If this fails: python scripts/memory_plan.py --drawn."""
+    spec = importlib.util.spec_from_file_location("plans", ROOT / "scripts" / "memory_plan.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    page = read("docs/memory-plan.md")
+    plans = script.shown(page)
+    assert script.figure(plans) == read("docs/memory-plan.svg")
+    for row in script.table(plans):
+        assert row in page

@@ -32,6 +32,9 @@ _ORIGINS = {
     "both": "MXNet's plan",
 }
 
+#: The same in a word, for charts.
+_KINDS = {"none": "computed", "in place": "planned", "co-share": "computed", "both": "planned"}
+
 #: Chen et al. 2015, "MXNet: A Flexible and Efficient Machine Learning Library for Heterogeneous
 #: Distributed Systems", section 4: none over both, for AlexNet, GoogLeNet and VGG with batches of
 #: 64.
@@ -91,7 +94,7 @@ def _section(name: str, record: Record) -> Section:
         for strategy, origin in _ORIGINS.items()
     ]
     columns = ["shared", *(part for what in plans for part in (what, "none over it")), "origin"]
-    return Section(title, columns, rows, [_chart(title, plans)], [_NOTE, *_compared(plans)])
+    return Section(title, columns, rows, [draw(title, plans)], [_NOTE, *_compared(plans)])
 
 
 def _cells(plans: Mapping[str, _Plan], strategy: str) -> Iterator[TableCell]:
@@ -118,9 +121,17 @@ def _compared(plans: Mapping[str, _Plan]) -> Iterator[str]:
         yield f"None over both: {', '.join(told)}."
 
 
-def _chart(title: str, plans: Mapping[str, _Plan]) -> Chart:
+def draw(title: str, plans: Mapping[str, _Plan]) -> Chart:
+    """The paper's figure: a bar for each strategy, labelled by what has found its figure.
+
+    Args:
+        title: of the chart.
+        plans: bytes by strategy, for the forward pass and for training.
+    """
     series = {
-        what: {name: plan[name] / 2**20 for name in _ORIGINS if name in plan}
+        what: {
+            f"{name}, {kind}": plan[name] / 2**20 for name, kind in _KINDS.items() if name in plan
+        }
         for what, plan in plans.items()
     }
     return bars.draw(title, series, "{:,.0f} MiB".format)

@@ -34,7 +34,13 @@ def picture(chart: Chart) -> bytes:
     Raises:
         UsageError: there is no converter.
     """
-    svg = chart.svg.replace(">", f"><style>{style_sheet()}</style>", 1)
+    return converter()(on_white(chart).encode(), scale=2, background_color="white")
+
+
+def on_white(chart: Chart) -> str:
+    """A chart as an SVG file's content, with the colours of a white page."""
+    style = f"svg{{background:var(--paper)}}{style_sheet()}"
+    svg = chart.svg.replace(">", f"><style>{style}</style>", 1)
     for variable, colour in _ON_WHITE.items():
         svg = svg.replace(f"var({variable})", colour)
-    return converter()(svg.encode(), scale=2, background_color="white")
+    return svg
