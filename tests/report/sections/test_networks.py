@@ -83,6 +83,7 @@ def test_answers_are_shown_against_the_batch(tmp_path: Path) -> None:
         "batch 8, a second": "4",
     }
     assert (mxnet["batch 1"], mxnet["batch 8"]) == ("", "500 ms")
+    assert [*found.legend] == ["torch eager", "mxnet eager"]
     assert "torch eager 500 ms to 2 s" in chart_of(found, "latency").text
     assert "torch eager 2 to 4" in chart_of(found, "examples a second").text
 

@@ -9,6 +9,7 @@ from typing import Any
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record, Run, frameworks, operations
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
@@ -135,7 +136,14 @@ def _by_batch(
         for name, by_batch in by_name.items()
     ]
     columns = [part for batch in batches for part in (f"batch {batch}", f"batch {batch}, a second")]
-    return [Section(title, ["case", *columns], rows, [*_charts(title, by_name, colours)])]
+    contestants = {
+        name: (record.facts.framework, record.facts.execution)
+        for name, by_batch in by_name.items()
+        for record in by_batch.values()
+    }
+    looks = palette.looks(contestants, colours)
+    charts = [*_charts(title, by_name, looks)]
+    return [Section(title, ["case", *columns], rows, charts, legend=looks)]
 
 
 def _cells(batches: Sequence[int], by_batch: Mapping[int, Record]) -> Iterator[TableCell]:
@@ -146,15 +154,10 @@ def _cells(batches: Sequence[int], by_batch: Mapping[int, Record]) -> Iterator[T
         yield TableCell("" if rate is None else _shown(rate), rate)
 
 
-def _charts(title: str, by_name: _ByBatch, colours: Mapping[str, str]) -> Iterator[Chart]:
-    contestants = {
-        name: (record.facts.framework, record.facts.execution)
-        for name, by_batch in by_name.items()
-        for record in by_batch.values()
-    }
-    how: dict[str, Any] = {"looks": palette.looks(contestants, colours)}
-    yield lines.draw(f"{title}, latency", _latencies(by_name), "batch size", **how)
-    rates = f"{title}, examples a second"
+def _charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
+    how: dict[str, Any] = {"looks": looks}
+    yield lines.draw(f"{title}: latency", _latencies(by_name), "batch size", **how)
+    rates = f"{title}: examples a second"
     yield lines.draw(rates, _throughputs(by_name), "batch size", None, _shown, **how)
 
 
