@@ -16,8 +16,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
 
-# What is tested is installed; a first measurement is quicker without a fifth framework.
-test lint verify: EXTRAS := $(EXTRAS),onnxruntime
+# What is tested is installed; a first measurement is quicker without them.
+test lint verify: EXTRAS := $(EXTRAS),onnxruntime,litert
 
 .DEFAULT_GOAL := help
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import FORWARD_BACKWARDS, INFERENCES, MODELS
+from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS
 
 
 @pytest.mark.fwbench(*MODELS, families="representatives")
@@ -18,4 +18,9 @@ def test_inference(case: Case) -> None:
 
 @pytest.mark.fwbench(*FORWARD_BACKWARDS, families="representatives")
 def test_forward_backward(case: Case) -> None:
+    case.measure()
+
+
+@pytest.mark.fwbench(*CLASSIFICATIONS, families="representatives")
+def test_classification(case: Case) -> None:
     case.measure()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.manifest import Absent, Manifest
-from fwbench.names import DTYPES
+from fwbench.names import DTYPES, INT8
 from fwbench.options.options import Selection
 from fwbench.presets import unread
 from fwbench.toggles import Combination
@@ -180,7 +180,7 @@ def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> Non
         UsageError: there is one.
     """
     there = (name for manifest in manifests.values() for name in manifest.dtypes)
-    _all_known("dtype", selection.dtypes, _union((*DTYPES, *there)))
+    _all_known("dtype", selection.dtypes, _union((*DTYPES, INT8, *there)))
 
 
 def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> None:
@@ -273,7 +273,8 @@ def _side_by_side(
             cell = Cell(workload, manifest.name, device, execution, **own, toggles=values)
             where = (manifest, device, execution, cell.direction, cell.dtype)
             gap = (
-                workload.gap(*where)
+                cell.gap
+                or workload.gap(*where)
                 or workload.gap_at(cell.size, *where)
                 or gaps.of_toggles(workload, cell.size, *where[:3], cell.dtype, values)
             )
@@ -326,9 +327,9 @@ def _trained(
                 f"of {data.name} ({data.source}); give a smaller --fw-size"
             )
     except FwbenchError as error:
-        hint = f"or leave {workload.name} out (-k)"
-        return {"problem": f"{workload.name}: {error}, {hint}"}
-    return {"schedule": schedule, "data": data}
+        return {"problem": f"{workload.name}: {error}, or leave {workload.name} out (-k)"}
+    source = None if data is None or more.verify_only else data.source
+    return {"schedule": schedule, "data": data, "gap": source and workload.data_gap(source)}
 
 
 def _chosen(selection: Selection, manifests: Mapping[str, Manifest]) -> list[Manifest]:

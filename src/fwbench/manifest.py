@@ -110,6 +110,7 @@ class Manifest:
             empty text if it does. What fwbench has not built is not among them.
         gang_executions: in which of its executions replicas can work.
         collectives: the exchanges that are written for its replicas.
+        int8_executions: in which trained networks answer in int8, and in float32.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Manifest:
     strategies: dict[str, str] = field(default_factory=dict)
     gang_executions: tuple[str, ...] = ()
     collectives: tuple[str, ...] = ("all_reduce",)
+    int8_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""
@@ -166,7 +168,8 @@ class Manifest:
     @property
     def every_execution(self) -> tuple[str, ...]:
         """Of operations, training and networks; one may occur more than once."""
-        return (*self.executions, *self.training_executions, *self.network_executions)
+        trained = (*self.training_executions, *self.network_executions)
+        return (*self.executions, *trained, *self.int8_executions)
 
     def device(self, name: str) -> Device:
         """The device of that name.

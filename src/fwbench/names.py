@@ -8,6 +8,9 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 #: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
 DTYPES = ("float32", "float64", "float16", "bfloat16", *_PARTS)
 
+#: Whole numbers of 8 bits with a scale: of networks in use, calibrated with examples.
+INT8 = "int8"
+
 #: The dtype of cases where none is asked for, unless the operation does not have it.
 DEFAULT_DTYPE = "float32"
 
@@ -25,3 +28,8 @@ def is_complex(dtype: str) -> bool:
 def real_dtype(dtype: str) -> str:
     """The dtype of the parts of complex numbers; of real numbers it is their own."""
     return _PARTS.get(dtype, dtype)
+
+
+def answered_dtype(dtype: str) -> str:
+    """The dtype of the real numbers that work returns: networks in int8 return float32."""
+    return "float32" if dtype == INT8 else real_dtype(dtype)

@@ -20,6 +20,7 @@ from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
 from fwbench.workloads import (
+    CLASSIFICATIONS,
     COLLECTIVES,
     FAMILIES,
     FORWARD_BACKWARDS,
@@ -28,6 +29,7 @@ from fwbench.workloads import (
     MODELS,
     STEPS,
 )
+from fwbench.workloads.data import Found
 from fwbench.workloads.workload import Workload
 from support.documents import PAGES, ROOT, Command, commands, read
 
@@ -132,10 +134,15 @@ def _cell_ids(
     files: Sequence[str], options: Options, selection: grid.Selection, known: dict[str, Manifest]
 ) -> Iterable[str]:
     """The ids of the cells without a gap in these files."""
-    more = grid.Asked(toggles=options.toggles)
+    more = grid.Asked(toggles=options.toggles, find=_real)
     for cell in grid.cells(_workloads(files), selection, known, {}, more):
         if cell.gap is None:
             yield cell.id
+
+
+def _real(name: str) -> Found:
+    """Data, as readers have it."""
+    return Found(name, "real", "", (), None)
 
 
 def _workloads(files: Sequence[str]) -> list[Workload]:
@@ -144,7 +151,8 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
         *STEPS,
         *(part for loop in LOOPS for part in (loop.loader, loop)),
     ]
-    by_file["benchmarks/test_models.py"] = [*MODELS, *INFERENCES, *FORWARD_BACKWARDS]
+    networks = [*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
+    by_file["benchmarks/test_models.py"] = networks
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for of in named or by_file.values() for workload in of]

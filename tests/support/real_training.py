@@ -35,7 +35,12 @@ def if_installed(framework: str, *values: Any) -> Any:
 
 
 def verify_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
-    """Verify a file of the suite as users do; returns the exit status and the output.
+    """Verify a file of the suite as users do; as :func:`run_suite`, without any timing."""
+    return run_suite(file, cache, "--benchmark-disable", *arguments)
+
+
+def run_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
+    """Run a file of the suite as users do; returns the exit status and the output.
 
     Args:
         file: in ``benchmarks``.
@@ -45,7 +50,7 @@ def verify_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", f"benchmarks/{file}", "-rfEs"),
-            *("--benchmark-disable", "-o", f"cache_dir={cache}", *arguments),
+            *("-o", f"cache_dir={cache}", *arguments),
         ],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,

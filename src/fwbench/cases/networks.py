@@ -146,16 +146,19 @@ class Answers(_NetworkWork):
         expected = expected.reshape(len(examples) * each, -1)
         check_count(on_host, [expected])
         deviation = verify.compare(on_host[0], expected, self.allowed)
-        bits = precision.bits(self.network.job.dtype, deviation.rms, 0.0, training.graph.terms)
-        found = self._facts(deviation.largest) | CaseFacts(precision_bits=bits)
-        return found | self._exported()
+        return self._facts(deviation.largest) | self._precision(deviation.rms) | self._exported()
+
+    def _precision(self, rms: float) -> CaseFacts:
+        """The bits of mantissa that it was computed in, by the root mean square of the errors."""
+        bits = precision.bits(self.network.job.dtype, rms, 0.0, self.training.graph.terms)
+        return CaseFacts(precision_bits=bits)
 
     def _exported(self) -> CaseFacts:
         """Where the network was exported from, and how large it is."""
         network = self.network
         if network.exported_from is None:
             return CaseFacts()
-        return CaseFacts(exported_from=network.exported_from, model_bytes=network.model_bytes)
+        return CaseFacts(exported_from=network.exported_from, model_bytes=network.model_bytes())
 
 
 class Gradients(_NetworkWork):

@@ -19,7 +19,7 @@ from fwbench.errors import UnfinishedWork
 from fwbench.frameworks.contract import Array, Framework
 from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
-from fwbench.names import real_dtype
+from fwbench.names import answered_dtype
 from fwbench.records.units import time as shown
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -117,7 +117,7 @@ def _idle_s(clock: Clock) -> float:
 def _placed(framework: Framework, cell: Cell, array: Array) -> Array:
     """An array with the same values that is surely there."""
     values = reading.read(framework, array)
-    dtype = real_dtype(cell.dtype) if values.dtype.kind == "f" else values.dtype.name
+    dtype = answered_dtype(cell.dtype) if values.dtype.kind == "f" else values.dtype.name
     placed = framework.creator(cell.device, dtype)(values)
     framework.to_numpy(placed)
     return placed

@@ -204,5 +204,6 @@ def _worse(found: CaseFacts, more: CaseFacts) -> CaseFacts:
     if more.max_relative_error is not None:
         errors = found.max_relative_error or 0.0, more.max_relative_error
         bits = [b for b in (found.precision_bits, more.precision_bits) if b is not None]
-        worse |= CaseFacts(max_relative_error=max(errors), precision_bits=min(bits, default=None))
+        worse |= CaseFacts(max_relative_error=max(errors))
+        worse |= CaseFacts(precision_bits=min(bits)) if bits else CaseFacts()
     return worse

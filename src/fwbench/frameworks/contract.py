@@ -75,6 +75,7 @@ class Framework(Replicable, ABC):
             each.
         users_models: the dtypes in which it runs models that users bring (:meth:`model_learner`);
             empty: not at all.
+        int8_executions: in which trained networks answer in int8, and in float32.
         training_dtypes: in which it can train, and run networks.
         recomputing_executions: those of training and of networks in which its learner heeds
             :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
@@ -99,6 +100,7 @@ class Framework(Replicable, ABC):
     whole_loops: ClassVar[frozenset[str]] = frozenset()
     network_executions: ClassVar[tuple[str, ...]] = ()
     users_models: ClassVar[tuple[str, ...]] = ()
+    int8_executions: ClassVar[tuple[str, ...]] = ()
     training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
     recomputing_executions: ClassVar[tuple[str, ...]] = ()
     process_toggles: ClassVar[tuple[str, ...]] = ()
@@ -267,7 +269,7 @@ class Framework(Replicable, ABC):
         raise NotImplementedError(f"{self.name} takes no models of users")
 
     def predictor(self, job: Job) -> Predictor:
-        """A network in use, for one of :attr:`network_executions`; by default the learner's."""
+        """A network in use; by default the learner's."""
         return self.learner(job)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
@@ -341,6 +343,7 @@ class Framework(Replicable, ABC):
             whole_loops=tuple(sorted(self.whole_loops)),
             network_executions=self.network_executions,
             users_models=self.users_models,
+            int8_executions=self.int8_executions,
             training_dtypes=self.training_dtypes,
             process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
             own_toggles=self.own_toggles,
@@ -373,7 +376,7 @@ class Framework(Replicable, ABC):
             "executions": (
                 *self.executions,
                 *self.training_executions,
-                *self.network_executions,
+                *(*self.network_executions, *self.int8_executions),
             ),
             "dtypes": (*self.dtypes, *self.training_dtypes),
         }

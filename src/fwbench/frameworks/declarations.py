@@ -13,7 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Gap
-from fwbench.workloads import FORWARD_BACKWARDS, INFERENCES, LOOPS, MODELS, OPERATIONS, STEPS
+from fwbench.workloads import (
+    CLASSIFICATIONS,
+    FORWARD_BACKWARDS,
+    INFERENCES,
+    LOOPS,
+    MODELS,
+    OPERATIONS,
+    STEPS,
+)
 
 #: The directions of the grid.
 _DIRECTIONS = ("forward", "backward", "train")
@@ -98,7 +106,7 @@ def _stale(framework: str, gap: Gap, offered: Mapping[str, Collection[str]]) -> 
     Which devices there are is the machine's business, so of a device only its kind can be wrong.
     """
     loops = [*LOOPS, *STEPS, *(loop.loader for loop in LOOPS)]
-    networks = (*MODELS, *INFERENCES, *FORWARD_BACKWARDS)
+    networks = (*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS)
     workloads = [workload.name for workload in (*OPERATIONS, *loops, *networks)]
     known = {
         "workload": (gap.workload, workloads),

@@ -55,6 +55,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         whole_loops=tuple(sorted(framework.whole_loops)),
         network_executions=framework.network_executions,
         users_models=framework.users_models,
+        int8_executions=framework.int8_executions,
         training_dtypes=framework.training_dtypes,
         process_toggles=framework.process_toggles,
         toggle_gaps=tuple(framework.every_toggle_gap()),

@@ -99,7 +99,6 @@ class Predictor(ABC):
     Attributes:
         executions: the executions that this code can answer in.
         exported_from: the framework that the network was built in, if it was exported from there.
-        model_bytes: size of the file that it was exported to; None where there is none.
 
     Raises:
         DeclarationError: the job asks for another execution.
@@ -107,15 +106,14 @@ class Predictor(ABC):
 
     executions: ClassVar[Collection[str]] = ("eager",)
     exported_from: str | None = None
-    model_bytes: int | None = None
 
     def __init__(self, job: Job) -> None:
         if job.execution not in self.executions:
             raise DeclarationError(
                 f"{type(self).__name__} was asked for {job.training.name} in the execution "
                 f"{job.execution!r}; it names {', '.join(self.executions)}. Add it to the "
-                "executions of the class, or take it out of the framework's training_executions "
-                "and network_executions"
+                "executions of the class, or take it out of the framework's training_executions, "
+                "network_executions and int8_executions"
             )
         self.job = job
 
@@ -141,6 +139,10 @@ class Predictor(ABC):
         Returns:
             ``run()``, which returns the logits as the framework has them.
         """
+
+    def model_bytes(self) -> int | None:
+        """Size of the file that the network is saved to; None where the framework has no format."""
+        return None
 
     def planned_bytes(self, *, training: bool) -> int | None:
         """What a planner reserves for the results of the network; None where there is none.

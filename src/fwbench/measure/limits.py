@@ -35,14 +35,17 @@ _VECTOR_BYTES = {"avx512f": 128, "avx": 64, "sse2": 32, "sve": 128, "asimd": 64}
 #: Units whose rates are not known here.
 _UNKNOWN = {"sme"}
 
-_AMX = {"amx_bf16", "amx_fp16"}
+_AMX = {"amx_bf16", "amx_fp16", "amx_int8"}
 _AMX_FLOPS = 2048
+
+#: Of x86 and of ARM.
+_INT8 = {"avx_vnni", "avx_vnni_int8", "avx512_vnni", "amx_int8", "asimddp", "i8mm"}
 
 #: A vector of each port loaded, and one stored.
 _DATA_VECTORS = 1.5
 
 #: Bytes of an element, by dtype.
-ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 #: What a case may reach of the best product that was measured.
 _OF_MEASURED = 1.2
@@ -93,13 +96,23 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
         dtype: 2.0 * _VECTOR_BYTES[unit] / itemsize for dtype, itemsize in ITEMSIZE_BYTES.items()
     }
     if flags & _AMX:
-        per_cycle |= {"float16": _AMX_FLOPS, "bfloat16": _AMX_FLOPS}
+        per_cycle |= {"float16": _AMX_FLOPS, "bfloat16": _AMX_FLOPS, "int8": 2 * _AMX_FLOPS}
     source = f"{cores} CPUs at {_HIGHEST_CLOCK_HZ / 1e9:g} GHz with {unit}"
     return Limits(
         {dtype: rate * cycles_per_s for dtype, rate in per_cycle.items()},
         _DATA_VECTORS * _VECTOR_BYTES[unit] * cycles_per_s,
         dict.fromkeys((*per_cycle, "bytes"), source),
     )
+
+
+def int8_features(proc: Path = Path("/proc")) -> str | None:
+    """What the processors have for products of 8 bits, as Linux names it; None where unknown.
+
+    Args:
+        proc: where procfs is mounted.
+    """
+    flags = _flags(proc)
+    return " ".join(sorted(flags & _INT8)) if flags else None
 
 
 def _flags(proc: Path) -> set[str]:

@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, project
 from fwbench.cases.case import Case, Probe
+from fwbench.cases.classification import ClassificationCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
@@ -34,7 +35,7 @@ from fwbench.scale.case import GangCase
 from fwbench.scale.clock import GangClock
 from fwbench.scale.kinds import kinds_of
 from fwbench.workloads.model import ModelInference, ModelTraining
-from fwbench.workloads.models.passes import ForwardBackward, Inference
+from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
@@ -49,6 +50,7 @@ _CASES: dict[type[Workload], type[Case]] = {
     Step: StepCase,
     ModelStep: StepCase,
     Loading: LoaderCase,
+    Classification: ClassificationCase,  # before what it is derived from
     Inference: InferenceCase,
     ForwardBackward: ForwardBackwardCase,
     ModelInference: ModelInferenceCase,

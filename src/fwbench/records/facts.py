@@ -271,6 +271,16 @@ class CaseFacts(Measured):
         "what it was verified against, where that is not NumPy: a framework's run in float64"
     )
     parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
+    accuracy: float | None = fact(
+        "share of the tested examples that a trained network answers rightly", SHARE, FRACTION
+    )
+    agreement: float | None = fact(
+        "share of them that it answers as the float64 reference does", SHARE, FRACTION
+    )
+    int8_features: str | None = fact(
+        "what the CPU has for products of int8 (`avx512_vnni`, `amx_int8`); empty for nothing",
+        null=_NO_PROC,
+    )
     exported_from: str | None = fact("framework that the network was exported from as ONNX")
     model_bytes: int | None = fact("size of the model as a file", BYTES, POSITIVE)
     checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
@@ -314,7 +324,7 @@ class CaseFacts(Measured):
         "examples of a user's model that went through in a second", PER_SECOND, POSITIVE
     )
     test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
-    tested_examples: int | None = fact("examples that each of them is of", COUNT, POSITIVE)
+    tested_examples: int | None = fact("examples that a test accuracy is of", COUNT, POSITIVE)
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)
     cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
     peak_device_memory_bytes: int | None = fact(

@@ -11,7 +11,7 @@ from typing import Any
 
 from fwbench.workloads.collectives import COLLECTIVES
 from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
-from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
+from fwbench.workloads.models.passes import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
@@ -72,14 +72,15 @@ STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
 _BY_NAME: dict[str, Workload] = {
     workload.name: workload
     for workload in (
-        *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *FORWARD_BACKWARDS),
-        *COLLECTIVES,
+        *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *CLASSIFICATIONS),
+        *(*FORWARD_BACKWARDS, *COLLECTIVES),
     )
 }
 
 __all__ = [
     "ACTIVATIONS",
     "ATTENTION",
+    "CLASSIFICATIONS",
     "COLLECTIVES",
     "CONVOLUTION",
     "CREATIONS",

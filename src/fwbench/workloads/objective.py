@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -95,6 +95,8 @@ class Objective:
         loss_growth: what the loss at each of the checked steps may be off by, relative to the loss,
             in parts of what is allowed of a dtype; None where every step may be off by that, and
             :data:`CHECKED_STEPS` are checked.
+        weights: the parameters of each node of the graph that it begins with; None where they are
+            drawn.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Objective:
     classes: int
     optimizer: Optimizer
     loss_growth: tuple[float, ...] | None = None
+    weights: Sequence[Arrays] | None = field(default=None, kw_only=True)
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
         """What each of the first losses may be off by, in parts of what is allowed of a dtype.
@@ -154,6 +157,8 @@ class Objective:
 
     def initial(self) -> list[Arrays]:
         """The initial parameters of each node of the graph: the same numbers in every process."""
+        if self.weights is not None:
+            return [[*arrays] for arrays in self.weights]
         return self.graph.initial(_WEIGHTS_SEED)
 
     @property
@@ -236,6 +241,25 @@ class Objective:
                 "another network"
             )
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Objective):
+    """A trained network, and what it is asked about.
+
+    Args:
+        test: images and labels that it has not learned from; the check's batches are the first.
+        calibration: images that it has learned from: what narrow integers are scaled by.
+    """
+
+    test: Batch = field(kw_only=True)
+    calibration: NDArray[Any] = field(kw_only=True)
+
+    def check_batches(self, batch: int, steps: int) -> list[Batch]:
+        """Batches of different examples, one after the other; from the first again at the end."""
+        examples, labels = self.test
+        rows = np.arange(batch * steps).reshape(steps, batch) % len(labels)
+        return [(examples[each], labels[each]) for each in rows]
 
 
 def check_rows(batch: int) -> int:

@@ -97,6 +97,14 @@ class Workload(ABC):
         """The name of the data set that it needs; None if it needs none."""
         return None
 
+    def data_gap(self, source: str) -> str | None:
+        """Why it cannot be measured with the data set that was found; None if it can.
+
+        Args:
+            source: ``real`` or ``synthetic``.
+        """
+        return None
+
     def schedule(self, preset: str | None) -> Schedule | None:
         """How long to train with a preset, or with sizes instead; None for what is not a loop.
 

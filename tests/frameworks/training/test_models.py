@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.workloads import FORWARD_BACKWARDS, INFERENCES, MODELS, lenet
+from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, lenet
 from support.projects import Project
 from support.real_training import all_of, facts_of, if_installed, verify_suite
 
@@ -198,7 +198,7 @@ def test_networks_of_a_users_own_are_the_same_everywhere(project: Project) -> No
 
 def test_no_network_is_in_a_session_that_asks_for_none(suite_cache: Path) -> None:
     """Neither in one that names nothing, nor published sizes, nor all families."""
-    every = [*MODELS, *INFERENCES, *FORWARD_BACKWARDS]
+    every = [*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     for asked in ("--fw-size=quick", "--fw-size=paper", "--fw-family=all"):
         status, output = verify_suite("", suite_cache, "--fw=numpy", "--collect-only", "-q", asked)
         assert status == pytest.ExitCode.OK, output

@@ -16,7 +16,7 @@ from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
@@ -24,6 +24,7 @@ from fwbench.frameworks.plans import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
+from fwbench.names import INT8
 from fwbench.toggles import variable
 from fwbench.workloads import INFERENCES
 from fwbench.workloads.operation import Implementation
@@ -129,6 +130,7 @@ class MXNet(Framework):
     training_executions = ("eager", "hybridize")
     network_executions = ("eager", "hybridize")
     users_models = ("float32",)
+    int8_executions = ("hybridize",)
     process_toggles = ("onednn", "tf32")
     toggle_gaps: ClassVar = {
         (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
@@ -279,6 +281,15 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.training import MXNetLearner
 
         return MXNetLearner(job, _context(job.device))
+
+    def predictor(self, job: Job) -> Predictor:
+        """The learner; for int8 a network that is quantized once."""
+        if job.dtype != INT8:
+            return super().predictor(job)
+        # Here, for the sake of sessions without int8.
+        from fwbench.frameworks.mxnet.quantized import MXNetInt8
+
+        return MXNetInt8(job, _context(job.device))
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Gluon block of the user's."""

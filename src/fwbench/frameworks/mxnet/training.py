@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import mxnet as mx
@@ -152,11 +154,19 @@ class MXNetLearner(Learner):
 
     def inference(self, examples: Any) -> Callable[[], Any]:
         """The network outside ``record``; converted by ``amp`` for a narrower dtype."""
-        self._begin(dropout=False)
-        answer: Callable[[Any], Any] = self._net
+        answer: Callable[[Any], Any] = self.in_use()
         if self.job.dtype != "float32":
             answer = self._converted(examples)
         return partial(answer, examples)
+
+    def model_bytes(self) -> int:
+        """By ``save_parameters``."""
+        return saved_bytes(self._net)
+
+    def in_use(self) -> Any:
+        """The network with its initial weights, without dropout."""
+        self._begin(dropout=False)
+        return self._net
 
     def _converted(self, examples: Any) -> Any:
         """The hybridized network with casts around the operators that amp lists for the dtype."""
@@ -240,6 +250,14 @@ class MXNetLearner(Learner):
             arrays["labels"] = labels
             graph = self._loss(graph, mx.sym.var("labels"))
         return plan(graph, arrays, training=training, constant=arrays)
+
+
+def saved_bytes(net: Any) -> int:
+    """Size of the file of a network's parameters; MXNet writes no other kind of files."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "net.params"
+        net.save_parameters(str(file))
+        return file.stat().st_size
 
 
 def _averages(block: Any) -> list[NDArray[Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.onnxruntime.sources import EXPORTED_OPSET
 from fwbench.workloads.models.graph import Graph
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Objective
 
 #: What is called in that process.
@@ -35,6 +36,7 @@ class Export(NamedTuple):
         graph: of the network.
         classes: how many labels there are.
         batch: examples in a batch.
+        weights: that it begins with; None where they are drawn.
     """
 
     source: str
@@ -42,6 +44,7 @@ class Export(NamedTuple):
     graph: Graph
     classes: int
     batch: int
+    weights: Sequence[Arrays] | None = None
 
     @classmethod
     def of(cls, job: Job, source: str) -> Export:
@@ -52,7 +55,8 @@ class Export(NamedTuple):
             source: the framework that is to export it.
         """
         training = job.training
-        return cls(source, training.name, training.graph, training.classes, job.batch)
+        described = (training.name, training.graph, training.classes)
+        return cls(source, *described, job.batch, training.weights)
 
     @property
     def job(self) -> Job:
@@ -64,6 +68,7 @@ class Export(NamedTuple):
             shape=self.graph.shape,
             classes=self.classes,
             optimizer=SGD(),
+            weights=self.weights,
         )
         return Job(objective, "cpu", "eager", "float32", self.batch)
 

@@ -45,6 +45,7 @@ class OnnxRuntime(Framework):
     differentiable = False
     network_executions = (*SOURCES, FROM_MXNET)
     on_request = frozenset({FROM_MXNET})
+    int8_executions = tuple(SOURCES)
     gaps = (
         *GAPS,
         *(

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from fwbench.errors import ExportError
+from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.onnxruntime.exporting import FUNCTION, Export, Exported, Refused
 from fwbench.frameworks.onnxruntime.sources import SOURCES
+from fwbench.names import INT8
 from fwbench.processes.helper import Helper
 from fwbench.workloads.objective import Batch
 
@@ -43,10 +45,21 @@ class OnnxRuntimePredictor(Predictor):
         super().__init__(job)
         self._source = SOURCES[job.execution]
         exported = _exported(Export.of(job, self._source.framework))
+        model = self._in_int8(exported.model) if job.dtype == INT8 else exported.model
         self.exported_from = self._source.framework
-        self.model_bytes = len(exported.model)
+        self._model_bytes = len(model)
         self._parameters = exported.parameters
-        self._session = session(exported.model)
+        self._session = session(model)
+
+    def _in_int8(self, model: bytes) -> bytes:
+        # Here: its imports take a moment that other networks need not wait for.
+        from fwbench.frameworks.onnxruntime.quantizing import quantized
+
+        return quantized(model, calibration.batches(self))
+
+    def model_bytes(self) -> int:
+        """The model that it was exported to."""
+        return self._model_bytes
 
     def parameters(self) -> int:
         """Those of the network that was exported."""

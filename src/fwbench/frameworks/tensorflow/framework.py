@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.cotangents import differentiated
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
@@ -90,6 +91,16 @@ _ONLY_GRAPHS = {
 }
 
 
+def _missing() -> Iterator[Gap]:
+    """A gap where the runtime of ``litert`` is not installed; nothing is imported."""
+    if importlib.util.find_spec("ai_edge_litert") is None:
+        yield Gap(
+            "litert needs ai-edge-litert in tensorflow's environment; install it there "
+            '(pip install "fwbench[litert]")',
+            execution="litert",
+        )
+
+
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
@@ -101,6 +112,7 @@ class TensorFlow(Framework):
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
     network_executions = ("eager", "graph", "xla")
+    int8_executions = ("litert",)
     users_models = ("float32",)
     whole_loops = frozenset({"fit"})
     # Keras computes losses in float32, whatever the dtype of the layers.
@@ -129,6 +141,7 @@ class TensorFlow(Framework):
             direction="train",
             dtype="float16",
         ),
+        *_missing(),
     )
 
     def __init__(self) -> None:
@@ -169,15 +182,12 @@ class TensorFlow(Framework):
         return partial(tf.constant, dtype=dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """By way of float32 for bfloat16."""
-        values: NDArray[Any] = (
-            tf.cast(array, tf.float32) if array.dtype == tf.bfloat16 else array
-        ).numpy()
-        return values
+        """By way of float32 for bfloat16; LiteRT's results are NumPy's arrays already."""
+        return np.asarray(tf.cast(array, tf.float32) if tf.bfloat16 == array.dtype else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
-        return self.to_numpy(array[(0,) * array.shape.rank])
+        return self.to_numpy(array[(0,) * len(array.shape)])
 
     def write(self, array: Any, source: Any) -> bool:
         """By ``assign``, which variables alone have."""
@@ -248,6 +258,15 @@ class TensorFlow(Framework):
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
         return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
+
+    def predictor(self, job: Job) -> Predictor:
+        """The learner; of LiteRT an interpreter."""
+        if job.execution not in self.int8_executions:
+            return super().predictor(job)
+        # Here, for the sake of sessions without it.
+        from fwbench.frameworks.tensorflow.litert import LiteRTPredictor
+
+        return LiteRTPredictor(job, self.threads())
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Keras model of the user's."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 # Keras could be asked to compute with another framework.
@@ -181,6 +183,13 @@ class TensorFlowLearner(Learner):
         """The model with its initial weights, without dropout."""
         self._begin(dropout=False)
         return self.model
+
+    def model_bytes(self) -> int:
+        """Keras' file."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.keras"
+            self.model.save(file)
+            return file.stat().st_size
 
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
         """A ``GradientTape`` around the model, all of it inside the graph where there is one."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework, Saved
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.device_clock import DeviceClock
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
@@ -22,7 +22,7 @@ from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
-from fwbench.names import DTYPES
+from fwbench.names import DTYPES, INT8
 from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
@@ -93,6 +93,7 @@ class Torch(Framework):
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
     users_models = ("float32", "float64", "bfloat16")
+    int8_executions = ("eager",)
     training_dtypes = ("float32", "float64", "bfloat16", "float16")
     recomputing_executions = ("eager",)
     process_toggles = ("onednn", "tf32")
@@ -227,6 +228,15 @@ class Torch(Framework):
         from fwbench.frameworks.torch.training import TorchLearner
 
         return TorchLearner(job)
+
+    def predictor(self, job: Job) -> Predictor:
+        """The learner; for int8 a network that is quantized once."""
+        if job.dtype != INT8:
+            return super().predictor(job)
+        # Here, for the sake of sessions without int8.
+        from fwbench.frameworks.torch.quantized import TorchInt8
+
+        return TorchInt8(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """An ``nn.Module`` of the user's."""

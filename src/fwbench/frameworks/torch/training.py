@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -137,6 +138,10 @@ class TorchLearner(Learner):
         self._begin(dropout=False)
         return self._model.eval()
 
+    def model_bytes(self) -> int:
+        """By ``torch.save``."""
+        return saved_bytes(self._model)
+
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _answer(self, examples: Any) -> Any:
         with self._precision():
@@ -230,6 +235,13 @@ class TorchLearner(Learner):
         for module, mode in modes:
             module.train(mode)
         return cast("NDArray[Any]", logits)
+
+
+def saved_bytes(module: nn.Module) -> int:
+    """Size of the file that ``torch.save`` writes of a module's state."""
+    file = io.BytesIO()
+    torch.save(module.state_dict(), file)
+    return len(file.getvalue())
 
 
 def _device(job: Job) -> torch.device:

@@ -38,6 +38,7 @@ _DASHES: Mapping[str, str] = {
     "from_torch": "",
     "from_tensorflow": "2 3",
     "from_mxnet": "9 3 2 3",
+    "litert": "12 3 4 3",
 }
 
 #: Of executions that this table does not know.

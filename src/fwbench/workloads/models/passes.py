@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from importlib import resources
+from typing import ClassVar, cast
+
+import numpy as np
 
 from fwbench.manifest import Manifest
+from fwbench.names import DEFAULT_DTYPE, INT8
 from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
-from fwbench.workloads.training import Trains, WithNetwork
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.training import Training, Trains, WithNetwork
+from fwbench.workloads.workload import Cost, first
 
 #: Of the suite's loops those whose networks are measured so, too.
 _LOOPS = ("mlp", "lenet")
@@ -88,11 +94,83 @@ class Inference(Pass):
     suffix = "inference"
     directions: ClassVar = ("forward",)
 
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """As ever; and scales of int8 come from examples, which drawn weights have not learned."""
+        if dtype == INT8 and self.offered(manifest):
+            return (
+                f"int8 has to be calibrated with examples, and {self.name} has drawn weights and "
+                f"no examples: measure {' or '.join(one.name for one in CLASSIFICATIONS)}"
+            )
+        return super().gap(manifest, device, execution, direction, dtype)
+
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """A forward pass, for which parameters are read."""
         graph = self.at(size).graph
         flops = 2.0 * batch_of(size) * graph.multiply_adds
         return Cost(flops=flops, elements=float(graph.parameters))
+
+
+class Classification(Inference):
+    """The logits of a batch by a trained network, whose accuracy is recorded; also in int8."""
+
+    suffix = "classification"
+
+    @property
+    def loop(self) -> Training:
+        """The loop that the network was trained by."""
+        return cast("Training", self.trains)
+
+    @property
+    def data(self) -> str:
+        """The name of the data set that it was trained on."""
+        return self.loop.dataset
+
+    def data_gap(self, source: str) -> str | None:
+        """A network knows nothing of generated data."""
+        if source == "real":
+            return None
+        return (
+            f"the weights of {self.name} were trained on {self.data}, which was not found: name "
+            "its folder by --fw-data or in FWBENCH_DATA"
+        )
+
+    def weights(self) -> Sequence[Arrays]:
+        """The trained parameters of each node (``scripts/trained_weights.py``)."""
+        file = resources.files(__package__) / f"{self.model}.npz"
+        with file.open("rb") as opened:
+            stored = np.load(opened)
+            arrays = iter([stored[name].astype(np.float64) for name in stored.files])
+        return [[next(arrays) for _ in node.weights] for node in self.loop.graph.nodes]
+
+    def offered(self, manifest: Manifest) -> tuple[str, ...]:
+        """In addition those of int8."""
+        return tuple(dict.fromkeys((*super().offered(manifest), *manifest.int8_executions)))
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """As for all inference; int8 in the executions that have it, on the CPU."""
+        if dtype == INT8 and self.offered(manifest):
+            return self._int8_gap(manifest, device, execution, direction)
+        alone = execution not in super().offered(manifest) and execution in manifest.int8_executions
+        if alone and dtype != DEFAULT_DTYPE:
+            return f"{manifest.name} answers in {DEFAULT_DTYPE} and int8 alone in {execution}"
+        return super().gap(manifest, device, execution, direction, dtype)
+
+    def _int8_gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str
+    ) -> str | None:
+        name, offered = manifest.name, manifest.int8_executions
+        return first(
+            {
+                f"{name} runs no networks in int8": not offered,
+                f"{name} answers in int8 in {', '.join(offered)}, and not in {execution}": execution
+                not in offered,
+                f"int8 is measured on the CPU, and not on {device}": device != "cpu",
+            }
+        ) or manifest.gap(self.name, execution, direction, INT8, device)
 
 
 class ForwardBackward(Pass):
@@ -166,6 +244,13 @@ _TRAINS: dict[str, Trains] = {
 #: The answers of each network.
 INFERENCES = tuple(
     Inference(model, trains, _for_inference(trains.by_preset)) for model, trains in _TRAINS.items()
+)
+
+#: The networks whose trained weights are kept: the answers of each, one by one and in the batches
+#: that it was trained in.
+CLASSIFICATIONS = tuple(
+    Classification(name, _TRAINS[name], Sizes(quick=(1, 200), paper=(1, 200)))
+    for name in ("lenet",)
 )
 
 #: The loss and the gradients of each network.

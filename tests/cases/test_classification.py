@@ -1,0 +1,281 @@
+"""Trained networks: what int8 needs, who cheats, and the accuracy by the call that is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.cases.classification import ClassificationCase
+from fwbench.errors import DeclarationError, WrongResult
+from fwbench.frameworks import calibration
+from fwbench.frameworks.learner import Job
+from fwbench.measure.limits import int8_features
+from fwbench.presets import Sizes
+from fwbench.workloads import lenet, lenet_classification, lenet_inference
+from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.models.layers import Dense, Flatten
+from fwbench.workloads.models.passes import Classification
+from fwbench.workloads.objective import Classifier
+from support.fake_learner import FakeLearner, Trainer
+from support.fakes import case_of, cell, manifest
+
+_SIDE, _CLASSES, _TESTED, _BATCH = 8, 4, 206, 8
+
+#: A network of one layer, trained on small pictures.
+PICTURES = replace(
+    lenet,
+    name="pictures",
+    network=sequential(Flatten(), Dense(_CLASSES, relu=False)),
+    shape=(_SIDE, _SIDE, 1),
+    classes=_CLASSES,
+)
+_RNG = np.random.default_rng(7)
+KERNEL = _RNG.standard_normal((_SIDE**2, _CLASSES))
+WEIGHTS: list[Arrays] = [[], [KERNEL, np.zeros(_CLASSES)]]
+TEST_X = _RNG.integers(0, 256, (_TESTED, _SIDE, _SIDE, 1), dtype=np.uint8)
+
+#: From examples in float64 to logits.
+Answer = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+class Trained(Classification):
+    """With weights that are known."""
+
+    def weights(self) -> list[Arrays]:
+        """Of the test."""
+        return WEIGHTS
+
+
+def exact(examples: NDArray[Any]) -> NDArray[Any]:
+    """As the reference."""
+    return reference.inference(PICTURES.graph, WEIGHTS, examples)
+
+
+def with_bits(bits: int) -> Answer:
+    """By weights that are rounded to so many bits, with one scale."""
+    scale = np.abs(KERNEL).max() / (2 ** (bits - 1) - 1)
+    rounded: list[Arrays] = [[], [np.round(KERNEL / scale) * scale, WEIGHTS[1][1]]]
+    return lambda examples: reference.inference(PICTURES.graph, rounded, examples)
+
+
+def checked_alone(examples: NDArray[Any]) -> NDArray[Any]:
+    """In 8 bits for the two batches of the check, and with other classes for all others."""
+    logits = with_bits(8)(examples)
+    checked = TEST_X[: 2 * _BATCH].astype(np.float32) / np.float32(255)
+    return logits if (checked == examples[0]).all((1, 2, 3)).any() else logits[:, ::-1]
+
+
+class Answering(FakeLearner):
+    """Answers as its framework tells it."""
+
+    by: Framework
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """A millisecond."""
+        return partial(self._answered, examples)
+
+    def _answered(self, examples: NDArray[Any]) -> Any:
+        self.by.clock.spend(1e-3)
+        return self.by.answer(examples.astype(np.float64)).astype(np.float32)
+
+    def model_bytes(self) -> int | None:
+        """As it is told."""
+        return self.by.model_bytes
+
+
+@dataclass
+class Framework(Trainer):
+    """The fake that trains, and answers."""
+
+    answer: Answer = exact
+    model_bytes: int | None = None
+
+    def learner(self, job: Job) -> Answering:
+        """A new one."""
+        return Answering(job, self)
+
+
+def data(wrong: int = 0) -> DataSet:
+    """Pictures of which so many of the first have the label of another class."""
+    labels = exact(TEST_X / 255.0).argmax(1).astype(np.int32)
+    labels[:wrong] = (labels[:wrong] + 1) % _CLASSES
+    test = Split(TEST_X, labels)
+    return DataSet("mnist", "real", "made", test, test, test, True, "d" * 16)
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, dtype: str, wrong: int = 0, **by: Any) -> Any:
+    """What the record of a case says."""
+    found = data(wrong)
+    monkeypatch.setattr(ClassificationCase, "data", lambda self: found)
+    workload = Trained("pictures", PICTURES, Sizes(quick=(_BATCH,)))
+    framework = Framework(asynchronous=False, **by)
+    case = case_of(cell(workload, size=_BATCH, dtype=dtype), framework, kind=ClassificationCase)
+    case.measure()
+    return case.benchmark.extra_info["fwbench"]
+
+
+def test_the_accuracy_is_that_of_the_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whole batches, by trained weights; float32 says nothing of int8."""
+    facts = measured(monkeypatch, "float32", wrong=6, model_bytes=1_200)
+    assert (facts["accuracy"], facts["agreement"], facts["tested_examples"]) == (194 / 200, 1, 200)
+    assert facts["data"]["name"] == "mnist"
+    assert (facts["model_bytes"], facts["precision_bits"]) == (1_200, 23)
+    assert "int8_features" not in facts
+    assert facts["max_relative_error"] < facts["tolerance"] == 2e-5
+
+
+def test_int8_is_verified_by_bounds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the CPU's features and the size of the file; it has no mantissa."""
+    facts = measured(monkeypatch, "int8", wrong=6, answer=with_bits(8), model_bytes=400)
+    assert 0.96 < facts["accuracy"] < 0.98
+    assert 0.985 <= facts["agreement"] <= 1
+    assert facts["model_bytes"] == 400
+    assert "int8_features" in facts
+    assert "precision_bits" not in facts
+    assert 1e-3 < facts["max_relative_error"] < facts["tolerance"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ({"answer": exact}, "asked for in int8 and computed in floating point: the relative"),
+        ({"answer": lambda x: np.ones((len(x), 4))}, "the result is wrong: largest relative"),
+        ({"answer": with_bits(2)}, "the result is wrong: largest relative error"),
+        (
+            {"answer": checked_alone},
+            r"in int8 classifies \d+\.\d\d% of 200 pictures as its float64",
+        ),
+        (
+            {"answer": with_bits(8), "model_bytes": 1_100},
+            "its file of 1,100 bytes has wider weights: its parameters take 1,040 bytes in float32",
+        ),
+    ],
+    ids=["float inside", "constant", "2 bits", "other classes later", "weights of float32"],
+)
+def test_cheats_fail(monkeypatch: pytest.MonkeyPatch, by: dict[str, Any], message: str) -> None:
+    """Float under the name of int8 is too right, too few bits too wrong, wide weights too large."""
+    with pytest.raises(WrongResult, match=message):
+        measured(monkeypatch, "int8", **by)
+
+
+def test_weights_fit_the_network() -> None:
+    """They are stored for LeNet, and its learners begin with them."""
+    weights = lenet_classification.weights()
+    shapes = [[array.shape for array in arrays] for arrays in weights]
+    assert shapes == [[one.shape for one in node.weights] for node in lenet.graph.nodes]
+    trained = replace(lenet_inference.at(8), weights=weights)
+    assert all(map(np.array_equal, trained.initial()[0], weights[0]))
+    assert not np.array_equal(weights[0][0], lenet.initial()[0][0])
+
+
+def _classifier(tested: int) -> Classifier:
+    examples = np.arange(tested, dtype=np.float32).reshape(-1, 1, 1, 1)
+    return Classifier(
+        name="net",
+        network=PICTURES.network,
+        shape=PICTURES.shape,
+        classes=_CLASSES,
+        optimizer=PICTURES.optimizer,
+        test=(examples, np.arange(tested)),
+        calibration=examples,
+    )
+
+
+def test_batches_of_the_check_are_test_pictures() -> None:
+    """One after the other, and from the first again."""
+    batches = _classifier(5).check_batches(2, 3)
+    assert [labels.tolist() for _, labels in batches] == [[0, 1], [2, 3], [4, 0]]
+    assert batches[2][0].ravel().tolist() == [4.0, 0.0]
+
+
+def _learner(training: Any) -> FakeLearner:
+    return FakeLearner(Job(training, "cpu", "eager", "int8", 2), Trainer())
+
+
+def test_int8_is_calibrated_with_whole_batches() -> None:
+    """Of examples; without any it cannot be asked for."""
+    assert [batch.ravel().tolist() for batch in calibration.batches(_learner(_classifier(5)))] == [
+        [0.0, 1.0],
+        [2.0, 3.0],
+    ]
+    with pytest.raises(DeclarationError, match="lenet was asked for in int8 without examples"):
+        calibration.examples(_learner(lenet))
+
+
+def test_networks_without_examples_have_a_gap_in_int8() -> None:
+    """One sentence that names the network that has them."""
+    framework = manifest(network_executions=("eager",), int8_executions=("eager",))
+    assert lenet_inference.gap(framework, "cpu", "eager", "forward", "int8") == (
+        "int8 has to be calibrated with examples, and lenet_inference has drawn weights and no "
+        "examples: measure lenet_classification"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "gap"),
+    [
+        (("cpu", "quantized", "forward", "int8"), None),
+        (("cpu", "quantized", "forward", "float32"), None),
+        (
+            ("cpu", "quantized", "forward", "float64"),
+            "fake answers in float32 and int8 alone in quantized",
+        ),
+        (
+            ("cpu", "eager", "forward", "int8"),
+            "fake answers in int8 in quantized, and not in eager",
+        ),
+        (
+            ("gpu:0", "quantized", "forward", "int8"),
+            "int8 is measured on the CPU, and not on gpu:0",
+        ),
+    ],
+)
+def test_trained_networks_answer_in_int8_where_a_framework_does(
+    where: tuple[str, str, str, str], gap: str | None
+) -> None:
+    """An execution that only int8 has answers in float32, too, to compare it with."""
+    framework = manifest(network_executions=("eager",), int8_executions=("quantized",))
+    assert lenet_classification.executions(framework) == ("eager", "quantized")
+    assert lenet_classification.gap(framework, *where) == gap
+
+
+def test_a_framework_without_int8_has_a_gap() -> None:
+    """As one without networks has."""
+    without = manifest(network_executions=("eager",))
+    cpu = ("cpu", "eager", "forward", "int8")
+    assert lenet_classification.gap(without, *cpu) == "fake runs no networks in int8"
+    assert lenet_classification.gap(manifest(), *cpu) == "fake runs no networks"
+
+
+def test_generated_pictures_are_a_gap() -> None:
+    """A network knows nothing of them, and says where to name real ones."""
+    assert lenet_classification.data_gap("real") is None
+    assert lenet_classification.data_gap("synthetic") == (
+        "the weights of lenet_classification were trained on mnist, which was not found: name its "
+        "folder by --fw-data or in FWBENCH_DATA"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "features"),
+    [
+        ("flags : fpu avx512f avx512_vnni amx_int8", "amx_int8 avx512_vnni"),
+        ("flags : fpu avx2", ""),
+        ("Features : fp asimd asimddp", "asimddp"),
+        ("processor : 0", None),
+    ],
+)
+def test_what_the_cpu_has_for_int8(tmp_path: Path, line: str, features: str | None) -> None:
+    """As Linux names it; nothing is known where the system does not tell."""
+    (tmp_path / "cpuinfo").write_text(f"{line}\n", encoding="utf-8")
+    assert int8_features(tmp_path) == features
