@@ -30,7 +30,7 @@ _ROOMS = (
     *("isolation", "progress", "cases", "records", "environments", "measure", "frameworks"),
     "processes",
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("suite", "names", "jsontext", "errors", "version"),
+    *("composition", "suite", "names", "jsontext", "errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

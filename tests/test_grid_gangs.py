@@ -98,6 +98,19 @@ def test_an_execution_without_replicas_may_say_why() -> None:
     ]
 
 
+def test_networks_and_stragglers_are_shown_where_there_are_any() -> None:
+    """What is so by default has the id that it has without being asked for."""
+    asked = {"network": ("loopback", "100mbit"), "straggler": ("none", "1@20ms")}
+    found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, replicas=(1, 2), **asked)]
+    assert found == [
+        "replicas:1",
+        "replicas:2-strategy:allreduce",
+        "replicas:2-strategy:allreduce-straggler:1@20ms",
+        "replicas:2-strategy:allreduce-network:100mbit",
+        "replicas:2-strategy:allreduce-network:100mbit-straggler:1@20ms",
+    ]
+
+
 def test_other_workloads_are_left_alone() -> None:
     """And other toggles stay as they are."""
     assert [cell.toggles for cell in cells(gemm, replicas=(1, 2))] == [()]
@@ -127,6 +140,11 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
             {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)},
             "an exchange is between workers that wait for each other",
         ),
+        (
+            lenet_step,
+            {"replicas": (2,), "straggler": ("2@1ms",)},
+            "the straggler is worker 2, and 2 replicas are 0 to 1",
+        ),
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
@@ -134,8 +152,8 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
     ids=[
-        *("uneven", "odd", "servers", "not waiting", "alone", "single", "parts", "unwritten"),
-        "foreign",
+        *("uneven", "odd", "servers", "not waiting", "straggler", "alone", "single", "parts"),
+        *("unwritten", "foreign"),
     ],
 )
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
@@ -179,6 +197,8 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
         ({"servers": ("1",), "replicas": ("2",)}, "allreduce has no servers, and --fw-servers 1"),
         ({"strategy": ("allreduce",)}, "--fw-strategy is for several replicas.* --fw-replicas 2"),
         ({"servers": ("1",), "replicas": ("1",)}, "--fw-servers is for several replicas"),
+        ({"network": ("100mbit",)}, "--fw-network is for several replicas.* --fw-replicas 2"),
+        ({"straggler": ("1@1ms",)}, "--fw-straggler is for several replicas"),
     ],
 )
 def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], said: str) -> None:

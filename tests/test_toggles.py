@@ -25,6 +25,8 @@ FLUX = Toggle("flux", ("low", "high"), "", "how much flows", process=True)
         ("workers=0", ("workers", ("0",))),
         ("workers=4,0,2", ("workers", ("4", "0", "2"))),
         ("workers=16", ("workers", ("16",))),
+        ("network=loopback,0.1gbit", ("network", ("loopback", "100mbit"))),
+        ("straggler=none,1@20ms", ("straggler", ("none", "1@20ms"))),
         (" workers = 0 , 2 ", ("workers", ("0", "2"))),
         ("sparse=on,off,on", ("sparse", ("on", "off"))),
         ("workers=2,02,2", ("workers", ("2",))),
@@ -44,7 +46,13 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
         ("replicas=257", "toggle replicas: '257' is not a whole number from 1 to 256"),
         ("replicas=2,x", "toggle replicas: 'x' is not a whole number from 1 to 256"),
         ("strategy=ps", "value of the toggle strategy 'ps'; known: allreduce, ps_sync, ps_async"),
-        ("threads=2", "unknown toggle 'threads'; known: workers, .*, strategy, servers.$"),
+        (
+            "threads=2",
+            "unknown toggle 'threads'; known: workers, .*, servers, network, straggler.$",
+        ),
+        ("network=0mbit", "network '0mbit': its rate is not between 100kbit and 100gbit"),
+        ("network=", "has no value; give network=loopback|100mbit|1gbit.0.5ms"),
+        ("straggler=1", "straggler '1' is neither none nor a worker and a time"),
         ("=2", "unknown toggle ''"),
         ("", "unknown toggle ''"),
         ("sparse", "toggle 'sparse' has no value; give sparse=off|on"),
@@ -98,7 +106,7 @@ def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
     }
     with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'hgih'; .* 'high'"):
         checked({"flux": ("hgih",)}, [FLUX])
-    message = r"unknown toggle 'fluxx'; known: workers, .* servers, flux. .* 'flux'"
+    message = r"unknown toggle 'fluxx'; known: workers, .* straggler, flux. .* 'flux'"
     with pytest.raises(UsageError, match=message):
         checked({"fluxx": ("low",)}, [FLUX])
 

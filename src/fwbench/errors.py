@@ -6,7 +6,8 @@
      ├─ UsageError               asked for something that is not there (pytest exits with 4)
      │   ├─ UnreadableRun        ... a file that is damaged, or not a file of results
      │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
-     │   └─ TooFewLaunches       ... a comparison that could show nothing
+     │   ├─ TooFewLaunches       ... a comparison that could show nothing
+     │   └─ NetworkUnavailable   ... a network between replicas that this machine cannot make
      ├─ DeclarationError         a workload or a framework is declared wrongly
      ├─ FrameworkUnavailable     a framework that cannot be used here
      │   ├─ FrameworkMissing     ... because a package is not installed
@@ -61,6 +62,10 @@ class DifferentSettings(UsageError):
 
 class TooFewLaunches(UsageError):
     """So few launches that no change, however large, could be shown."""
+
+
+class NetworkUnavailable(UsageError):
+    """A network between replicas that cannot be made on this machine."""
 
 
 class DeclarationError(FwbenchError):

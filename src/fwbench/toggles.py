@@ -13,6 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from fwbench.composition.forms import FORMS
+from fwbench.composition.link import LOOPBACK
+from fwbench.composition.straggler import NOBODY
 from fwbench.errors import UsageError, unknown
 
 
@@ -22,7 +25,7 @@ class Toggle:
 
     Attributes:
         name: as ``--fw-toggle`` takes it.
-        values: what it can be; None for whole numbers.
+        values: what it can be; None for whole numbers, or for values of another form.
         default: what it is when it is not asked for; empty for what the framework does by itself.
         meaning: in a few words.
         process: whether it must be set before a framework is imported. The framework's file reads
@@ -34,6 +37,9 @@ class Toggle:
         gang: whether it says which processes do a case together; it applies to workloads that
             replicas can share.
         least: the smallest of whole numbers.
+        form: what its values look like, as a key of
+            :data:`~fwbench.composition.forms.FORMS`; empty for whole numbers and for
+            names.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Toggle:
     dtype: str = ""
     gang: bool = False
     least: int = 0
+    form: str = ""
 
     def gap(self, value: str, device: str, dtype: str) -> str | None:
         """Why it cannot have a value in a cell of the grid, whatever the framework; None if it can.
@@ -69,6 +76,8 @@ class Toggle:
         Raises:
             UsageError: the toggle does not have this value.
         """
+        if self.form:
+            return FORMS[self.form].read(text)
         if self.values is None:
             if not text.isdecimal() or not self.least <= int(text) <= _AT_MOST:
                 raise UsageError(
@@ -161,6 +170,22 @@ TOGGLES: Mapping[str, Toggle] = {
             gang=True,
         ),
         Toggle("servers", None, "0", "parameter servers of ps_sync and ps_async", gang=True),
+        Toggle(
+            "network",
+            None,
+            LOOPBACK,
+            "what joins replicas: the memory of this machine, or links of a given rate and delay",
+            gang=True,
+            form="network",
+        ),
+        Toggle(
+            "straggler",
+            None,
+            NOBODY,
+            "a replica that is late in every step, and by how much",
+            gang=True,
+            form="straggler",
+        ),
     )
 }
 
@@ -196,6 +221,7 @@ def _form(name: str, toggle: Toggle | None) -> str:
     if toggle is None:
         return f"{name}=VALUE"
     known = "a whole number" if toggle.values is None else "|".join(toggle.values)
+    known = FORMS[toggle.form].examples if toggle.form else known
     return f"{name}={known} ({toggle.meaning})"
 
 
@@ -270,16 +296,23 @@ def combinations(asked: Values, own: Collection[str], *, shared: bool) -> Iterat
         yield *chosen, *gang
 
 
+#: The toggles of gangs that ids show only where they have another value than their default.
+_RARE = ("network", "straggler")
+
+
 def _gangs(asked: Values) -> list[Combination]:
     """The compositions asked for; a single replica has no strategy, an all-reduce no servers."""
     every: dict[Combination, None] = {}
-    for replicas, strategy, servers in itertools.product(
-        asked.get("replicas", ()), _asked_of(asked, "strategy"), _asked_of(asked, "servers")
+    for replicas, strategy, servers, *others in itertools.product(
+        asked.get("replicas", ()),
+        *(_asked_of(asked, name) for name in ("strategy", "servers", *_RARE)),
     ):
         gang: Combination = (("replicas", replicas),)
         if replicas != "1":
             gang += (("strategy", strategy),)
             gang += (("servers", servers),) if strategy in WITH_SERVERS else ()
+            rare = zip(_RARE, others, strict=True)
+            gang += tuple((name, of) for name, of in rare if of != TOGGLES[name].default)
         every[gang] = None
     return [*every] or [()]
 
@@ -308,7 +341,7 @@ def check_gangs(asked: Values) -> None:
             a strategy that has any.
     """
     strategies, servers = _asked_of(asked, "strategy"), _asked_of(asked, "servers")
-    given = [name for name in ("strategy", "servers") if name in asked]
+    given = [name for name in ("strategy", "servers", *_RARE) if name in asked]
     if given and {*asked.get("replicas", ("1",))} == {"1"}:
         raise UsageError(
             f"--fw-{given[0]} is for several replicas, and one is asked for: add --fw-replicas 2"

@@ -16,6 +16,7 @@ from fwbench.environments.named import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
 from fwbench.manifest import Absent, Manifest
+from fwbench.scale import network
 from fwbench.version import __version__
 from support.fakes import manifest
 from support.machines import out
@@ -60,6 +61,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
         "python": "3.99",
     }
     monkeypatch.setattr(doctor, "describe", made.describe)
+    monkeypatch.setattr(network, "missing", lambda link: "no netem" if link.delay_s else "")
     monkeypatch.setattr(registry, "registered", made.registry)
     monkeypatch.setattr(machine_facts, "machine", lambda _: facts)
     monkeypatch.setattr(machine_facts, "usable_cpus", lambda: 2)
@@ -96,6 +98,20 @@ def test_doctor_says_where_data_sets_are(
     unusable = json.loads(out(capsys, "doctor", "--json"))["data"]["mnist"]
     assert unusable["source"] == "unusable"
     assert "train-images-idx3-ubyte" in unusable["origin"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_says_which_networks_there_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a rate, and those of a rate and a delay; or what is missing."""
+    lines = out(capsys, "doctor").splitlines()
+    begin = lines.index("networks between replicas on this machine (--fw-network)")
+    assert lines[begin + 1 : begin + 4] == [
+        "  loopback        possible",
+        "  100mbit         possible",
+        "  100mbit+1ms     no netem",
+    ]
+    networks = json.loads(out(capsys, "doctor", "--json"))["networks"]
+    assert networks == {"100mbit": "", "100mbit+1ms": "no netem"}
 
 
 @pytest.mark.usefixtures("machine")
@@ -154,7 +170,7 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
     facts = json.loads(out(capsys, "doctor", "--json"))
     assert {*facts} == {
         *("machine", "packages", "threads", "data", "environments", "frameworks", "absent"),
-        "ceilings",
+        *("ceilings", "networks"),
     }
     assert facts["machine"]["memory_bytes"] == 3 * 2**29
     assert facts["packages"]["fwbench"] == __version__

@@ -18,8 +18,8 @@ from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
 from fwbench.scale.case import GangCase
 from fwbench.scale.clock import GangClock
-from fwbench.scale.gang import Place
 from fwbench.scale.kinds import kinds_of
+from fwbench.scale.places import Place
 from fwbench.testing import FakeFramework
 from fwbench.workloads.collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from fwbench.workloads.models.networks import TRAININGS

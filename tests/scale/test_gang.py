@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -17,10 +14,10 @@ import psutil
 import pytest
 
 from fwbench.errors import GangFailed
-from fwbench.scale.engines import Local
+from fwbench.scale.engines import Local, Loopback
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
-from support.gangs import SOON, composition, started
+from support.gangs import SOON, composition, controller, started
 from support.proxies import Proxy
 
 _TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
@@ -88,6 +85,22 @@ def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
         _round(gang, limit_s=1.0)
     assert "in _exchange" in str(caught.value)
     assert _gone(pids)
+
+
+def test_a_gang_that_sleeps_while_it_builds_is_ended(gang: Gang) -> None:
+    """Long before the limit: building may take its time, but something must run meanwhile."""
+    pids = gang.pids
+    os.kill(pids[1], signal.SIGSTOP)
+    said = "worker 1 of 2 did not answer while building, and nothing in the gang has run for 0.5 s"
+    with pytest.raises(GangFailed, match=said):
+        gang.ask("bind", _TASK, limit_s=600.0, doing="building", quiet_s=0.5)
+    assert _gone(pids)
+
+
+def test_a_gang_in_which_something_runs_is_not_asleep(gang: Gang) -> None:
+    """So the limit alone ends it: its steps go on, one after the other."""
+    with pytest.raises(GangFailed, match="did not answer within 3 s while taking steps"):
+        gang.ask("round", _FOR_EVER, limit_s=3.0, doing="taking steps", quiet_s=2.0)
 
 
 def test_a_worker_that_fails_is_the_cause(gang: Gang) -> None:
@@ -180,55 +193,60 @@ def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     """And what has been started is ended."""
     first: list[Any] = []
 
-    def start(self: Local, name: str, framework: str, threads: int) -> Any:
-        if first:
+    def start(self: Loopback, host: int, *arguments: Any) -> Any:
+        if host:
             raise BlockingIOError(11, "Resource temporarily unavailable")
-        first.append(original(self, name, framework, threads))
+        first.append(original(self, host, *arguments))
         return first[0]
 
-    original = Local.start
-    monkeypatch.setattr(Local, "start", start)
+    original = Loopback.start
+    monkeypatch.setattr(Loopback, "start", start)
     said = "2 replicas of numpy cannot be started: .* unavailable; ask for fewer --fw-replicas"
     with pytest.raises(GangFailed, match=said):
         started()
     assert _gone([role.pid for role in first])
 
 
+@pytest.mark.parametrize(("taken", "starts"), [(1, 2), (9, 3)])
+def test_a_gang_whose_port_is_taken_is_started_again(
+    taken: int, starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its choice and its use; somebody who takes every port is named after a while."""
+    begun: list[Gang] = []
+
+    def start(self: Gang) -> None:
+        begun.append(self)
+        if len(begun) <= taken:
+            raise GangFailed("worker 0 of 2 raised OSError: [Errno 98] Address already in use")
+
+    monkeypatch.setattr(Gang, "_start", start)
+    gang = Gang(composition(), Local(), SOON)
+    if taken < starts:
+        gang.start()
+    else:
+        with pytest.raises(
+            GangFailed, match=r"took the ports of a gang 3 times: worker 0 .* in use"
+        ):
+            gang.start()
+    assert len(begun) == starts
+
+
+def test_a_straggler_is_late_in_each_step(gang: Gang) -> None:
+    """And the other waits for what it exchanges; checks are taken without delay."""
+    late = {**_TASK, "late": {"rank": 1, "delay_s": 0.05}}
+    gang.ask("bind", late, limit_s=_PATIENCE_S, doing="building")
+    first, straggler = (told["seconds"] for told in _round(gang))
+    assert straggler >= 3 * 0.05
+    assert first >= 2 * 0.05
+
+
 # The controller
-
-
-_CONTROLLER = """
-import sys
-from support.gangs import started
-gang = started()
-print(*gang.pids, flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def _controller() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    path = os.pathsep.join(sys.path)
-    process = subprocess.Popen(
-        [sys.executable, "-c", _CONTROLLER],
-        env={**os.environ, "PYTHONPATH": path},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert process.stdout is not None
-        yield process, [int(pid) for pid in process.stdout.readline().split()]
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "with its group"])
 def test_nothing_outlives_the_controller(group: bool) -> None:
     """Killed alone, or with its session as by Ctrl-C: its workers end, too."""
-    with _controller() as (process, pids):
+    with controller() as (process, pids):
         assert len(pids) == 2
         assert {os.getpgid(pid) for pid in pids} == {process.pid}
         (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)

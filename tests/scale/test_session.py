@@ -71,6 +71,9 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
         (["--fw-replicas=2", "--fw-isolation=none"], "--fw-replicas is for cases that several"),
         (["--fw-replicas=2", "--fw-strategy=ps_sync"], "the strategy ps_sync needs servers"),
         (["--fw-replicas=2", "--fw-servers=1"], "the strategy allreduce has no servers"),
+        (["--fw-network=100mbit"], "--fw-network is for several replicas, and one is asked for"),
+        (["--fw-replicas=2", "--fw-network=0mbit"], "'0mbit': its rate is not between 100kbit"),
+        (["--fw-replicas=2", "--fw-straggler=1"], "straggler '1' is neither none nor a worker"),
         (["--fw-engine=ray"], "unknown engine 'ray'; known: local"),
     ],
 )

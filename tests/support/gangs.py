@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fwbench.composition.link import LOOPBACK
 from fwbench.frameworks.member import Seat
 from fwbench.frameworks.numpy.ring import Ring
 from fwbench.scale.engines import Local
-from fwbench.scale.gang import Composition, Gang, Limits
+from fwbench.scale.gang import Gang
+from fwbench.scale.places import Composition
+from fwbench.scale.waiting import Limits
 from fwbench.testing import HandClock
 
 #: Where tests wait for what never comes they wait as long as this.
@@ -67,7 +74,6 @@ class ScriptedGang:
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True
     start_s: float = 1.5
-    engine: Any = field(default_factory=Local)
     limits: Limits = SOON
     serving: Sequence[Any] = ()
     times_used: int = 0
@@ -95,7 +101,7 @@ class ScriptedGang:
     def start(self) -> None:
         self.asked.append(("start",))
 
-    def ask(self, kind: str, *values: Any, limit_s: float, doing: str) -> list[Any]:
+    def ask(self, kind: str, *values: Any, **_: Any) -> list[Any]:
         """The answers that are told; of rounds, what their steps take."""
         self.clock.spend(self.control_s)
         self.asked.append((kind, *values))
@@ -130,3 +136,33 @@ def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
         finally:
             for ring in rings:
                 ring.close()
+
+
+#: What a process that has a gang runs; its argument is the network.
+_CONTROLLER = """
+import sys
+from support.gangs import started
+gang = started(network=sys.argv[1])
+print(*gang.pids, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def controller(network: str = LOOPBACK) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A process with a gang, in a session of its own, and the numbers of its workers."""
+    path = os.pathsep.join(sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CONTROLLER, network],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, [int(pid) for pid in process.stdout.readline().split()]
+    finally:
+        process.kill()
+        process.communicate()

@@ -12,6 +12,7 @@ from typing import Any
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.composition.link import Link
 from fwbench.environments.named import NOT_MADE_HERE, Environments
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import registry
@@ -21,6 +22,7 @@ from fwbench.options import values
 from fwbench.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits
+from fwbench.scale import network
 from fwbench.workloads import data
 
 #: Packages whose versions explain a record, in addition to the frameworks themselves.
@@ -28,6 +30,9 @@ _PACKAGES = (
     *("fwbench", "pytest", "pytest-benchmark", "numpy", "pygal", "psutil", "threadpoolctl"),
     "nvidia-ml-py",
 )
+
+#: What shows whether there can be networks of a rate, and of a rate and a delay.
+_LINKS = (Link(100_000_000), Link(100_000_000, 0.001))
 
 
 def add_to(commands: Any) -> None:
@@ -78,6 +83,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
         "data": {name: _data(name) for name in data.NAMES},
+        "networks": {str(link): network.missing(link) for link in _LINKS},
         "environments": {
             name: {
                 "python": environment.python,
@@ -128,6 +134,11 @@ def _report(facts: dict[str, Any]) -> str:
         *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
         f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
         *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
+    ]
+    lines += [
+        "networks between replicas on this machine (--fw-network)",
+        "  loopback        possible",
+        *(f"  {name:<15} {why or 'possible'}" for name, why in facts["networks"].items()),
     ]
     lines += _ceilings(facts["ceilings"])
     if facts["environments"]:

@@ -13,7 +13,7 @@ from fwbench.cli.messages import warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.metrics import THRESHOLDS
-from fwbench.gate.samples import SampleSet, check_facts, read, refuse_differences
+from fwbench.gate.samples import FACTS, SampleSet, check_facts, read, refuse_differences
 from fwbench.gate.unpaired import compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
 from fwbench.options import values
@@ -53,8 +53,7 @@ def _add_gate(commands: Any) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="what may differ: cpu, gpu, driver, threads, framework, toggles, data, schedule, "
-        "precision, engine, network, places",
+        help=f"what may differ: {', '.join(FACTS)}",
     )
     gate.add_argument(
         "--margin",

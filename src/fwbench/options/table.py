@@ -82,6 +82,11 @@ _GANGS = {
     "replicas": ("NUMBERS", "processes that share a case, each number a case: 1,2,4"),
     "strategy": ("NAMES", f"how they agree: {', '.join(toggles.TOGGLES['strategy'].values or ())}"),
     "servers": ("NUMBERS", "parameter servers, for the strategies that have some"),
+    "network": (
+        "NAMES",
+        "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
+    ),
+    "straggler": ("RANKS", "who is late in every step, and by how much: 1@20ms"),
 }
 
 #: The settings that are values of a toggle.

@@ -41,6 +41,7 @@ from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
+from fwbench.scale import network
 from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.
@@ -264,6 +265,8 @@ class Session:
         options = self.options
         asked = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
         toggles.check_gangs(asked)
+        if not self.in_worker:
+            network.refuse_impossible(asked.get("network", ()))
         for name in options.toggles:
             if toggles.is_of_gang(name) and options.isolation == "none":
                 raise UsageError(

@@ -7,10 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any
+
+import psutil
 
 from fwbench.processes.channel import Channel
 from fwbench.processes.output import Output, ending
@@ -21,6 +24,9 @@ ROLE_MAIN = "from fwbench.scale.role import main; main()"
 #: How long the rest of a message may take that has begun.
 _PART_S = 5.0
 
+#: States of threads that get on: running or ready to, and waiting for a disk.
+_AT_WORK = ("R", "D")
+
 
 class RoleProcess:
     """A process of a gang, in the session of the process that starts it: they end together.
@@ -29,18 +35,27 @@ class RoleProcess:
         name: for messages: ``worker 1 of 2``.
         arguments: of the process, behind the descriptor of its connection.
         variables: of its environment, in addition to this process' own.
+        prefix: the command that starts it elsewhere, such as in a network namespace, and then is
+            this process.
 
     Raises:
         OSError: the system starts no such process.
     """
 
-    def __init__(self, name: str, arguments: Collection[str], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Collection[str],
+        variables: Mapping[str, str],
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.name = name
         with ExitStack() as unstarted:
             self._output = unstarted.enter_context(Output())
             own_end, other_end = map(unstarted.enter_context, socket.socketpair())
             self._process = subprocess.Popen(
                 [
+                    *prefix,
                     # -P: a torch.py in the current folder is not PyTorch.
                     *(sys.executable, "-P", "-c", ROLE_MAIN),
                     *(str(other_end.fileno()), *arguments),
@@ -104,6 +119,15 @@ class RoleProcess:
         """The last lines that it wrote since the mark, ready to append to a message."""
         return self._output.tail()
 
+    def is_asleep(self) -> bool:
+        """Whether nothing of it runs: neither a thread of its own nor a process that it started.
+
+        It may wait for others, or be stopped; the system may not tell.
+        """
+        if sys.platform != "linux":
+            return False
+        return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
+
     def ask_for_traceback(self) -> None:
         """Have it write where it is."""
         with suppress(ProcessLookupError):
@@ -119,6 +143,22 @@ class RoleProcess:
         self._process.wait()
         self._channel.close()
         self._output.close()
+
+
+def _sleeps(pid: int) -> bool:
+    """Whether no thread of a process computes, waits for a processor or for a disk; proc(5)."""
+    with suppress(OSError):  # it has ended
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            state = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+            if state in _AT_WORK:
+                return False
+    return True
+
+
+def _descendants(pid: int) -> list[int]:
+    with suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return []
 
 
 def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]:

@@ -81,6 +81,25 @@ class GangFacts(Table):
     servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
     engine: str = fact("what started them")
     network: str = fact("what joined them: `loopback` is this machine's memory, not a wire")
+    link_bytes_per_s: float | None = fact(
+        "what the link of each worker carries in each direction; absent of `loopback`",
+        PER_SECOND,
+        POSITIVE,
+    )
+    link_delay_s: float | None = fact(
+        "how long everything takes from a worker to another, in addition; absent of `loopback`",
+        SECONDS,
+        NOT_NEGATIVE,
+    )
+    link_utilization: float | None = fact(
+        "what the busiest worker sent in a step, over what its link carries meanwhile; absent of "
+        "`loopback`",
+        SHARE,
+        NOT_NEGATIVE,
+    )
+    straggler: str | None = fact(
+        "worker that slept in every step, and how long; absent where none did"
+    )
     oversubscribed: bool = fact("whether they had more threads than CPUs: times show no scaling")
     start_s: float = fact("time until all were connected", SECONDS, POSITIVE)
     steps_per_round: int = fact("steps between two readings of worker 0's clock", COUNT, POSITIVE)

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import math
-import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-import psutil
-
-from fwbench.cases import learning
 from fwbench.cases.case import Case
-from fwbench.errors import ProbeError, TooLargeToVerify
+from fwbench.composition.link import link_of
+from fwbench.composition.straggler import NOBODY, straggler_of
+from fwbench.errors import ProbeError
 from fwbench.machine import usable_cpus
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import Checked, GangFacts, Serving
-from fwbench.records.units import gibibytes
-from fwbench.scale import judgement
+from fwbench.scale import facts, judgement, memory
 from fwbench.scale.clock import GangClock, Round
-from fwbench.scale.facts import replicas, serving
-from fwbench.scale.gang import Composition, Gang
+from fwbench.scale.gang import Gang
 from fwbench.scale.judgement import Answers
+from fwbench.scale.places import Composition
 from fwbench.scale.shares import Task
 from fwbench.toggles import WITH_SERVERS, asynchronous
 from fwbench.workloads.collectives import all_reduce
-from fwbench.workloads.training import Trains
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -40,20 +36,15 @@ _STEPS_AT_LEAST = 10
 #: How long a round is at least.
 _ROUND_S = 0.05
 
-#: How often steps are timed without an exchange.
-_ROUNDS_ALONE = 3
-
 #: Steps with known results, before and after the timing.
 CHECKED_STEPS = 3
 
 #: What is expected of the slowest wire when nothing is known of it yet.
 _SLOWEST_BYTES_PER_S = 1e6
 
-#: How long building a model, compiling it and computing its reference may take.
+#: How long building a model, compiling it and computing its reference may take, as long as
+#: anything of it runs.
 _BIND_S = 60.0
-
-#: The share of free memory that a gang may take.
-_MEMORY_AT_MOST = 0.9
 
 #: Gives the gang of a composition, started if it is not alive.
 Gangs = Callable[[Composition], Gang]
@@ -124,8 +115,10 @@ class GangCase(Case):
 
     def _measure(self) -> None:
         with self._unused_on_failure():
-            self._refuse_too_large()
-            gang = self._gangs(self._composition)
+            composition = self._composition
+            arrays_bytes = self.copies * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
+            memory.refuse_too_large(composition, arrays_bytes)
+            gang = self._gangs(composition)
             try:
                 found, checked, pilot_s = self._begin(gang)
             except BaseException:
@@ -150,7 +143,13 @@ class GangCase(Case):
     @property
     def _composition(self) -> Composition:
         cell = self.cell
-        own = Composition(cell.framework, cell.toggle("strategy"), cell.replicas, self._threads)
+        own = Composition(
+            cell.framework,
+            cell.toggle("strategy"),
+            cell.replicas,
+            self._threads,
+            network=cell.toggle("network"),
+        )
         if not self._has_servers:
             return own
         servers, coordinator = int(cell.toggle("servers")), self.framework.coordinator
@@ -176,27 +175,9 @@ class GangCase(Case):
         """The size of what replicas exchange in a step."""
         return self.elements * ITEMSIZE_BYTES[self.cell.dtype]
 
-    def _refuse_too_large(self) -> None:
-        """Refuse a gang that the machine's memory does not hold.
-
-        Raises:
-            TooLargeToVerify: it takes more than nine tenths of what is free.
-        """
-        own = psutil.Process().memory_info()
-        arrays_bytes = self.copies * self.elements * ITEMSIZE_BYTES[self.cell.dtype]
-        role_bytes = own.rss - getattr(own, "shared", 0) + arrays_bytes
-        needed = len(self._composition.places) * role_bytes
-        most = _MEMORY_AT_MOST * psutil.virtual_memory().available
-        if needed > most:
-            raise TooLargeToVerify(
-                f"{self.cell.replicas} replicas take about {gibibytes(int(needed))} of memory, and "
-                f"90 % of what is free are {gibibytes(int(most))}: ask for fewer --fw-replicas or "
-                "a smaller --fw-size"
-            )
-
     def _begin(self, gang: Gang) -> tuple[CaseFacts, Checked, float]:
         """Bind, take one step, check, and run a pilot; returns what was found, and its step."""
-        cell, slow_s = self.cell, self.least_bytes / _SLOWEST_BYTES_PER_S
+        cell = self.cell
         task = Task(
             cell.workload.name,
             cell.batch,
@@ -206,18 +187,26 @@ class GangCase(Case):
             sparse=cell.toggle("sparse") == "on",
             shape="" if isinstance(cell.size, int) else str(cell.size),
             recompute=cell.toggle("recompute") == "on",
+            late=asdict(late) if (late := straggler_of(cell.toggle("straggler"))) else None,
         )
-        gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=f"building {cell.id}")
-        first = self._round(gang, 1, _BIND_S + slow_s, "its first step")
-        found, checked = self._check(gang, self.checked_steps, first.step_s, "before the timing")
+        doing, quiet_s = f"building {cell.id}", self._quiet_s(gang)
+        gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=doing, quiet_s=quiet_s)
+        slow_s = max(quiet_s, self.least_bytes / _SLOWEST_BYTES_PER_S)
+        first = self._round(gang, 1, _BIND_S + slow_s, "its first step", quiet_s)
+        quiet_s = max(quiet_s, gang.limits.of(first.step_s))
+        steps = self.checked_steps
+        found, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
         pilot = self._round(gang, _PILOT_STEPS, gang.limits.of(_PILOT_STEPS * first.step_s))
         found |= CaseFacts(first_call_in_process_s=first.step_s)
         return found, checked, pilot.step_s
 
-    def _check(self, gang: Gang, steps: int, step_s: float, when: str) -> tuple[CaseFacts, Checked]:
+    def _check(
+        self, gang: Gang, steps: int, step_s: float, when: str, quiet_s: float
+    ) -> tuple[CaseFacts, Checked]:
         """Take steps with known results, and judge what everyone did."""
         limit_s, before = _BIND_S + gang.limits.of(steps * step_s), gang.used()
-        answers = gang.ask("check", steps, limit_s=limit_s, doing=f"checking {steps} steps")
+        doing = f"checking {steps} steps"
+        answers = gang.ask("check", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s)
         after = gang.used()
         found, checked = self.judge(answers, when)
         checked |= judgement.served(before, after, self.updates(steps, checked=True), when)
@@ -229,9 +218,17 @@ class GangCase(Case):
         judgement.refuse_silence(f"{who} replicas", moved, least_bytes, what)
         return found, checked | Checked.unchecked({"sent_bytes": moved})
 
-    def _round(self, gang: Gang, steps: int, limit_s: float, doing: str = "") -> Round:
+    def _quiet_s(self, gang: Gang) -> float:
+        """How long all roles may sleep in a step: for as long as its bytes are on their way."""
+        link, late = link_of(gang.composition.network), straggler_of(self.cell.toggle("straggler"))
+        wire_s = self.least_bytes / link.bytes_per_s + link.delay_s if link else 0.0
+        return gang.limits.of(wire_s + (late.delay_s if late else 0.0))
+
+    def _round(
+        self, gang: Gang, steps: int, limit_s: float, doing: str = "", quiet_s: float = math.inf
+    ) -> Round:
         doing = doing or f"taking {steps} steps of {self.cell.id}"
-        return Round(steps, gang.ask("round", steps, limit_s=limit_s, doing=doing))
+        return Round(steps, gang.ask("round", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s))
 
     def _time(self, gang: Gang, pilot_s: float) -> CaseFacts:
         """Warm up, and time rounds."""
@@ -254,7 +251,7 @@ class GangCase(Case):
         taken = sum(each.steps for each in clock.rounds)
         after = gang.used()
         judgement.served(before, after, self.updates(taken), "in the timed rounds")
-        self._serving = serving(gang.serving, before, after, taken)
+        self._serving = facts.serving(gang.serving, before, after, taken)
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
@@ -264,10 +261,10 @@ class GangCase(Case):
 
     def _look_again(self, gang: Gang, pilot_s: float) -> Checked:
         """What the timed steps have left is right, and so are steps from the beginning."""
-        limit_s = _BIND_S + gang.limits.of(pilot_s)
-        left = gang.ask("look", limit_s=limit_s, doing="looking at what was timed")
-        self.judge_left(left)
-        return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing")[1]
+        limit_s, quiet_s = _BIND_S + gang.limits.of(pilot_s), gang.limits.of(pilot_s)
+        doing = "looking at what was timed"
+        self.judge_left(gang.ask("look", limit_s=limit_s, doing=doing, quiet_s=quiet_s))
+        return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing", quiet_s)[1]
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """How often servers update each array of parameters in so many steps, or their check."""
@@ -294,10 +291,11 @@ class GangCase(Case):
 
     def _gang_facts(self, gang: Gang, checked: Checked, alone_s: float | None) -> CaseFacts:
         rounds = cast("GangClock", self._clock).rounds
-        ranks = replicas(gang.hello, rounds)
+        ranks = facts.replicas(gang.hello, rounds)
         medians_s = [rank.step_s for rank in ranks]
         sent = [each.sent_bytes for each in ranks] + [each.sent_bytes for each in self._serving]
         threads = sum(each["threads"] or 1 for each in gang.everyone)
+        late = self.cell.toggle("straggler")
         return CaseFacts(
             gang=GangFacts(
                 replicas=gang.composition.replicas,
@@ -305,7 +303,9 @@ class GangCase(Case):
                 equal_work=not asynchronous(self.cell.toggles),
                 servers=gang.composition.servers,
                 engine=self._engine,
-                network=gang.engine.network,
+                network=gang.composition.network,
+                **facts.of_link(gang.composition.network, ranks),
+                straggler=None if late == NOBODY else late,
                 oversubscribed=threads > usable_cpus(),
                 start_s=gang.start_s,
                 steps_per_round=rounds[-1].steps,
@@ -323,75 +323,3 @@ class GangCase(Case):
     def rates(self, step_s: float) -> Mapping[str, float]:
         """What the gang's record has besides, by the median time of worker 0's steps."""
         return {}
-
-
-class SharedStepCase(GangCase):
-    """A training step that replicas share."""
-
-    @property
-    def _objective(self) -> Any:
-        return cast("Trains", self.cell.workload).at(self.cell.size)
-
-    @property
-    def elements(self) -> int:
-        """The parameters, of each of which a gradient is exchanged."""
-        return int(self._objective.parameters)
-
-    @property
-    def checked_steps(self) -> int:
-        """As many as of one worker's."""
-        timed = self._benchmark.enabled
-        return int(self._objective.checked_steps) if timed else learning.CHECKED_UNTIMED
-
-    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
-        """The mean losses are the reference's, and all weights equal."""
-        batch, dtype = self.cell.batch, self.cell.dtype
-        return self._known(*judgement.training(answers, self._objective, batch, dtype, when))
-
-    def _known(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
-        """With what the record of one worker has, too."""
-        model = CaseFacts(parameters=self.elements, checked_steps=checked.steps)
-        return found | model, checked
-
-    def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
-        """Images or tokens."""
-        objective = self._objective
-        units = self.cell.batch * objective.units_per_example * sum(each.steps for each in rounds)
-        seconds = sum(each.steps * each.step_s for each in rounds)
-        rate: dict[str, Any] = {f"{objective.unit}_per_s": units / seconds}
-        return CaseFacts(**rate)
-
-    def alone_s(self, gang: Gang) -> float | None:
-        """By a few rounds; the copies of the model differ afterwards."""
-        clock = cast("GangClock", self._clock)
-        steps, step_s = clock.rounds[-1].steps, clock.rounds[-1].step_s
-        limit_s = gang.limits.of(steps * step_s)
-        doing = "taking steps without an exchange"
-        rounds = [
-            gang.ask("alone", steps, limit_s=limit_s, doing=doing) for _ in range(_ROUNDS_ALONE)
-        ]
-        if None in rounds[0]:
-            return None
-        return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
-
-    def judge_left(self, answers: Answers) -> None:
-        """All weights are equal after the timing."""
-        judgement.same_weights(answers, "after the timing")
-
-
-class AsynchronousStepCase(SharedStepCase):
-    """A training step of workers that do not wait for each other."""
-
-    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
-        """One worker alone has the reference's losses, and all together learn."""
-        share = self.cell.batch // self.cell.replicas
-        dtype = self.cell.dtype
-        return self._known(*judgement.asynchronous(answers, self._objective, share, dtype, when))
-
-    def updates(self, steps: int, *, checked: bool = False) -> int:
-        """Each worker makes one in a step; in the check, one of them takes as many steps alone."""
-        return steps * (self.cell.replicas + checked)
-
-    def judge_left(self, answers: Answers) -> None:
-        """All timed updates were made."""
-        judgement.all_made(answers, "after the timing")

@@ -1,37 +1,31 @@
-"""What starts the roles of a gang: child processes of this one."""
+"""What starts the roles of a gang, and where: child processes of this one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from fwbench.frameworks.member import Seat
+from fwbench.composition.link import LOOPBACK, link_of
 from fwbench.machine import thread_variables
 from fwbench.processes.role import RoleProcess
+from fwbench.scale.network import ShapedNetwork
 
 
-class Engine(Protocol):
-    """Starts roles, and knows how they reach each other.
+class Hosts(Protocol):
+    """Where the roles of one gang run: a host for each, as far as the network goes."""
 
-    Attributes:
-        network: what joins them, as records call it.
-    """
-
-    network: str
-
-    def seat(self, rank: int, replicas: int, strategy: str) -> Seat:
-        """The place of a replica among the others.
+    def address(self, host: int) -> str:
+        """The address at which roles on other hosts reach the one on this.
 
         Args:
-            rank: which one, from 0.
-            replicas: how many there are.
-            strategy: how they agree.
+            host: which one, from 0.
         """
 
-    def start(self, name: str, framework: str, threads: int) -> RoleProcess:
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
         """Start a role.
 
         Args:
+            host: where.
             name: for messages.
             framework: that it loads.
             threads: that it computes with.
@@ -40,19 +34,97 @@ class Engine(Protocol):
             OSError: it cannot be started.
         """
 
+    def traffic_bytes(self, host: int) -> int | None:
+        """What has come and gone at a host; None if that is not known of it alone.
+
+        Args:
+            host: which one.
+        """
+
+    def close(self) -> None:
+        """Give the hosts back; their roles have ended."""
+
+
+class Engine(Protocol):
+    """Finds hosts for gangs."""
+
+    def hosts(self, number: int, network: str) -> Hosts:
+        """Hosts for the roles of a gang.
+
+        Args:
+            number: of them.
+            network: what joins them, as the toggle ``network`` calls it.
+
+        Raises:
+            NetworkUnavailable: there is no such network.
+        """
+
 
 class Local:
-    """Child processes on this machine, which talk over its loopback interface."""
+    """Child processes on this machine."""
 
-    network = "loopback"
+    def hosts(self, number: int, network: str) -> Hosts:
+        """All on the loopback interface, or each in a network namespace of its own."""
+        return Shaped(number, network) if network != LOOPBACK else Loopback()
 
-    def seat(self, rank: int, replicas: int, strategy: str) -> Seat:
-        """All of them have the address of loopback."""
-        return Seat(rank, replicas, strategy, "127.0.0.1")
 
-    def start(self, name: str, framework: str, threads: int) -> RoleProcess:
+class Loopback:
+    """Child processes that talk over the loopback interface of their machine."""
+
+    def address(self, host: int) -> str:
+        """All of them have that of loopback."""
+        return "127.0.0.1"
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
         """By this interpreter, in this session of processes."""
-        return RoleProcess(name, [framework, str(threads)], thread_variables(threads))
+        return _child(name, framework, threads, ())
+
+    def traffic_bytes(self, host: int) -> int | None:
+        """The counters of loopback are everybody's."""
+        return None
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class Shaped:
+    """Child processes in network namespaces that are joined by a switch.
+
+    Args:
+        number: of namespaces.
+        network: the name of their links.
+
+    Raises:
+        NetworkUnavailable: the system lacks something that it takes.
+    """
+
+    def __init__(self, number: int, network: str) -> None:
+        link = link_of(network)
+        assert link is not None, network  # noqa: S101 (Loopback is for the other one)
+        self.network = ShapedNetwork(link, number)
+
+    def address(self, host: int) -> str:
+        """That of the namespace."""
+        return self.network.address(host)
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
+        """By this interpreter, in this session of processes and in the namespace."""
+        return _child(name, framework, threads, self.network.prefix(host))
+
+    def traffic_bytes(self, host: int) -> int | None:
+        """What its link has carried."""
+        try:
+            return self.network.traffic_bytes(host)
+        except OSError:  # it has gone
+            return None
+
+    def close(self) -> None:
+        """Remove the namespaces."""
+        self.network.close()
+
+
+def _child(name: str, framework: str, threads: int, prefix: Sequence[str]) -> RoleProcess:
+    return RoleProcess(name, [framework, str(threads)], thread_variables(threads), prefix)
 
 
 #: Every engine, as ``--fw-engine`` names it (:data:`fwbench.options.values.ENGINES`).

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fwbench.composition.link import link_of
 from fwbench.records.gangs import Replica, Serving
 from fwbench.scale.clock import Round
-from fwbench.scale.gang import Place
+from fwbench.scale.places import Place
 
 Said = Mapping[str, Any]
 
@@ -23,6 +24,23 @@ def replicas(hello: Sequence[Said], rounds: Sequence[Round]) -> list[Replica]:
         rounds: that were timed.
     """
     return [_replica(rank, said, rounds) for rank, said in enumerate(hello)]
+
+
+def of_link(network: str, ranks: Sequence[Replica]) -> dict[str, float]:
+    """What each replica's link is, and what was made of it; nothing where memory joins them.
+
+    Args:
+        network: as the toggle ``network`` calls it.
+        ranks: of all replicas.
+    """
+    link = link_of(network)
+    if link is None:
+        return {}
+    found = {"link_bytes_per_s": link.bytes_per_s, "link_delay_s": link.delay_s}
+    sent = [rank.sent_bytes for rank in ranks if rank.sent_bytes is not None]
+    if sent:
+        found["link_utilization"] = max(sent) / ranks[0].step_s / link.bytes_per_s
+    return found
 
 
 def _replica(rank: int, said: Said, rounds: Sequence[Round]) -> Replica:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple, NoReturn
 
 from fwbench import errors
 from fwbench.errors import FwbenchError, GangFailed
-from fwbench.frameworks.member import SERVER, WORKER
-from fwbench.processes.process import START_TIMEOUT_S
+from fwbench.frameworks.member import Seat
 from fwbench.processes.role import RoleProcess, ready
-from fwbench.scale.engines import Engine
+from fwbench.scale import waiting
+from fwbench.scale.engines import Engine, Hosts
+from fwbench.scale.places import Composition, Place
+from fwbench.scale.waiting import USUAL, Limits
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -28,77 +32,12 @@ _STOP_S = 2.0
 #: How long a role that has nothing to do may take to say so.
 _IDLE_S = 2.0
 
-
-class Place(NamedTuple):
-    """One process of a gang.
-
-    Attributes:
-        role: what it is.
-        rank: which one of this role, from 0.
-        name: for messages: ``worker 1 of 2``.
-    """
-
-    role: str
-    rank: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Composition:
-    """What cases must have in common to be done by one gang.
-
-    Attributes:
-        framework: its name, as its own process knows it.
-        strategy: how replicas agree.
-        replicas: how many there are.
-        threads: of each.
-        servers: how many parameter servers there are.
-        coordinator: what the framework calls the process that it has in addition; empty if it has
-            none.
-        trains: whether servers update what they have: those that do cannot be told to add up again.
-    """
-
-    framework: str
-    strategy: str
-    replicas: int
-    threads: int
-    servers: int = 0
-    coordinator: str = ""
-    trains: bool = False
-
-    @property
-    def places(self) -> list[Place]:
-        """Every process: workers, servers, and what coordinates them."""
-        counts = {WORKER: self.replicas, SERVER: self.servers}
-        places = [
-            Place(role, rank, f"{role} {rank} of {count}")
-            for role, count in counts.items()
-            for rank in range(count)
-        ]
-        if self.coordinator:
-            places.append(Place(self.coordinator, 0, f"the {self.coordinator}"))
-        return places
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long the roles of a gang may take to answer.
-
-    Attributes:
-        start_s: until every role has imported its framework.
-        join_s: until all are connected.
-        least_s: to any other request at least, ...
-        times: ... and so many times what it is expected to take.
-    """
-
-    start_s: float = START_TIMEOUT_S
-    join_s: float = 30.0
-    least_s: float = 5.0
-    times: float = 20.0
-
-    def of(self, expected_s: float) -> float:
-        """For a request that is expected to take so many seconds."""
-        return max(self.least_s, self.times * expected_s)
+#: How processes say that somebody else has taken a port between its choice and its use, and how
+#: many times a gang is started for that.
+_PORT_TAKEN = re.compile(
+    r"address already in use|EADDRINUSE|could not start gRPC server", re.IGNORECASE
+)
+_STARTS = 3
 
 
 class _Failure(NamedTuple):
@@ -135,7 +74,7 @@ class Gang:
         self,
         composition: Composition,
         engine: Engine,
-        limits: Limits = Limits(),
+        limits: Limits = USUAL,
     ) -> None:
         self.composition = composition
         self.engine = engine
@@ -145,6 +84,7 @@ class Gang:
         self.serving: Sequence[tuple[Place, dict[str, Any]]] = ()
         self._roles: list[RoleProcess] = []
         self._asked: list[RoleProcess] = []
+        self._hosts: Hosts | None = None
 
     @property
     def everyone(self) -> list[dict[str, Any]]:
@@ -162,16 +102,32 @@ class Gang:
         return [role.pid for role in self._roles]
 
     def start(self) -> None:
-        """Start all roles, and have them join each other.
+        """Start all roles, and have them join each other; again if others take their ports.
 
         Raises:
             GangFailed: one of them does not start, has other versions, or does not join.
+            NetworkUnavailable: what is to join them cannot be made.
         """
+        for left in reversed(range(_STARTS)):
+            try:
+                self._start()
+            except GangFailed as error:
+                if not _PORT_TAKEN.search(str(error)):
+                    raise
+                if not left:
+                    raise GangFailed(
+                        f"other processes took the ports of a gang {_STARTS} times: {error}"
+                    ) from error
+            else:
+                return
+
+    def _start(self) -> None:
         begun_s = time.monotonic()
         own, places = self.composition, self.composition.places
+        hosts = self._hosts = self.engine.hosts(len(places), own.network)
         try:
-            for place in places:
-                self._roles.append(self.engine.start(place.name, own.framework, own.threads))
+            for host, place in enumerate(places):
+                self._roles.append(hosts.start(host, place.name, own.framework, own.threads))
         except OSError as error:
             self.kill()
             raise GangFailed(
@@ -180,7 +136,9 @@ class Gang:
                 "(ulimit -n)"
             ) from error
         self._asked = [*self._roles]
-        seats = [self._seat(position, place) for position, place in enumerate(places)]
+        seats = [
+            asdict(self._seat(place, hosts.address(host))) for host, place in enumerate(places)
+        ]
         self.hello = self.ask("sit", each=seats, limit_s=self.limits.start_s, doing="starting")
         self._refuse_versions()
         addresses = [hello["address"] for hello in self.hello]
@@ -188,10 +146,9 @@ class Gang:
         self._divide(places)
         self.start_s = time.monotonic() - begun_s
 
-    def _seat(self, position: int, place: Place) -> dict[str, Any]:
+    def _seat(self, place: Place, address: str) -> Seat:
         own = self.composition
-        seat = self.engine.seat(position, own.replicas, own.strategy)
-        return asdict(replace(seat, rank=place.rank, role=place.role, servers=own.servers))
+        return Seat(place.rank, own.replicas, own.strategy, address, place.role, own.servers)
 
     def _divide(self, places: Sequence[Place]) -> None:
         """Tell those that take steps, which are asked from now on, from those that serve them."""
@@ -233,6 +190,7 @@ class Gang:
         limit_s: float,
         doing: str,
         each: Sequence[Any] | None = None,
+        quiet_s: float = math.inf,
     ) -> list[Any]:
         """Ask every role that takes steps for the same, and wait for all answers.
 
@@ -240,6 +198,8 @@ class Gang:
             kind: of the request; see :mod:`fwbench.scale.role`.
             values: of the request.
             limit_s: how long to wait.
+            quiet_s: how long no role may run, while nothing is timed: what is being built or
+                compiled may take its time, but roles that all sleep wait for what never comes.
             doing: what is asked for, for messages.
             each: instead of ``values``, one for each role.
 
@@ -252,7 +212,7 @@ class Gang:
         """
         asked = [*self._asked]
         requests = [values] * len(asked) if each is None else [(value,) for value in each]
-        return self._ask(asked, kind, requests, limit_s, doing)
+        return self._ask(asked, kind, requests, limit_s, doing, quiet_s)
 
     def _ask(
         self,
@@ -261,6 +221,7 @@ class Gang:
         requests: Sequence[Sequence[Any]],
         limit_s: float,
         doing: str,
+        quiet_s: float = math.inf,
     ) -> list[Any]:
         """Ask some roles, each with values of its own; all are watched meanwhile."""
         if not self._roles:
@@ -274,9 +235,15 @@ class Gang:
         answers: dict[RoleProcess, Any] = {}
         until_s = time.monotonic() + limit_s
         while missing := [role for role in asked if role not in answers]:
-            arrived = ready([*missing, *watched], max(0.0, until_s - time.monotonic()))
+            arrived = waiting.arrived([*missing, *watched], self._roles, until_s, quiet_s)
             if not arrived:
-                self._hang([*self._silent(watched), *missing], doing, limit_s)
+                over = time.monotonic() >= until_s
+                self._hang(
+                    [*self._silent(watched), *missing],
+                    f"within {limit_s:.3g} s while {doing}"
+                    if over
+                    else f"while {doing}, and nothing in the gang has run for {quiet_s:.3g} s",
+                )
             failed = []
             for role in arrived:
                 answered = self._answer(role)
@@ -310,28 +277,31 @@ class Gang:
         name, connection, text = values
         return _Failure(2 if connection else 1, rank, f"raised {name}: {text}", name)
 
-    def _hang(self, missing: Sequence[RoleProcess], doing: str, limit_s: float) -> NoReturn:
+    def _hang(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
         """End a gang of which nothing is heard any more.
 
         Raises:
             GangFailed: always.
         """
-        serving = [role for role in self._roles if role not in (*self._asked, *missing)]
-        for role in serving:
-            with suppress(OSError):
-                role.send("used")
         for role in self._roles:
             role.ask_for_traceback()
+        before = self._traffic_bytes()
         time.sleep(_TRACEBACK_S)
-        silent = [role for role in serving if role not in ready(serving, 0.0)]
-        names = " and ".join(role.name for role in (*silent, *missing))
+        moved = waiting.moved(self._roles, before, self._traffic_bytes(), _TRACEBACK_S)
+        names = " and ".join(role.name for role in missing)
         tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(
-            f"{names} did not answer within {limit_s:.3g} s while {doing}: a role is stopped, the "
-            "connection between two of them is cut, or one waits for an exchange that another does "
-            f"not make; the gang was ended{tails}"
+            f"{names} did not answer {when}: a role is stopped, the connection between two of them "
+            "is cut, or one waits for an exchange that another does not make; the gang was ended"
+            f"{moved}{tails}"
         )
+
+    def _traffic_bytes(self) -> list[int | None]:
+        """What has come and gone at the host of every role, if that is known."""
+        if self._hosts is None:
+            return []
+        return [self._hosts.traffic_bytes(host) for host in range(len(self._roles))]
 
     def _fail(self, failures: list[_Failure], doing: str) -> NoReturn:
         """End a gang of which a role has failed.
@@ -371,9 +341,12 @@ class Gang:
         self.kill()
 
     def kill(self) -> None:
-        """End all roles at once."""
+        """End all roles at once, and give their hosts back."""
         while self._roles:
             self._roles.pop().kill()
+        if self._hosts is not None:
+            self._hosts.close()
+            self._hosts = None
 
 
 def _error_of(name: str) -> type[FwbenchError]:

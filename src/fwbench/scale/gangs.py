@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fwbench.scale.engines import ENGINES
-from fwbench.scale.gang import Composition, Gang
+from fwbench.scale.gang import Gang
+from fwbench.scale.places import Composition
 
 
 class Gangs:

@@ -8,9 +8,10 @@ from fwbench import workloads
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member
 from fwbench.grid import Cell
-from fwbench.scale.case import AsynchronousStepCase, GangCase, SharedStepCase
+from fwbench.scale.case import GangCase
 from fwbench.scale.exchanges import CollectiveCase, exchanged
 from fwbench.scale.shares import AsynchronousShare, Share, Task, TrainedShare
+from fwbench.scale.trainings import AsynchronousStepCase, SharedStepCase
 from fwbench.toggles import ASYNCHRONOUS, asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models.steps import ModelStep

@@ -25,8 +25,10 @@ import os
 import platform
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from fwbench.frameworks.contract import Framework
@@ -52,6 +54,12 @@ def main() -> None:
         )
     # At the interpreter's end frameworks would take leave of others, which may have gone.
     os._exit(0)
+
+
+def _late(run: Callable[[], Any], delay_s: float) -> Any:
+    """A step of a straggler: it begins later than others', and so does what it exchanges."""
+    time.sleep(delay_s)
+    return run()
 
 
 class Role:
@@ -129,7 +137,15 @@ class Role:
     def _round(self, steps: int) -> dict[str, Any]:
         task = self._share.task
         with self._framework.scope(task.device, task.dtype):
-            return timed_round(self._member, self._share.run, self._share.waiter(), steps)
+            return timed_round(self._member, self._step, self._share.waiter(), steps)
+
+    @property
+    def _step(self) -> Callable[[], Any]:
+        """One step of this replica, after the time that it is late."""
+        run, late = self._share.run, self._share.task.late
+        if late is None or late["rank"] != self._member.seat.rank:
+            return run
+        return partial(_late, run, late["delay_s"])
 
     def _alone(self, steps: int) -> dict[str, Any] | None:
         silent = self._share.silent()

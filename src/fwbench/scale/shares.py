@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +41,8 @@ class Task:
         sparse: whether gradients of embeddings hold only rows that occurred.
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
+        late: the replica that is late in every timed step, as a
+            :class:`~fwbench.composition.straggler.Straggler` has it; None for nobody.
     """
 
     workload: str
@@ -51,6 +53,7 @@ class Task:
     sparse: bool
     shape: str = ""
     recompute: bool = False
+    late: Mapping[str, Any] | None = None
 
 
 class Share(ABC):

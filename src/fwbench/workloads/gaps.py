@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fwbench import toggles, workloads
+from fwbench.composition.straggler import NOBODY, straggler_of
 from fwbench.errors import UsageError
 from fwbench.manifest import Manifest
 from fwbench.presets import Size
@@ -65,6 +66,11 @@ def _of_gang(
     replicas = int(given.get("replicas", "1"))
     if replicas > 1 and getattr(workloads, workload.name, None) is not workload:
         return f"replicas find fwbench's own workloads alone, not {workload.name}"
+    late = straggler_of(given.get("straggler", NOBODY))
+    if late is not None and late.rank >= replicas > 1:
+        return (
+            f"the straggler is worker {late.rank}, and {replicas} replicas are 0 to {replicas - 1}"
+        )
     not_offered = manifest.strategies.get(given.get("strategy", ""))
     return not_offered or workload.share_gap(size, replicas)
 

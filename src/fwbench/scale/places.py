@@ -1,0 +1,62 @@
+"""What gangs are composed of, and the places of their processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fwbench.composition.link import LOOPBACK
+from fwbench.frameworks.member import SERVER, WORKER
+
+
+class Place(NamedTuple):
+    """One process of a gang.
+
+    Attributes:
+        role: what it is.
+        rank: which one of this role, from 0.
+        name: for messages: ``worker 1 of 2``.
+    """
+
+    role: str
+    rank: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What cases must have in common to be done by one gang.
+
+    Attributes:
+        framework: its name, as its own process knows it.
+        strategy: how replicas agree.
+        replicas: how many there are.
+        threads: of each.
+        servers: how many parameter servers there are.
+        coordinator: what the framework calls the process that it has in addition; empty if it has
+            none.
+        network: what joins them, as the toggle ``network`` calls it.
+        trains: whether servers update what they have: those that do cannot be told to add up again.
+    """
+
+    framework: str
+    strategy: str
+    replicas: int
+    threads: int
+    servers: int = 0
+    coordinator: str = ""
+    network: str = LOOPBACK
+    trains: bool = False
+
+    @property
+    def places(self) -> list[Place]:
+        """Every process: workers, servers, and what coordinates them."""
+        counts = {WORKER: self.replicas, SERVER: self.servers}
+        places = [
+            Place(role, rank, f"{role} {rank} of {count}")
+            for role, count in counts.items()
+            for rank in range(count)
+        ]
+        if self.coordinator:
+            places.append(Place(self.coordinator, 0, f"the {self.coordinator}"))
+        return places

@@ -1,0 +1,95 @@
+"""Training steps that replicas share, or take without waiting for each other."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, cast
+
+from fwbench.cases import learning
+from fwbench.records.facts import CaseFacts
+from fwbench.records.gangs import Checked
+from fwbench.scale import judgement
+from fwbench.scale.case import GangCase
+from fwbench.scale.clock import GangClock, Round
+from fwbench.scale.gang import Gang
+from fwbench.scale.judgement import Answers
+from fwbench.workloads.training import Trains
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: How often steps are timed without an exchange.
+_ROUNDS_ALONE = 3
+
+
+class SharedStepCase(GangCase):
+    """A training step that replicas share."""
+
+    @property
+    def _objective(self) -> Any:
+        return cast("Trains", self.cell.workload).at(self.cell.size)
+
+    @property
+    def elements(self) -> int:
+        """The parameters, of each of which a gradient is exchanged."""
+        return int(self._objective.parameters)
+
+    @property
+    def checked_steps(self) -> int:
+        """As many as of one worker's."""
+        timed = self._benchmark.enabled
+        return int(self._objective.checked_steps) if timed else learning.CHECKED_UNTIMED
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """The mean losses are the reference's, and all weights equal."""
+        batch, dtype = self.cell.batch, self.cell.dtype
+        return self._known(*judgement.training(answers, self._objective, batch, dtype, when))
+
+    def _known(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
+        """With what the record of one worker has, too."""
+        model = CaseFacts(parameters=self.elements, checked_steps=checked.steps)
+        return found | model, checked
+
+    def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
+        """Images or tokens."""
+        objective = self._objective
+        units = self.cell.batch * objective.units_per_example * sum(each.steps for each in rounds)
+        seconds = sum(each.steps * each.step_s for each in rounds)
+        rate: dict[str, Any] = {f"{objective.unit}_per_s": units / seconds}
+        return CaseFacts(**rate)
+
+    def alone_s(self, gang: Gang) -> float | None:
+        """By a few rounds; the copies of the model differ afterwards."""
+        clock = cast("GangClock", self._clock)
+        steps, step_s = clock.rounds[-1].steps, clock.rounds[-1].step_s
+        limit_s = gang.limits.of(steps * step_s)
+        doing = "taking steps without an exchange"
+        rounds = [
+            gang.ask("alone", steps, limit_s=limit_s, doing=doing) for _ in range(_ROUNDS_ALONE)
+        ]
+        if None in rounds[0]:
+            return None
+        return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
+
+    def judge_left(self, answers: Answers) -> None:
+        """All weights are equal after the timing."""
+        judgement.same_weights(answers, "after the timing")
+
+
+class AsynchronousStepCase(SharedStepCase):
+    """A training step of workers that do not wait for each other."""
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """One worker alone has the reference's losses, and all together learn."""
+        share = self.cell.batch // self.cell.replicas
+        dtype = self.cell.dtype
+        return self._known(*judgement.asynchronous(answers, self._objective, share, dtype, when))
+
+    def updates(self, steps: int, *, checked: bool = False) -> int:
+        """Each worker makes one in a step; in the check, one of them takes as many steps alone."""
+        return steps * (self.cell.replicas + checked)
+
+    def judge_left(self, answers: Answers) -> None:
+        """All timed updates were made."""
+        judgement.all_made(answers, "after the timing")
