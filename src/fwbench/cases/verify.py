@@ -1,7 +1,6 @@
 """Is it the work that was asked for? Results against NumPy, gradients against differences.
 
-Errors are relative to the larger of the reference's element and the root mean square of the
-reference, so that an element which happens to be near zero does not look wrong.
+Errors are relative, as :mod:`fwbench.cases.deviations` has them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases import differences
+from fwbench.cases import deviations, differences
 from fwbench.errors import (
     DeclarationError,
     NotACopy,
@@ -109,18 +108,17 @@ def compare(
     same_shape(actual, reference, by)
     if np.array_equal(actual, reference):  # as of copies, and where there are no elements
         return Deviation(0.0, 0.0)
-    errors = _errors(actual, reference)
-    worst = np.unravel_index(int(np.argmax(errors)), errors.shape)
-    largest = float(errors[worst])
-    if not largest <= allowed:
-        place = [int(i) for i in worst] if errors.ndim else "the only element"
+    errors = deviations.relative(actual, reference, allowed)
+    if not errors.largest <= allowed:
+        worst = np.unravel_index(errors.worst, reference.shape)
+        place = [int(i) for i in worst] if reference.ndim else "the only element"
         raise WrongResult(
-            f"the result is wrong: largest relative error {largest:.3g} at {place}, where it is "
-            f"{1 * actual[worst]:.9g} and the {by} {1 * reference[worst]:.9g}; "
-            f"{allowed:.3g} is allowed. {int(np.sum(errors > allowed))} of {errors.size} elements "
-            "are off by more"
+            f"the result is wrong: largest relative error {errors.largest:.3g} at {place}, where "
+            f"it is {1 * actual[worst]:.9g} and the {by} {1 * reference[worst]:.9g}; "
+            f"{allowed:.3g} is allowed. {errors.beyond} of {reference.size} elements are off by "
+            "more"
         )
-    return Deviation(largest, _rms(errors, largest) if largest else 0.0)
+    return Deviation(errors.largest, errors.rms)
 
 
 def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy reference") -> None:
@@ -139,44 +137,6 @@ def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy r
             f"the result has the shape {actual.shape}, the {by} {reference.shape}; "
             "the implementation computes something else"
         )
-
-
-def _errors(actual: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
-    """The relative error of each element; infinite where no error is allowed and there is one."""
-    exact = all(np.issubdtype(array.dtype, np.integer) for array in (actual, reference))
-    if exact:  # float64 could not tell large ones apart
-        return np.where(actual == reference, 0.0, np.inf)
-    wide = np.result_type(actual, reference, np.float64)
-    actual = actual.astype(wide, copy=False)
-    reference = reference.astype(wide, copy=False)
-    with np.errstate(all="ignore"):  # infinities are judged below
-        errors = np.asarray(np.abs(actual - reference))
-        errors /= _scale(np.abs(reference))
-    if np.all(np.isfinite(errors)):
-        return errors
-    # Infinities and NaNs are right where the reference has them too, and wrong everywhere else.
-    errors[~np.isfinite(errors)] = np.inf
-    errors[(actual == reference) | (np.isnan(actual) & np.isnan(reference))] = 0.0
-    return errors
-
-
-def _scale(sizes: NDArray[Any]) -> NDArray[Any]:
-    """What the error of an element of the reference is relative to, by the absolute values."""
-    largest = float(np.max(sizes, initial=0.0))
-    finite = sizes
-    if not np.isfinite(largest):
-        finite = sizes[np.isfinite(sizes)]
-        largest = float(np.max(finite, initial=0.0))
-    if largest == 0.0:
-        return np.maximum(sizes, 1.0)
-    return np.maximum(sizes, _rms(finite, largest))
-
-
-def _rms(sizes: NDArray[Any], largest: float) -> float:
-    """The root mean square of sizes, of which the largest is not 0."""
-    # Divided before they are squared, so that nothing overflows or vanishes.
-    shares = np.asarray(sizes / largest)
-    return largest * float(np.sqrt(np.mean(np.square(shares, out=shares))))
 
 
 def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
