@@ -8,7 +8,7 @@ from typing import Any
 from fwbench import grid
 from fwbench.manifest import Device
 from fwbench.options.options import Selection
-from fwbench.workloads import FORWARD_BACKWARDS, gemm
+from fwbench.workloads import FORWARD_BACKWARDS, gemm, word_lm_step
 from support.grids import CPU, GPU, POOR, RICH
 
 _TF32 = grid.Asked({"tf32": ("on",)})
@@ -51,6 +51,27 @@ def test_gradients_of_networks_are_not_verified_in_tf32() -> None:
     (gap,) = {cell.gap for cell in grid.cells([of], selection, {"rich": network}, more=_TF32)}
     assert gap is not None
     assert gap.startswith("gradients of networks are not verified in TF32")
+
+
+def test_layers_are_divided_among_gpus_that_are_there() -> None:
+    """The one that is asked for and the next; a step of a network alone is divided."""
+    two = replace(
+        RICH,
+        devices=(CPU, GPU, Device("gpu:1", GPU.model)),
+        training_executions=("eager",),
+        process_toggles=("model_parallel",),
+    )
+    selection = Selection(devices=("cpu", "gpu:0", "gpu:1"), executions=("eager",), sizes=(4,))
+    asked = grid.Asked({"model_parallel": ("2",)})
+    found = grid.cells([word_lm_step], replace(selection, sizes=None), {"rich": two}, more=asked)
+    assert {cell.device: cell.gap for cell in found} == {
+        "cpu": None,
+        "gpu:0": None,
+        "gpu:1": "rich sees no gpu:2 beside gpu:1",
+    }
+    (gap,) = {cell.gap for cell in grid.cells([gemm], selection, {"rich": two}, more=asked)}
+    assert gap is not None
+    assert gap.startswith("only steps of the family models are divided among devices")
 
 
 def test_one_gpu_of_each_model_is_measured() -> None:

@@ -16,6 +16,7 @@ from typing import Any, Self
 from fwbench.composition.forms import FORMS
 from fwbench.composition.link import LOOPBACK
 from fwbench.composition.straggler import NOBODY
+from fwbench.composition.strategy import ALLREDUCE, ASYNCHRONOUS, WITH_SERVERS
 from fwbench.errors import UsageError, unknown
 
 
@@ -101,14 +102,6 @@ _AT_MOST = 256
 
 _ON_OFF = ("off", "on")
 
-#: The strategies of replicas: by an all-reduce among themselves, or by servers that have the
-#: parameters.
-ALLREDUCE = "allreduce"
-WITH_SERVERS = ("ps_sync", "ps_async")
-
-#: Those in which workers do not wait for each other: they compute gradients from other weights than
-#: one worker would, so their work equals nobody's.
-ASYNCHRONOUS = ("ps_async",)
 _NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
 
 #: Every toggle of fwbench, in the order in which ids show them.
@@ -160,6 +153,13 @@ TOGGLES: Mapping[str, Toggle] = {
             changes_work=True,
             gpu=True,
             dtype="float32",
+        ),
+        Toggle(
+            "model_parallel",
+            ("1", "2"),
+            "1",
+            "devices that the layers of a network are divided among",
+            process=True,
         ),
         Toggle("replicas", None, "1", "processes that share a case's work", gang=True, least=1),
         Toggle(
@@ -385,6 +385,11 @@ def is_of_gang(name: str) -> bool:
 def variable(name: str) -> str:
     """The environment variable from which a framework's file reads a toggle of the process."""
     return f"FWBENCH_{name.upper()}"
+
+
+def value_of(name: str) -> str:
+    """The value of one of fwbench's toggles of this process: the one asked for, or its default."""
+    return os.environ.get(variable(name), TOGGLES[name].default)
 
 
 def is_on(name: str) -> bool:

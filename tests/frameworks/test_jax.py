@@ -97,54 +97,9 @@ def test_an_unrolled_loop_computes_the_same(made: Environment, suite_cache: Path
     assert (status, " 4 passed" in output) == (pytest.ExitCode.OK, True), output
 
 
-#: Of the suite what has other kinds of layers or data; and a network with what they lack.
-_VERIFIED = """
-import pytest
-from fwbench import Sizes, Training
-from fwbench.workloads import (
-    FORWARD_BACKWARDS, INFERENCES, MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
-)
-from fwbench.workloads.models.layers import (
-    Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
-)
-from fwbench.workloads.models.passes import ForwardBackward, Inference
-from fwbench.workloads.training import SGD, Schedule
-
-def network(x):
-    x = Relu()(BatchNorm()(Conv(4, 5, relu=False, stride=2, padding=2, bias=False)(x)))
-    x = Concat()(Add()(Conv(4, 2, same=True)(x), MaxPool(3, 1, 1)(x)), AveragePool(3, 1, 1)(x))
-    return Dense(10, relu=False)(Dropout(0.1)(BatchNorm()(GlobalAveragePool()(x))))
-
-branched = Training(
-    name="branched",
-    network=network,
-    dataset="mnist",
-    shape=(28, 28, 1),
-    classes=10,
-    optimizer=SGD(0.01, momentum=0.0),
-    batches=Sizes(quick=(8,)),
-    schedules={"quick": Schedule(epochs=2)},
-)
-gpt = [one for one in (*MODELS, *INFERENCES, *FORWARD_BACKWARDS) if one.model == "gpt_small"]
-passes = [of("branched", branched, branched.batches) for of in (Inference, ForwardBackward)]
-
-@pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
-def test_layers(case):
-    case.measure()
-
-@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, *gpt, *passes)
-def test_networks(case):
-    case.measure()
-
-@pytest.mark.fwbench(mlp, lenet, sentiment_lstm, sentiment_lstm.loader)
-def test_loops(case):
-    case.measure()
-"""
-
-
 def test_trainings_are_verified(project: Project) -> None:
     """Parameters, first losses and updates are right with every kind of layer, in every dtype."""
-    project.write("test_it.py", _VERIFIED)
+    project.write("test_it.py", jax_learners.VERIFIED)
     result = project.run("--benchmark-disable", "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     result.assert_outcomes(passed=3 + 4 + 3 + 2 + 4)
@@ -205,6 +160,27 @@ def test_a_step_is_probed(project: Project) -> None:
     trace = project.path / ".fwbench" / "traces" / facts["profile"]["trace"]
     assert json.loads(trace.read_text())["traceEvents"]
     assert 0 < facts["forward_memory"]["planned_bytes"] < facts["memory"]["planned_bytes"]
+
+
+_DIVIDED = """
+import pytest
+from fwbench.workloads import word_lm_step
+
+@pytest.mark.fwbench(word_lm_step)
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_divided_lstms_train_the_same(project: Project) -> None:
+    """On two devices of the CPU, each with half of the layers."""
+    project.write("test_it.py", _DIVIDED)
+    asked = ("--fw-toggle=model_parallel=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
+    result, records = project.measure(*asked, "--fw-device=cpu", fw="jax")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    (facts,) = map(facts_of, records.values())
+    assert facts["parameters_on_devices"] == {"cpu:0": 65024, "cpu:1": 65524}
+    assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
 
 
 @pytest.fixture(scope="module")

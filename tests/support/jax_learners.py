@@ -1,4 +1,4 @@
-"""Learners of JAX on small networks: what their steps and resets leave."""
+"""Learners of JAX: tests of what they train, and what steps and resets of small networks leave."""
 
 #: A program for an environment with JAX: prints what it found, as JSON.
 LEARN = """
@@ -59,4 +59,48 @@ print(json.dumps({
     "once": once, "gone": gone, "held": held, "waits": waits,
     "traced": [traced.count(one) for one in {*traced}],
 }))
+"""
+
+#: Of the suite what has other kinds of layers or data; and a network with what they lack.
+VERIFIED = """
+import pytest
+from fwbench import Sizes, Training
+from fwbench.workloads import (
+    FORWARD_BACKWARDS, INFERENCES, MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
+)
+from fwbench.workloads.models.layers import (
+    Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
+)
+from fwbench.workloads.models.passes import ForwardBackward, Inference
+from fwbench.workloads.training import SGD, Schedule
+
+def network(x):
+    x = Relu()(BatchNorm()(Conv(4, 5, relu=False, stride=2, padding=2, bias=False)(x)))
+    x = Concat()(Add()(Conv(4, 2, same=True)(x), MaxPool(3, 1, 1)(x)), AveragePool(3, 1, 1)(x))
+    return Dense(10, relu=False)(Dropout(0.1)(BatchNorm()(GlobalAveragePool()(x))))
+
+branched = Training(
+    name="branched",
+    network=network,
+    dataset="mnist",
+    shape=(28, 28, 1),
+    classes=10,
+    optimizer=SGD(0.01, momentum=0.0),
+    batches=Sizes(quick=(8,)),
+    schedules={"quick": Schedule(epochs=2)},
+)
+gpt = [one for one in (*MODELS, *INFERENCES, *FORWARD_BACKWARDS) if one.model == "gpt_small"]
+passes = [of("branched", branched, branched.batches) for of in (Inference, ForwardBackward)]
+
+@pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
+def test_layers(case):
+    case.measure()
+
+@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, *gpt, *passes)
+def test_networks(case):
+    case.measure()
+
+@pytest.mark.fwbench(mlp, lenet, sentiment_lstm, sentiment_lstm.loader)
+def test_loops(case):
+    case.measure()
 """

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fwbench.errors import DeclarationError
+from fwbench.workloads import word_lm_step
 from fwbench.workloads.models.graph import Graph, sequential, trace
 from fwbench.workloads.models.layer import Value
 from fwbench.workloads.models.layers import (
@@ -115,6 +116,52 @@ def test_all_segments_but_the_last_are_recomputed() -> None:
     first, second = recomputed
     assert first == 1
     assert second == graph.part(graph.segments[0], functions, 1)
+
+
+def test_a_divided_network_has_the_same_layers() -> None:
+    """Each part takes what the one before returns; no branch is cut."""
+
+    def network(x: Value) -> Value:
+        x = Add()(x, Dense(3)(Relu()(x)))
+        return Dense(2)(Add()(x, Dense(3)(x)))
+
+    graph = trace(network, (3,))
+    parts = graph.divided(2)
+    assert [len(part.nodes) for part in parts] == [3, 3]
+    assert [node.layer for part in parts for node in part.nodes] == [n.layer for n in graph.nodes]
+    assert parts[0].output == parts[1].shape
+    assert sum(part.parameters for part in parts) == graph.parameters
+    functions = [lambda *inputs, own=own: own + sum(inputs) for own in range(len(graph.nodes))]
+    passed_on = parts[0].evaluate(functions[:3], 1)
+    assert parts[1].evaluate(functions[3:], passed_on) == graph.evaluate(functions, 1)
+
+
+def test_a_network_is_divided_between_its_lstms() -> None:
+    """The table of words and an LSTM, an LSTM and the answers."""
+    step = word_lm_step
+    parts = step.at(step.size_of("b2t4l2u8v30")).graph.divided(2)
+    names = [[type(node.layer).__name__ for node in part.nodes] for part in parts]
+    assert names == [["Embedding", "LSTM"], ["LSTM", "Tokens", "Dense"]]
+
+
+def test_a_flattened_image_is_known_in_the_part_that_takes_it() -> None:
+    """Rows of a dense layer are in the order of channels that come first."""
+    graph = trace(sequential(Conv(2, 3), Flatten(), Dense(3)), (4, 4, 1))
+    converted = graph.channels_first(graph.initial(0))
+    arrays, found = iter(graph.initial(0)), []
+    for part in graph.divided(2):
+        found += part.channels_first([next(arrays) for _ in part.nodes])
+    for one, other in zip(found, converted, strict=True):
+        assert all(map(np.array_equal, one, other))
+
+
+def test_too_few_layers_to_divide() -> None:
+    """One with parameters cannot be on two devices."""
+    graph = trace(sequential(Dense(2), Relu()), (3,))
+    with pytest.raises(
+        DeclarationError, match=r"has 1 layer\(s\) with parameters, .* among 2 devices"
+    ):
+        graph.divided(2)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def check(
         seconds.append(step_s)
         losses.append(loss)
     deviation, allowed = _first_losses(learner, expected, losses, steps)
-    facts = CaseFacts(
+    facts = _placement(learner) | CaseFacts(
         parameters=reference.parameters,
         checked_steps=steps,
         checked_updates=steps,
@@ -140,6 +140,18 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers:
             f"{losses[0]:.9g}, and that of the model's answers to the same examples "
             f"{expected:.9g}; {allowed:.3g} is allowed"
         )
+
+
+def _placement(learner: Learner) -> CaseFacts:
+    """Where the layers are, if they are divided among devices, which is as it must be."""
+    job = learner.job
+    if job.model_parallel == 1:
+        return CaseFacts()
+    stages = job.training.graph.divided(job.model_parallel)
+    expected = {name: of.parameters for name, of in zip(job.devices, stages, strict=True)}
+    found = dict(learner.placement())
+    verify.placement(found, expected)
+    return CaseFacts(parameters_on_devices=found)
 
 
 def _changed(learner: Learner, before: int, step: int) -> None:

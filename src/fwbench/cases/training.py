@@ -215,6 +215,7 @@ class TrainingCase(Case):
             sparse=cell.toggle("sparse") == "on",
             tf32=cell.toggle("tf32") == "on",
             recompute=cell.toggle("recompute") == "on",
+            model_parallel=int(cell.toggle("model_parallel")),
         )
 
     def learner(self) -> Learner:

@@ -281,6 +281,27 @@ def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
         )
 
 
+def placement(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
+    """Check that the layers of a network are on the devices that they are divided among.
+
+    Args:
+        found: how many trained numbers are on each, by the framework's account.
+        expected: how many must be.
+
+    Raises:
+        WrongTraining: there are others.
+    """
+    if found != expected:
+        there, wanted = (
+            ", ".join(f"{number} on {name}" for name, number in sorted(on.items()))
+            for on in (found, expected)
+        )
+        raise WrongTraining(
+            f"the layers are not divided as asked for: of the parameters {there or 'none'} are on "
+            f"a device, and {wanted} must be"
+        )
+
+
 def parameters(actual: int, expected: int) -> None:
     """Check that a model has as many parameters as it should have.
 

@@ -42,6 +42,10 @@ class Job:
         recompute: whether the backward pass computes the results of all segments of the network
             but the last (:attr:`fwbench.workloads.models.graph.Graph.segments`) once more, instead
             of keeping them.
+        model_parallel: how many devices the layers are divided among.
+
+    Raises:
+        DeclarationError: results are to be recomputed of layers on several devices.
     """
 
     training: Objective
@@ -53,6 +57,20 @@ class Job:
     sparse: bool = False
     tf32: bool = False
     recompute: bool = False
+    model_parallel: int = 1
+
+    def __post_init__(self) -> None:
+        if self.recompute and self.model_parallel > 1:
+            raise DeclarationError(
+                "recompute=on is not written for layers on several devices; ask for it with "
+                "--fw-toggle model_parallel=1"
+            )
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where the layers are, by number: the device, and those that follow it."""
+        kind, _, first = self.device.partition(":")
+        return tuple(f"{kind}:{int(first or 0) + place}" for place in range(self.model_parallel))
 
     @property
     def verified_as(self) -> str:
@@ -211,6 +229,13 @@ class Learner(Predictor):
     @abstractmethod
     def weights(self) -> Iterable[NDArray[Any]]:
         """Every parameter that is trained, as it is now: on the host, in any order and layout."""
+
+    def placement(self) -> Mapping[str, int]:
+        """How many trained numbers are on each device, by the framework's own account.
+
+        Of layers on several devices (:attr:`Job.devices`).
+        """
+        raise NotImplementedError(f"{type(self).__name__} divides no network among devices")
 
     def checksum(self) -> int:
         """A number that changes with the weights; updates are counted by it."""

@@ -301,6 +301,9 @@ class CaseFacts(Measured):
     recomputed_segments: int | None = fact(
         "parts of the network whose results the backward pass recomputes", COUNT, NOT_NEGATIVE
     )
+    parameters_on_devices: dict[str, int] | None = fact(
+        "parameters on each device, of layers that are divided among several", COUNT, POSITIVE
+    )
     optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
 
     # Training.

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from fwbench.composition.strategy import ALLREDUCE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import GangFacts
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
-from fwbench.toggles import ALLREDUCE, is_of_gang
+from fwbench.toggles import is_of_gang
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from fwbench.cases.case import Case
 from fwbench.composition.link import link_of
 from fwbench.composition.straggler import NOBODY, straggler_of
+from fwbench.composition.strategy import WITH_SERVERS
 from fwbench.errors import ProbeError
 from fwbench.machine import usable_cpus
 from fwbench.measure.limits import ITEMSIZE_BYTES
@@ -22,7 +23,7 @@ from fwbench.scale.gang import Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.places import Composition
 from fwbench.scale.shares import Task
-from fwbench.toggles import WITH_SERVERS, asynchronous
+from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.

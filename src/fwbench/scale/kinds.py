@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fwbench import workloads
+from fwbench.composition.strategy import ASYNCHRONOUS
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member
 from fwbench.grid import Cell
@@ -12,7 +13,7 @@ from fwbench.scale.case import GangCase
 from fwbench.scale.exchanges import CollectiveCase, exchanged
 from fwbench.scale.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.scale.trainings import AsynchronousStepCase, SharedStepCase
-from fwbench.toggles import ASYNCHRONOUS, asynchronous
+from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step

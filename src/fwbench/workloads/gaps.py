@@ -41,7 +41,7 @@ def of_toggles(
         _of_value(workload, manifest, (device, execution, dtype), name, value)
         for name, value in sorted(given.items())
     )
-    first = next(filter(None, reasons), None)
+    first = next(filter(None, reasons), None) or _of_devices(manifest, device, given)
     return first or (_of_gang(workload, size, manifest, given) if workload.shared else None)
 
 
@@ -57,6 +57,17 @@ def _of_value(
         or workload.toggle_gaps.get((name, value))
         or manifest.toggle_gap(execution, name, value)
     )
+
+
+def _of_devices(manifest: Manifest, device: str, given: Mapping[str, str]) -> str | None:
+    """Why layers cannot be divided among a device and the next ones; a CPU can be several."""
+    kind, _, first = device.partition(":")
+    parts = int(given.get("model_parallel", "1"))
+    if parts > 1 and given.get("replicas", "1") != "1":
+        return "replicas with layers on several devices are not written (--fw-replicas 1)"
+    others = [f"{kind}:{int(first) + place}" for place in range(1, parts)] if first else []
+    missing = [other for other in others if not manifest.has(other)]
+    return f"{manifest.name} sees no {missing[0]} beside {device}" if missing else None
 
 
 def _of_gang(

@@ -52,7 +52,10 @@ class Workload(ABC):
     representative: bool = True
     on_request: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...] | None] = None
-    toggle_gaps: ClassVar[Mapping[tuple[str, str], str]] = {}
+    toggle_gaps: ClassVar[Mapping[tuple[str, str], str]] = {
+        ("model_parallel", "2"): "only steps of the family models are divided among devices "
+        "(--fw-toggle model_parallel=1)"
+    }
     shared: ClassVar[bool] = False
     needs_replicas: ClassVar[bool] = False
 

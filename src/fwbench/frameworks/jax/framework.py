@@ -28,7 +28,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.manifest import Device
 from fwbench.names import DTYPES, real_dtype
-from fwbench.toggles import is_on
+from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -69,7 +69,7 @@ class Jax(Framework):
     network_executions = ("jit",)
     users_models = ("float32", "float64")
     training_dtypes = ("float32", "float64", "bfloat16")
-    process_toggles = ("tf32",)
+    process_toggles = ("tf32", "model_parallel")
     recomputing_executions = ("jit",)
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
@@ -85,6 +85,9 @@ class Jax(Framework):
         # not the float32 work of others.
         precision = "tensorfloat32" if is_on("tf32") else "highest"
         jax.config.update("jax_default_matmul_precision", precision)
+        parts = int(value_of("model_parallel"))
+        if parts > 1:
+            jax.config.update("jax_num_cpu_devices", parts)
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of XLA's pool, which is created with the first device."""
@@ -201,6 +204,10 @@ class Jax(Framework):
         # Here: operations need none of its modules.
         from fwbench.frameworks.jax.training import JaxLearner
 
+        if job.model_parallel > 1:
+            from fwbench.frameworks.jax.divided import DividedLearner
+
+            return DividedLearner(job, [*map(_device, job.devices)], self._keep)
         return JaxLearner(job, _device(job.device), self._keep)
 
     def model_learner(self, job: Job) -> ModelLearner:

@@ -31,7 +31,7 @@ _EXECUTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """All that a step changes.
 
     Attributes:
@@ -97,7 +97,7 @@ class JaxLearner(Learner):
 
     executions = tuple(_EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
-    _state: _State
+    _state: State
 
     def __init__(self, job: Job, device: Any, keep: Keep) -> None:
         super().__init__(job)
@@ -116,11 +116,11 @@ class JaxLearner(Learner):
 
         def loss_of(parameters: Any) -> Any:
             logits, later = self._network.train(parameters, state, examples)
-            return _cross_entropy(logits, labels), later
+            return cross_entropy(logits, labels), later
 
         return jax.value_and_grad(loss_of, has_aux=True)(parameters)
 
-    def _train(self, state: _State, examples: Any, labels: Any) -> tuple[_State, Any]:
+    def _train(self, state: State, examples: Any, labels: Any) -> tuple[State, Any]:
         """The state after a step, and the loss before it."""
         (loss, layers), gradients = self._differentiated(
             state.parameters, state.layers, examples, labels
@@ -130,7 +130,7 @@ class JaxLearner(Learner):
             gradients, state.moments, state.learning_rate, steps
         )
         parameters = jax.tree.map(jnp.subtract, state.parameters, decreases)
-        return _State(parameters, layers, moments, steps, state.learning_rate), loss
+        return State(parameters, layers, moments, steps, state.learning_rate), loss
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step, in one compiled function; the state before it is given up."""
@@ -145,20 +145,20 @@ class JaxLearner(Learner):
         moments = jax.device_put(self._update.start(state.parameters), self._device)
         self._state = state._replace(moments=moments)
 
-    def _initial(self, *, drops: bool) -> _State:
+    def _initial(self, *, drops: bool) -> State:
         """Of a network that nothing is trained with."""
         training = self.job.training
         parameters = [
             [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
         ]
-        state = _State(
+        state = State(
             parameters,
             self._network.initial_state(drops=drops),
             (),
             jnp.zeros((), jnp.int32),
             jnp.asarray(training.optimizer.learning_rate),
         )
-        placed: _State = jax.device_put(state, self._device)
+        placed: State = jax.device_put(state, self._device)
         return placed
 
     def inference(self, examples: Any) -> Callable[[], Any]:
@@ -230,7 +230,7 @@ class JaxLearner(Learner):
         return planning.planned_bytes(self._answer, state.parameters, state.layers, examples)
 
 
-def _cross_entropy(logits: Any, labels: Any) -> Any:
+def cross_entropy(logits: Any, labels: Any) -> Any:
     """The mean softmax cross-entropy, as in Optax."""
     of_labels = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
     return -jnp.mean(of_labels)

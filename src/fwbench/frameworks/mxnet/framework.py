@@ -131,7 +131,7 @@ class MXNet(Framework):
     network_executions = ("eager", "hybridize")
     users_models = ("float32",)
     int8_executions = ("hybridize",)
-    process_toggles = ("onednn", "tf32")
+    process_toggles = ("onednn", "tf32", "model_parallel")
     toggle_gaps: ClassVar = {
         (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
         for toggle, reason in {
@@ -280,6 +280,10 @@ class MXNet(Framework):
         # Here, for the sake of sessions that measure operations only.
         from fwbench.frameworks.mxnet.training import MXNetLearner
 
+        if job.model_parallel > 1:
+            from fwbench.frameworks.mxnet.divided import DividedLearner
+
+            return DividedLearner(job, [*map(_context, job.devices)])
         return MXNetLearner(job, _context(job.device))
 
     def predictor(self, job: Job) -> Predictor:
@@ -345,7 +349,8 @@ def _at_least_1d(array: Any) -> Any:
 
 
 def _context(device: str) -> Any:
-    return mx.cpu() if device == "cpu" else mx.gpu(int(device.removeprefix("gpu:")))
+    kind, _, number = device.partition(":")
+    return mx.Context(kind, int(number or 0))
 
 
 class _Exported:

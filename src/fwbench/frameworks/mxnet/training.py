@@ -95,9 +95,9 @@ class MXNetLearner(Learner):
 
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
-        self._context = context
+        self._context = self._labels_context = context
         graph = job.training.graph
-        self._net = Network(graph, job)
+        self._net = self._network()
         self._labels = job.batch * job.training.labels_per_example
         self._net.initialize(ctx=context)
         self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
@@ -107,6 +107,9 @@ class MXNetLearner(Learner):
             if isinstance(node.layer, layers.Dropout)
         ]
         self._compile()
+
+    def _network(self) -> Any:
+        return Network(self.job.training.graph, self.job)
 
     def _compile(self) -> None:
         _EXECUTIONS[self.job.execution](self._net, self._loss)
@@ -213,7 +216,7 @@ class MXNetLearner(Learner):
         x, y = _in_layout(batch)
         return (
             mx.nd.array(x, ctx=self._context, dtype=x.dtype),
-            mx.nd.array(y, ctx=self._context, dtype=y.dtype),
+            mx.nd.array(y, ctx=self._labels_context, dtype=y.dtype),
         )
 
     def loader(self, batch: Batch, steps: int) -> Loader:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
-from fwbench.toggles import is_on, variable
+from fwbench.toggles import is_on, value_of, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
@@ -118,7 +118,7 @@ class TensorFlow(Framework):
     # Keras computes losses in float32, whatever the dtype of the layers.
     training_dtypes = ("float32", "bfloat16", "float16")
     recomputing_executions = ("eager", "graph", "xla")
-    process_toggles = ("onednn", "tf32")
+    process_toggles = ("onednn", "tf32", "model_parallel")
     toggle_gaps: ClassVar = {
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
         "(--fw-toggle sparse=on)",
@@ -127,6 +127,8 @@ class TensorFlow(Framework):
             for execution, why in _ONLY_GRAPHS.items()
             for strategy in ("allreduce", "ps_async")
         },
+        ("xla", "model_parallel", "2"): "XLA compiles a program for one device "
+        "(--fw-toggle model_parallel=1)",
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
@@ -151,6 +153,11 @@ class TensorFlow(Framework):
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
+        parts = int(value_of("model_parallel"))
+        if parts > 1:
+            (cpu,) = tf.config.list_physical_devices("CPU")
+            logical = [tf.config.LogicalDeviceConfiguration() for _ in range(parts)]
+            tf.config.set_logical_device_configuration(cpu, logical)
 
     def set_threads(self, threads: int) -> None:
         """Within an operation and between operations; only before the first operation."""
@@ -257,6 +264,10 @@ class TensorFlow(Framework):
         # Here: Keras takes seconds to import, which operations need not wait for.
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
+        if job.model_parallel > 1:
+            from fwbench.frameworks.tensorflow.divided import DividedLearner
+
+            return DividedLearner(job)
         return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
 
     def predictor(self, job: Job) -> Predictor:

@@ -97,6 +97,31 @@ class TensorFlowLearner(Learner):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         policy = _POLICIES.get(job.dtype, job.dtype)
+        layers = self._layers(policy)
+        # Keras orders variables by the depth of their layers.
+        self.variables = [variable for layer in layers for variable in layer.trainable_variables]
+        constants = job.training.optimizer
+        self.optimizer = _OPTIMIZERS[type(constants)](constants)
+        self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self._dropouts = [
+            (layer, layer.rate) for layer in layers if isinstance(layer, keras.layers.Dropout)
+        ]
+        self._averages = [
+            (variable, np.full(variable.shape, start))
+            for layer in layers
+            if isinstance(layer, keras.layers.BatchNormalization)
+            for variable, start in ((layer.moving_mean, 0.0), (layer.moving_variance, 1.0))
+        ]
+        self._answer = tf.function(partial(self.model, training=False), reduce_retracing=True)
+        self.build()
+
+    def _layers(self, policy: Any) -> list[Any]:
+        """The layers of the network, in their order; makes the model of them.
+
+        Args:
+            policy: of Keras', or a dtype.
+        """
+        job = self.job
         tokens = job.training.vocabulary is not None
         examples = keras.Input(job.training.shape, dtype="int32" if tokens else "float32")
         logits, of_nodes = build(job.training.graph, examples, policy)
@@ -104,29 +129,7 @@ class TensorFlowLearner(Learner):
         self._trained = partial(self.model, training=True)
         if job.recompute:
             self._trained = partial(_recomputing, segments(job.training.graph, examples, of_nodes))
-        # Keras orders variables by the depth of their layers.
-        self.variables = [
-            variable
-            for of_node in of_nodes
-            for layer in of_node
-            for variable in layer.trainable_variables
-        ]
-        constants = job.training.optimizer
-        self.optimizer = _OPTIMIZERS[type(constants)](constants)
-        self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        self._dropouts = [
-            (layer, layer.rate)
-            for layer in self.model.layers
-            if isinstance(layer, keras.layers.Dropout)
-        ]
-        self._averages = [
-            (variable, np.full(variable.shape, start))
-            for layer in self.model.layers
-            if isinstance(layer, keras.layers.BatchNormalization)
-            for variable, start in ((layer.moving_mean, 0.0), (layer.moving_variance, 1.0))
-        ]
-        self._answer = tf.function(partial(self.model, training=False), reduce_retracing=True)
-        self.build()
+        return [layer for of_node in of_nodes for layer in of_node]
 
     def build(self) -> None:
         """Compile the step, which reads the rates of dropout when it is traced."""

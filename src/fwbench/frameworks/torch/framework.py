@@ -71,6 +71,10 @@ def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
     return torch.autograd.grad(results, sources, cotangents)
 
 
+_DEVICES = (
+    "torch has one CPU device, and layers on two GPUs are not written "
+    "(--fw-toggle model_parallel=1)"
+)
 _LOOP = (
     "torch's native loop is Python's: its own operators for loops are prototypes "
     "(--fw-toggle loop=native)"
@@ -96,11 +100,18 @@ class Torch(Framework):
     int8_executions = ("eager",)
     training_dtypes = ("float32", "float64", "bfloat16", "float16")
     recomputing_executions = ("eager",)
-    process_toggles = ("onednn", "tf32")
+    process_toggles = ("onednn", "tf32", "model_parallel")
     toggle_gaps: ClassVar = {
         ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
         "recomputes (--fw-toggle recompute=off)",
-        **{(execution, "loop", "python"): _LOOP for execution in ("eager", "compile")},
+        **{
+            (execution, *what): reason
+            for what, reason in {
+                ("loop", "python"): _LOOP,
+                ("model_parallel", "2"): _DEVICES,
+            }.items()
+            for execution in ("eager", "compile")
+        },
     }
     gang_executions = ("eager",)
     collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")

@@ -12,9 +12,10 @@ and parameters, costs and reference follow without another description.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -141,6 +142,41 @@ class Graph:
             if needed <= place:
                 cuts.append(place)
         return cuts
+
+    def divided(self, number: int) -> tuple[Graph, ...]:
+        """The network in parts for so many devices: each takes what the one before returns.
+
+        Each has about as many layers with parameters: an LSTM above the table of words, and another
+        one below the answers, as MXNet's example of a model-parallel LSTM has them.
+
+        Args:
+            number: of parts.
+
+        Raises:
+            DeclarationError: there are fewer places where it can be cut.
+        """
+        layers = list(itertools.accumulate(bool(node.weights) for node in self.nodes))
+        cuts = [0]
+        for part in range(1, number):
+            wanted = part * layers[-1] / number
+            places = [
+                cut for cut in self._cuts if cuts[-1] < cut and 0 < layers[cut - 1] < layers[-1]
+            ]
+            if not places:
+                raise DeclarationError(
+                    f"the network has {layers[-1]} layer(s) with parameters, and cannot be divided "
+                    f"among {number} devices; give it more layers, or ask for fewer devices"
+                )
+            cuts.append(min(places, key=lambda cut: abs(layers[cut - 1] - wanted)))
+        return tuple(self._between(*ends) for ends in itertools.pairwise([*cuts, len(self.nodes)]))
+
+    def _between(self, start: int, stop: int) -> Graph:
+        """The nodes of a part that takes one result, as a network."""
+        nodes = tuple(
+            replace(node, inputs=tuple(place - start for place in node.inputs))
+            for node in self.nodes[start:stop]
+        )
+        return Graph(nodes[0].shapes[0], nodes, self.flattened[start:stop])
 
     def evaluate(
         self,

@@ -18,7 +18,7 @@ from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
 from fwbench.workloads.training import Training, Trains, WithNetwork
-from fwbench.workloads.workload import Cost, first
+from fwbench.workloads.workload import Cost, Workload, first
 
 #: Of the suite's loops those whose networks are measured so, too.
 _LOOPS = ("mlp", "lenet")
@@ -179,7 +179,8 @@ class ForwardBackward(Pass):
     suffix = "forward_backward"
     directions: ClassVar = ("backward",)
     toggle_gaps: ClassVar = {
-        ("tf32", "on"): "gradients of networks are not verified in TF32: each ReLU may decide anew"
+        **Workload.toggle_gaps,
+        ("tf32", "on"): "gradients of networks are not verified in TF32: each ReLU may decide anew",
     }
 
     @property

@@ -82,6 +82,7 @@ class ModelStep(Trains):
     representative: bool = False
     on_request: ClassVar[bool] = True
     shared: ClassVar[bool] = True
+    toggle_gaps: ClassVar = {}
 
     @property
     def name(self) -> str:  # type: ignore[override]
