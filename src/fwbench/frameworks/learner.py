@@ -21,6 +21,10 @@ EPSILON_AS_DEFINED: Mapping[type, str] = {
     RMSprop: "added to the mean square",
 }
 
+#: What a loss in float16 is multiplied by at first. Frameworks begin with 2 ** 15 or 2 ** 16 and
+#: leave out updates until no gradient overflows, which is not the training that is checked.
+LOSS_SCALE = 2.0**10
+
 #: One batch as a framework has it: examples and labels on the device.
 Placed = tuple[Any, Any]
 
@@ -311,7 +315,9 @@ class Learner(Predictor):
         kind = type(self.job.training.optimizer)
         if kind not in self.epsilon_placement:
             return {}
-        notes = {"epsilon_placement": self.epsilon_placement[kind]}
+        notes: dict[str, Any] = {"epsilon_placement": self.epsilon_placement[kind]}
         if kind is Adam:
             notes["update"] = "lazy" if self.updates_lazily and self.job.sparse else "dense"
+        if self.job.dtype == "float16":
+            notes["first_loss_scale"] = LOSS_SCALE
         return notes

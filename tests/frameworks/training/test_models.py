@@ -1,5 +1,6 @@
 """The networks that people know, with the real frameworks: losses, answers and gradients."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, lenet
 from support.projects import Project
-from support.real_training import all_of, facts_of, if_installed, verify_suite
+from support.real_training import all_of, facts_of, if_installed, run_suite, verify_suite
 
 pytestmark = pytest.mark.usefixtures("started")
 
@@ -71,6 +72,33 @@ def test_networks_answer_in_mixed_precision(
     keyword = "lenet_inference or gpt_small_inference or googlenet_bn_inference"
     passed = _verified(framework, execution, keyword, suite_cache, f"--fw-dtype={dtypes}")
     assert passed == 4 * len(dtypes.split(","))  # and GoogLeNet's, whose name ends so
+
+
+def test_steps_in_float16_scale_the_loss(suite_cache: Path, tmp_path: Path) -> None:
+    """Where gradients would vanish; the losses are the reference's, and every step updates."""
+    stored = tmp_path / "run.json"
+    frameworks = all_of("torch", "tensorflow")
+    status, output = run_suite(
+        "test_training.py",
+        suite_cache,
+        *(
+            "-k",
+            "lenet_step",
+            f"--fw={frameworks}",
+            "--fw-device=cpu",
+            "--fw-execution=eager,graph",
+        ),
+        *("--fw-dtype=float16", "--fw-size=8", "--fw-threads=1", f"--benchmark-json={stored}"),
+        *("--benchmark-max-time=1e-3", "--benchmark-min-rounds=2", "--fw-warmup=0"),
+    )
+    assert status == pytest.ExitCode.OK, output
+    entries = json.loads(stored.read_text(encoding="utf-8"))["benchmarks"]
+    records = [facts for facts in map(facts_of, entries) if facts["dtype"] == "float16"]
+    assert {facts["framework"] for facts in records} == {*frameworks.split(",")}
+    for facts in records:
+        assert facts["optimizer"]["first_loss_scale"] == 2**10
+        assert facts["checked_updates"] == facts["checked_steps"] > 2
+        assert facts["max_loss_deviation"] < facts["loss_tolerance"] == 5e-2
 
 
 @pytest.mark.parametrize("source", ["torch", "tensorflow"])

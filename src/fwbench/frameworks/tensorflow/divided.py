@@ -68,7 +68,8 @@ class DividedLearner(TensorFlowLearner):
                     tape.watch(given)
                 x = model(given, training=True)
                 if device == self.job.devices[-1]:
-                    x = self.loss(labels, x)
+                    loss = self.loss(labels, x)
+                    x = self._scaled(loss)
             passes.append((device, model, tape, given, x))
         gradients: dict[int, Any] = {}
         upstream = None
@@ -78,7 +79,7 @@ class DividedLearner(TensorFlowLearner):
                 *found, upstream = tape.gradient(result, [*own, given], upstream)
                 found = [*map(tf.convert_to_tensor, found)]
             gradients |= dict(zip(map(id, own), found, strict=True))
-        return x, [gradients[id(variable)] for variable in variables]
+        return loss, [gradients[id(variable)] for variable in variables]
 
     def placement(self) -> Mapping[str, int]:
         """By the device of each variable's own value."""

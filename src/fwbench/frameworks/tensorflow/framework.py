@@ -137,12 +137,6 @@ class TensorFlow(Framework):
     coordinator = "coordinator"
     gaps = (
         *GAPS,
-        Gap(
-            "training in float16 needs a loss that is scaled (Keras' LossScaleOptimizer), which is "
-            "not written",
-            direction="train",
-            dtype="float16",
-        ),
         *_missing(),
     )
 

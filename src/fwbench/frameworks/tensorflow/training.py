@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import EPSILON_AS_DEFINED, LOSS_SCALE, Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
@@ -101,7 +101,11 @@ class TensorFlowLearner(Learner):
         # Keras orders variables by the depth of their layers.
         self.variables = [variable for layer in layers for variable in layer.trainable_variables]
         constants = job.training.optimizer
-        self.optimizer = _OPTIMIZERS[type(constants)](constants)
+        self.rule = self.optimizer = _OPTIMIZERS[type(constants)](constants)
+        self._scaled: Callable[[Any], Any] = lambda loss: loss
+        if job.dtype == "float16":  # whose gradients would vanish otherwise
+            self.optimizer = keras.optimizers.LossScaleOptimizer(self.rule)
+            self._scaled = self.optimizer.scale_loss
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self._dropouts = [
             (layer, layer.rate) for layer in layers if isinstance(layer, keras.layers.Dropout)
@@ -138,7 +142,8 @@ class TensorFlowLearner(Learner):
     def _differentiated(self, variables: Sequence[Any], examples: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = self.loss(labels, self._trained(examples))
-        gradients = tape.gradient(loss, variables)
+            scaled = self._scaled(loss)
+        gradients = tape.gradient(scaled, variables)
         if not self.job.sparse:
             # Those of embeddings come as slices.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
@@ -161,6 +166,8 @@ class TensorFlowLearner(Learner):
         for variable in self.optimizer.variables:
             if variable is not self.optimizer.learning_rate:
                 variable.assign(np.zeros(variable.shape, variable.dtype))
+        if self.job.dtype == "float16":
+            self.optimizer.dynamic_scale.assign(LOSS_SCALE)
         self.set_learning_rate(self.job.training.optimizer.learning_rate)
         self._begin(dropout=not exact)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.learner import LOSS_SCALE, Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
@@ -88,6 +88,7 @@ class TorchLearner(Learner):
             if narrow
             else contextlib.nullcontext
         )
+        self._update = self._scaled_update if job.dtype == "float16" else self._plain_update
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step, by the usual five lines of PyTorch."""
@@ -95,16 +96,28 @@ class TorchLearner(Learner):
             optimizer.zero_grad()
         with self._precision():
             loss = self._loss(self._forward(examples), labels)
+        self._update(loss)
+        return loss.detach()
+
+    def _plain_update(self, loss: Any) -> None:
         loss.backward()
         for optimizer in self._optimizers:
             optimizer.step()
-        return loss.detach()
+
+    def _scaled_update(self, loss: Any) -> None:
+        """By ``GradScaler``, as the gradients of float16 would vanish otherwise."""
+        self._scaler.scale(loss).backward()
+        for optimizer in self._optimizers:
+            self._scaler.step(optimizer)
+        self._scaler.update()
 
     def reset(self, *, exact: bool) -> None:
         """Weights in place, so that compiled code stays; new optimisers."""
         self._begin(dropout=not exact)
         torch.manual_seed(DROPOUT_SEED)
         self._optimizers = self._new_optimizers()
+        if self.job.dtype == "float16":
+            self._scaler = torch.amp.GradScaler(self._device.type, init_scale=LOSS_SCALE)
         if exact:
             for optimizer in self._optimizers:
                 _EXACT.get(type(optimizer), _as_it_is)(optimizer, self.job.training.optimizer)
