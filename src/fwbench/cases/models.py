@@ -16,7 +16,7 @@ from fwbench.cases.training import StepCase, TrainingCase
 from fwbench.cases.work import RepeatedWork, Work
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.model import ModelObjective
@@ -107,6 +107,10 @@ class _ModelCase(TrainingCase):
         parameters = float(sum(array.size for array in learner.initial.values()))
         reading.room(what, inputs + self.copies * parameters + self._results(learner))
         return learner
+
+    def predictor(self) -> Predictor:
+        """The same version in use: its layers are not known, so no network can be built of them."""
+        return self.learner()
 
     def _results(self, learner: ModelLearner) -> int:
         """Elements of results that are in memory at the same time, as far as that is known."""

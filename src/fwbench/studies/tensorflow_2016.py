@@ -26,7 +26,9 @@ _NETWORKS = {
 }
 
 #: Abadi et al. 2016, "TensorFlow: A System for Large-Scale Machine Learning" (OSDI), Table 1:
-#: milliseconds of a training step in the order of the networks.
+#: milliseconds of a training step in the order of the networks. The README of
+#: soumith/convnet-benchmarks at b9d22fe has the same sixteen figures: "Caffe (native)",
+#: "Nervana-neon-fp32", "CuDNN[R4]-fp32 (Torch)" and "TensorFlow".
 _PUBLISHED_MS = {
     "Caffe": (324, 823, 1068, 1935),
     "Neon": (87, 211, 320, 270),
@@ -38,15 +40,16 @@ _PUBLISHED_MS = {
 _REFERENCE = "TensorFlow"
 
 _THEN = (
-    "The paper's steps are those of convnet-benchmarks: float32, batches of 128 pictures (64 of "
-    "OxfordNet), one NVIDIA Titan X, a Core i7-5930K with six cores. Neon's convolutions were "
-    "written by hand in assembly; Torch and TensorFlow had one version of cuDNN."
+    "The paper's steps are those of convnet-benchmarks: a forward and a backward pass without an "
+    "update, in float32, of batches of 128 pictures (64 of OxfordNet), on one NVIDIA Titan X with "
+    "a Core i7-5930K of six cores. Neon's convolutions were written by hand in assembly; Torch and "
+    "TensorFlow had one version of cuDNN."
 )
 
 _NOW = (
-    "In brackets the time over TensorFlow's in the same table, today over the fastest of "
-    "TensorFlow's executions. Another batch, picture or width is another step, and a CPU prefers "
-    "other kernels than a GPU: compare ratios, within a column."
+    "With an update. In brackets the time over TensorFlow's in the same table, today over the "
+    "fastest of TensorFlow's executions. Another batch, picture or width is another step, and a "
+    "CPU prefers other kernels than a GPU: compare ratios, within a column."
 )
 
 

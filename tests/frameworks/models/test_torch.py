@@ -155,6 +155,21 @@ def test_sound_models_are_measured(project: Project) -> None:
     assert "answering_step" not in "".join(facts)
 
 
+def test_memory_is_measured_of_inference_and_of_steps(project: Project) -> None:
+    """Though the layers of a user's model are not known; in processes of their own."""
+    project.write("test_sound.py", _SOUND)
+    selected = ("-k", "normalized and float32-4", "--fw-execution=eager")
+    result, records = project.measure("--fw-threads=1", "--fw-memory", *selected, fw="torch")
+    result.assert_outcomes(passed=2)
+    for entry in records.values():
+        facts = facts_of(entry)
+        measured = [facts[name] for name in ("memory", "forward_memory") if name in facts]
+        assert len(measured) == (2 if facts["direction"] == "train" else 1)
+        for memory in measured:
+            assert "gap" not in memory
+            assert memory["bound_bytes"] >= memory["before_bytes"]
+
+
 def test_each_fault_fails_one_case(project: Project) -> None:
     """In one sentence."""
     tests = "".join(

@@ -2,6 +2,12 @@
 
 The peak is that of the calls. What binding takes for a moment, such as random numbers that inputs
 are drawn from, is forgotten before the first one.
+
+Nothing is compared with a reference here. Only a case that was verified and timed is run for its
+memory, by the same code with the same options; its float64 reference would take more memory than
+the case, and for published sizes minutes. The inference of a training is the one call that its own
+case does not make: ``<network>_inference`` verifies it, and the check after the timing holds the
+learner's answers against the loss of its steps.
 """
 
 from __future__ import annotations
