@@ -94,11 +94,14 @@ def _round(gang: Gang, steps: int = 3) -> list[Any]:
     return gang.ask("round", steps, limit_s=_PATIENCE_S, doing="stepping")
 
 
-def test_sums_of_arrays_are_right(gang: Gang) -> None:
-    """Before and after steps that are timed."""
-    task = asdict(Task("all_reduce", 1001, "cpu", "graph", "float32", sparse=False))
+@pytest.mark.parametrize(("exchange", "bytes_each"), [("all_reduce", 4008), ("all_gather", 2004)])
+def test_exchanges_of_arrays_are_right(gang: Gang, exchange: str, bytes_each: int) -> None:
+    """Before and after steps that are timed; they send what they must."""
+    task = asdict(Task(exchange, 1002, "cpu", "graph", "float32", sparse=False))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
-    gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    for told in answers:
+        assert told["sent_bytes"] is None or told["sent_bytes"] >= 3 * bytes_each
     _round(gang)
     assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
 

@@ -52,14 +52,19 @@ class MirroredMember(Member):
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
         """``ReplicaContext.all_reduce`` within ``Strategy.run``, as a graph."""
+        return self._exchange(lambda replica, values: replica.all_reduce("SUM", values), source)
 
-        def summed(values: Any) -> Any:
+    def all_gather(self, source: Any) -> Callable[[], Any]:
+        """``ReplicaContext.all_gather``, likewise."""
+        return self._exchange(lambda replica, values: replica.all_gather(values, axis=0), source)
+
+    def _exchange(self, exchange: Callable[[Any, Any], Any], source: Any) -> Callable[[], Any]:
+        def here(values: Any) -> Any:
             # A variable without a device of the strategy's would have no destination.
-            here = tf.identity(values)
-            return tf.distribute.get_replica_context().all_reduce("SUM", here)
+            return exchange(tf.distribute.get_replica_context(), tf.identity(values))
 
         def step(values: Any) -> Any:
-            return self._strategy.run(summed, args=(values,))
+            return self._strategy.run(here, args=(values,))
 
         return partial(tf.function(step), source)
 
