@@ -30,6 +30,7 @@ _SHARED = replace(
     executions=("eager",),
     training_executions=("eager",),
     strategies={"allreduce": "", "ps_sync": _NONE, "ps_async": ""},
+    coordinated=("ps_async",),
     gang_executions=("eager",),
     collectives=("all_reduce", "all_gather"),
 )
@@ -145,6 +146,16 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
             {"replicas": (2,), "straggler": ("2@1ms",)},
             "the straggler is worker 2, and 2 replicas are 0 to 1",
         ),
+        (
+            lenet_step,
+            {
+                "replicas": (2,),
+                "strategy": ("ps_async",),
+                "servers": (1,),
+                "straggler": ("1@1ms",),
+            },
+            "rich's workers take none with ps_async: a coordinator gives them graphs",
+        ),
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
@@ -152,7 +163,17 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
     ids=[
-        *("uneven", "odd", "servers", "not waiting", "straggler", "alone", "single", "parts"),
+        *(
+            "uneven",
+            "odd",
+            "servers",
+            "not waiting",
+            "straggler",
+            "given",
+            "alone",
+            "single",
+            "parts",
+        ),
         *("unwritten", "foreign"),
     ],
 )

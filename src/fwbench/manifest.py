@@ -110,6 +110,7 @@ class Manifest:
             empty text if it does. What fwbench has not built is not among them.
         gang_executions: in which of its executions replicas can work.
         collectives: the exchanges that are written for its replicas.
+        coordinated: the strategies whose workers take no steps of their own.
         int8_executions: in which trained networks answer in int8, and in float32.
     """
 
@@ -138,6 +139,7 @@ class Manifest:
     strategies: dict[str, str] = field(default_factory=dict)
     gang_executions: tuple[str, ...] = ()
     collectives: tuple[str, ...] = ("all_reduce",)
+    coordinated: tuple[str, ...] = ()
     int8_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -351,6 +351,7 @@ class Framework(Replicable, ABC):
             strategies=dict(self.strategies),
             gang_executions=self.gang_executions,
             collectives=self.collectives,
+            coordinated=self.coordinated,
             threads=self.threads(),
             build=self.build(),
             sources=sources.packages_of(type(self)),

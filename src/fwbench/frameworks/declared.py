@@ -62,6 +62,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         strategies=dict(framework.strategies),
         gang_executions=framework.gang_executions,
         collectives=framework.collectives,
+        coordinated=framework.coordinated,
         threads=None,
         build={},
         sources=(),

@@ -240,12 +240,15 @@ class Replicable:
         coordinator: what it calls the process that it has in addition to workers and parameter
             servers; empty if there is none.
         collectives: the methods of its :class:`Member` that exchange arrays.
+        coordinated: the strategies whose workers take no steps of their own: they do what the
+            coordinator gives them.
     """
 
     strategies: ClassVar[Mapping[str, str]] = {}
     gang_executions: ClassVar[tuple[str, ...]] = ()
     coordinator: ClassVar[str] = ""
     collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
+    coordinated: ClassVar[tuple[str, ...]] = ()
 
     def member(self, seat: Seat) -> Participant:
         """This process as one of several, for one of :attr:`strategies`.

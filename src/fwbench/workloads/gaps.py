@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fwbench import toggles, workloads
-from fwbench.composition.straggler import NOBODY, straggler_of
+from fwbench.composition.straggler import NOBODY, Straggler, straggler_of
 from fwbench.errors import UsageError
 from fwbench.manifest import Manifest
 from fwbench.presets import Size
@@ -77,13 +77,30 @@ def _of_gang(
     replicas = int(given.get("replicas", "1"))
     if replicas > 1 and getattr(workloads, workload.name, None) is not workload:
         return f"replicas find fwbench's own workloads alone, not {workload.name}"
-    late = straggler_of(given.get("straggler", NOBODY))
-    if late is not None and late.rank >= replicas > 1:
+    strategy = given.get("strategy", "")
+    return (
+        _of_straggler(straggler_of(given.get("straggler", NOBODY)), replicas, manifest, strategy)
+        or manifest.strategies.get(strategy)
+        or workload.share_gap(size, replicas)
+    )
+
+
+def _of_straggler(
+    late: Straggler | None, replicas: int, manifest: Manifest, strategy: str
+) -> str | None:
+    """Why no worker can be late."""
+    if late is None:
+        return None
+    if late.rank >= replicas > 1:
         return (
             f"the straggler is worker {late.rank}, and {replicas} replicas are 0 to {replicas - 1}"
         )
-    not_offered = manifest.strategies.get(given.get("strategy", ""))
-    return not_offered or workload.share_gap(size, replicas)
+    if strategy in manifest.coordinated:
+        return (
+            f"a straggler sleeps in its own step, and {manifest.name}'s workers take none with "
+            f"{strategy}: a coordinator gives them graphs"
+        )
+    return None
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:

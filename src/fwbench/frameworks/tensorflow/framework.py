@@ -137,6 +137,7 @@ class TensorFlow(Framework):
     collectives = ("all_reduce", "all_gather")
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""}
     coordinator = "coordinator"
+    coordinated = ("ps_async",)
     gaps = (
         *GAPS,
         *_missing(),
