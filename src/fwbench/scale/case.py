@@ -269,7 +269,7 @@ class GangCase(Case):
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """How often servers update each array of parameters in so many steps, or their check."""
-        return steps
+        return steps if self.cell.direction == "train" else 0
 
     def judge_left(self, answers: Answers) -> None:
         """Whether what the last timed step has left is right; roles have looked themselves.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -164,8 +165,9 @@ class _Learner(MXNetLearner):
 
     def _trainer_of(self, optimizer: Any) -> Any:
         """The KVStore's, which begins where all workers' networks begin."""
-        by_name = self._net.collect_params()
-        parameters = [by_name[name] for name in sorted(by_name)]
+        # Not by name, as a trainer would: dense10_weight comes before dense9_weight.
+        each = (block.collect_params().values() for block in self._net.blocks)
+        parameters = list(itertools.chain.from_iterable(each))
         self._store.fill(parameters)
         trainer = gluon.Trainer(
             parameters,
