@@ -20,7 +20,9 @@ from fwbench.workloads import (
     lenet,
     lenet_step,
     mlp_step,
+    null_step,
     reduce_scatter,
+    sparse_read,
 )
 from support.grids import POOR, RICH
 
@@ -160,21 +162,13 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
         (reduce_scatter, {"replicas": (2,)}, "reduce_scatter is not written for rich"),
+        (null_step, {"replicas": (2,)}, "null_step is not written for rich"),
+        (sparse_read, {}, "sparse_read is between replicas: add --fw-replicas 2"),
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
     ids=[
-        *(
-            "uneven",
-            "odd",
-            "servers",
-            "not waiting",
-            "straggler",
-            "given",
-            "alone",
-            "single",
-            "parts",
-        ),
-        *("unwritten", "foreign"),
+        *("uneven", "odd", "servers", "not waiting", "straggler", "given", "alone", "single"),
+        *("parts", "unwritten", "no null step", "no read", "foreign"),
     ],
 )
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
@@ -182,6 +176,28 @@ def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
     first, *_ = cells(workload, **asked)
     assert first.gap is not None
     assert gap in first.gap
+
+
+def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
+    """Servers of the framework, servers of the session, or numbers that shards can have."""
+    known = {"rich": replace(_SHARED, collectives=("null_step",))}
+    served = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
+    without = {"allreduce": "", "ps_sync": _NONE, "ps_async": _NONE}
+    gaps_of = [
+        cells(null_step, manifests=manifests, **asked)[0].gap
+        for manifests, asked in (
+            (known, served),
+            (known, served | {"sizes": (50,)}),
+            (known, {"replicas": (2,)}),
+            ({"rich": replace(_SHARED, strategies=without)}, served),
+        )
+    ]
+    assert gaps_of == [
+        None,
+        "null_step has numbers in multiples of 16, and 50 are asked for",
+        null_step.toggle_gaps["strategy", "allreduce"],
+        _NONE,
+    ]
 
 
 def test_replicas_do_not_share_batches_that_are_normalized() -> None:

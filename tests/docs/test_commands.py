@@ -27,6 +27,7 @@ from fwbench.workloads import (
     INFERENCES,
     LOOPS,
     MODELS,
+    SERVED,
     STEPS,
 )
 from fwbench.workloads.data import Found
@@ -154,6 +155,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     networks = [*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     by_file["benchmarks/test_models.py"] = networks
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
+    by_file["benchmarks/test_serving.py"] = [*SERVED]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for of in named or by_file.values() for workload in of]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Placed
@@ -117,6 +118,26 @@ class ReplicatedLearner:
         return None
 
 
+class NullSteps(ABC):
+    """Steps with parameter servers that compute nothing; by :meth:`Member.null_steps`."""
+
+    @abstractmethod
+    def run(self) -> Any:
+        """Fetch all parameters, then send the update of each of :attr:`Member.ranks`."""
+
+    @abstractmethod
+    def fetch(self) -> Any:
+        """Fetch all parameters."""
+
+    @abstractmethod
+    def fetched(self) -> Sequence[NDArray[Any]]:
+        """What was fetched last, by shard."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Return when all updates that this process has sent are made."""
+
+
 def _each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
     for examples, labels in batches:
         step(examples, labels)
@@ -220,6 +241,29 @@ class Member(Participant):
         """
         raise NotImplementedError(f"{type(self).__name__} has no broadcast")
 
+    def null_steps(self, shards: Sequence[NDArray[Any]]) -> NullSteps:
+        """Steps that fetch parameters from servers and send an update, and compute nothing.
+
+        Args:
+            shards: into which parameters are divided, which begin at 0. The update of the worker
+                of rank r is r + 1 times these.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no null_step")
+
+    def sparse_reads(
+        self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]
+    ) -> Sequence[Callable[[], Any]]:
+        """Bind reads of rows of a table that lies on servers.
+
+        Args:
+            table: the same in every worker.
+            sets: numbers of rows, as many in each.
+
+        Returns:
+            ``run()`` for each set, which returns its rows, done.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no sparse_read")
+
     def learner(self, job: Job) -> ReplicatedLearner:
         """A replicated model.
 
@@ -239,7 +283,7 @@ class Replicable:
         gang_executions: in which of its executions replicas can work.
         coordinator: what it calls the process that it has in addition to workers and parameter
             servers; empty if there is none.
-        collectives: the methods of its :class:`Member` that exchange arrays.
+        collectives: the workloads without a model that its :class:`Member` has, by their names.
         coordinated: the strategies whose workers take no steps of their own: they do what the
             coordinator gives them.
     """

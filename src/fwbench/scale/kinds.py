@@ -11,32 +11,52 @@ from fwbench.frameworks.member import Member
 from fwbench.grid import Cell
 from fwbench.scale.case import GangCase
 from fwbench.scale.exchanges import CollectiveCase, exchanged
+from fwbench.scale.served import NullShare, NullStepCase, ReadShare, SparseReadCase
 from fwbench.scale.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.scale.trainings import AsynchronousStepCase, SharedStepCase
 from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.serving import NullStep, SparseRead
 from fwbench.workloads.training import Step
 from fwbench.workloads.workload import Workload
 
 _Kinds = Mapping[type[Workload], type[GangCase]]
 _Shares = Mapping[type[Workload], Callable[[Task, Framework, Member], Share]]
 
+#: What measures steps with servers, whether or not workers wait for each other.
+_SERVED_CASES: _Kinds = {NullStep: NullStepCase, SparseRead: SparseReadCase}
+
 #: What measures a workload that replicas share.
 _CASES: _Kinds = {
     Collective: CollectiveCase,
     Step: SharedStepCase,
     ModelStep: SharedStepCase,
+    **_SERVED_CASES,
 }
 
 #: The same of workers that do not wait for each other.
-_ASYNCHRONOUS_CASES: _Kinds = {Step: AsynchronousStepCase, ModelStep: AsynchronousStepCase}
+_ASYNCHRONOUS_CASES: _Kinds = {
+    Step: AsynchronousStepCase,
+    ModelStep: AsynchronousStepCase,
+    **_SERVED_CASES,
+}
 
 #: What a replica does of it.
-_SHARES: _Shares = {Collective: exchanged, Step: TrainedShare, ModelStep: TrainedShare}
+_SERVED_SHARES: _Shares = {NullStep: NullShare, SparseRead: ReadShare}
+_SHARES: _Shares = {
+    Collective: exchanged,
+    Step: TrainedShare,
+    ModelStep: TrainedShare,
+    **_SERVED_SHARES,
+}
 
 #: The same of workers that do not wait for each other.
-_ASYNCHRONOUS_SHARES: _Shares = {Step: AsynchronousShare, ModelStep: AsynchronousShare}
+_ASYNCHRONOUS_SHARES: _Shares = {
+    Step: AsynchronousShare,
+    ModelStep: AsynchronousShare,
+    **_SERVED_SHARES,
+}
 
 
 def kinds_of(cell: Cell) -> _Kinds:

@@ -33,6 +33,7 @@ from fwbench.workloads.operations.recurrent import RECURRENT
 from fwbench.workloads.operations.reductions import REDUCTIONS
 from fwbench.workloads.operations.shape import SHAPE
 from fwbench.workloads.operations.sorting import SORTING
+from fwbench.workloads.serving import SERVED
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Cost, Workload
 
@@ -73,7 +74,7 @@ _BY_NAME: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *CLASSIFICATIONS),
-        *(*FORWARD_BACKWARDS, *COLLECTIVES),
+        *(*FORWARD_BACKWARDS, *COLLECTIVES, *SERVED),
     )
 }
 
@@ -103,6 +104,7 @@ __all__ = [
     "RANDOM",
     "RECURRENT",
     "REDUCTIONS",
+    "SERVED",
     "SHAPE",
     "SORTING",
     "STEPS",

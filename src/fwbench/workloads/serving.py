@@ -1,0 +1,112 @@
+"""What workers do with parameter servers without any model: the null step, and sparse reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fwbench.composition.strategy import ALLREDUCE, WITH_SERVERS
+from fwbench.manifest import Manifest
+from fwbench.presets import Size, Sizes
+from fwbench.workloads.workload import Workload, first
+
+#: Into how many arrays the parameters are divided (Abadi et al., "TensorFlow: A System for
+#: Large-Scale Machine Learning", OSDI 2016, section 6.2).
+SHARDS = 16
+
+#: How many rows a sparse read fetches, and how long they are.
+ROWS = 32
+COLUMNS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ServedStep(Workload):
+    """A step between workers and parameter servers.
+
+    Args:
+        name: the first part of every case id.
+        sizes: by preset.
+        divisor: what its size must be a multiple of.
+        unit: what its size counts, in the plural.
+    """
+
+    name: str
+    sizes: Sizes
+    divisor: int
+    unit: str
+    family: str = "serving"
+    representative: bool = False
+
+    on_request: ClassVar[bool] = True
+    directions: ClassVar = ("forward",)
+    shared: ClassVar[bool] = True
+    needs_replicas: ClassVar[bool] = True
+    toggle_gaps: ClassVar = {
+        ("strategy", ALLREDUCE): "null steps and sparse reads are between workers and parameter "
+        "servers: add --fw-strategy ps_sync --fw-servers 1"
+    }
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The sizes."""
+        return self.sizes
+
+    def share_gap(self, size: Size, replicas: int) -> str | None:
+        """One replica has no servers, and what is fetched must be there."""
+        assert isinstance(size, int)  # noqa: S101 (it has no shapes)
+        return first(
+            {
+                f"{self.name} is between workers, and this is a single process": replicas == 1,
+                f"{self.name} has {self.unit} in multiples of {self.divisor}, and {size} are asked "
+                "for": size % self.divisor > 0,
+            }
+        )
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """Those of replicas; none of a framework whose replicas fwbench has not built."""
+        return manifest.gang_executions
+
+    def gap(
+        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
+    ) -> str | None:
+        """No parameter servers, no such device or dtype, or not written for the framework."""
+        reasons = {name: manifest.strategies.get(name) for name in WITH_SERVERS}
+        without = next(filter(None, reasons.values()), None)
+        return first(
+            {
+                without or f"{manifest.name} has no parameter servers": "" not in reasons.values(),
+                f"{manifest.name} sees no {device}": not manifest.has(device),
+                f"{self.name} is for float32, and the dtype is {dtype}": dtype != "float32",
+                f"{self.name} is not written for {manifest.name}": self.name
+                not in manifest.collectives,
+            }
+        ) or manifest.gap(self.name, execution, direction, dtype, device)
+
+
+class NullStep(ServedStep):
+    """All parameters fetched, and an update of all sent."""
+
+
+class SparseRead(ServedStep):
+    """Some rows of a table fetched."""
+
+
+#: Every worker fetches all parameters, and sends an update of all: what coordination takes alone.
+#: Sizes are a number a shard, 1 MB, and on paper 100 MB and 1 GB.
+null_step = NullStep(
+    "null_step",
+    Sizes((SHARDS, 250_000), paper=(SHARDS, 250_000, 25_000_000, 250_000_000)),
+    SHARDS,
+    "numbers",
+)
+
+#: Every worker fetches 32 rows of a table, others in every step. Tables have 64 columns, so sizes
+#: are 8 KB, 1 MB, and on paper up to 1 GB.
+sparse_read = SparseRead(
+    "sparse_read",
+    Sizes((ROWS, 4_096), paper=(ROWS, 4_096, 409_600, 4_096_000)),
+    ROWS,
+    "rows",
+)
+
+SERVED = (null_step, sparse_read)
