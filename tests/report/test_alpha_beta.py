@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from fwbench.records.gangs import GangFacts
-from fwbench.report.alpha_beta import Exchange, fitted, link_bytes_per_s, modelled
+from fwbench.report.alpha_beta import Exchange, fitted, modelled
 from fwbench.workloads import all_reduce
 from support.gang_facts import gang
 
@@ -23,27 +23,18 @@ def _exchanges(
     slower: Mapping[int, float] = {},
     size_bytes: float = 4e6,
     cpu_share: float = 0.01,
-    network: str = "100mbit",
+    rate: float | None = _RATE,
 ) -> dict[int, Exchange]:
-    """An all-reduce as the model has it, on a link of 100 Mbit/s."""
+    """An all-reduce as the model has it for a link of 100 Mbit/s, on a link of some rate."""
     found = {}
     for replicas in numbers:
         time_s = _time_s(replicas, size_bytes) * slower.get(replicas, 1.0)
-        made = gang(replicas, time_s, network=network)
+        sent = 2 * (replicas - 1) / replicas * size_bytes
+        made = gang(replicas, time_s, link_utilization=rate and sent / time_s / rate)
         for rank in made["ranks"]:
             rank["cpu_s"] = cpu_share * 2 * time_s / replicas
-            rank["sent_bytes"] = 2 * (replicas - 1) / replicas * size_bytes
         found[replicas] = Exchange(time_s, GangFacts.checked(made))
     return found
-
-
-@pytest.mark.parametrize(
-    ("name", "rate"),
-    [("100mbit", 12.5e6), ("1gbit+0.5ms", 125e6), ("800kbit", 1e5), ("loopback", None), ("", None)],
-)
-def test_rates_are_read_from_names_of_networks(name: str, rate: float | None) -> None:
-    """Bits by their powers of a thousand; memory has no rate."""
-    assert link_bytes_per_s(name) == rate
 
 
 def test_a_fit_finds_latency_and_bandwidth() -> None:
@@ -76,8 +67,8 @@ def test_nothing_beyond_a_thousand() -> None:
     [
         ("all_reduce", _exchanges((2, 4))),
         ("all_reduce", _exchanges(slower={4: 1.3})),
-        ("all_reduce", _exchanges(network="loopback")),
-        ("all_reduce", _exchanges(network="1gbit")),
+        ("all_reduce", _exchanges(rate=None)),
+        ("all_reduce", _exchanges(rate=10 * _RATE)),
         ("all_reduce", _exchanges(cpu_share=0.9)),
         ("broadcast", _exchanges()),
     ],

@@ -52,9 +52,19 @@ def test_a_single_replica_begins_every_line() -> None:
     assert {name: [*line] for name, line in found.lines.items()} == {
         "torch eager": [1, 2, 4],
         "mx": [1],
-        "torch eager ps_sync, servers 2": [1, 2],
+        "torch eager ps_sync servers=2": [1, 2],
     }
     assert found.title == "lenet_step cpu train float32 48"
+
+
+def test_networks_and_stragglers_are_lines_of_their_own() -> None:
+    """Each begins with the same single replica."""
+    wire = {"of_gang": {"network": "100mbit", "straggler": "1@20ms"}}
+    found = _only(shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **wire))
+    assert {name: [*line] for name, line in found.lines.items()} == {
+        "torch eager": [1, 2],
+        "torch eager 100mbit straggler=1@20ms": [1, 2],
+    }
 
 
 def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:

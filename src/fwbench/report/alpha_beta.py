@@ -10,7 +10,6 @@ it was wrong by a half where processors were the limit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -36,9 +35,6 @@ _BAND = 1.5
 _DOUBLINGS = 4
 _REPLICAS_AT_MOST = 1000
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)bit")
-_BITS: Mapping[str, float] = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-
 
 @dataclass(frozen=True)
 class Exchange:
@@ -55,9 +51,7 @@ class Exchange:
     @property
     def wire_share(self) -> float | None:
         """How much of its wire the busiest replica has used; None without a wire of known rate."""
-        rate = link_bytes_per_s(self.gang.network)
-        sent = [rank.sent_bytes for rank in self.gang.ranks if rank.sent_bytes is not None]
-        return max(sent) / self.time_s / rate if rate and sent else None
+        return self.gang.link_utilization
 
     @property
     def cpu_share(self) -> float:
@@ -107,12 +101,6 @@ class Model:
     def latency_s(self, replicas: int) -> float:
         """The part of it that messages take, whatever their size."""
         return self.alpha_s * self.messages(replicas)
-
-
-def link_bytes_per_s(network: str) -> float | None:
-    """The rate of a network by its name, such as ``100mbit``; None of one without a rate."""
-    found = _RATE.match(network)
-    return float(found[1]) * _BITS[found[2]] / 8 if found else None
 
 
 def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -> list[Modelled]:

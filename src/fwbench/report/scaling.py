@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from fwbench.composition.link import LOOPBACK
 from fwbench.composition.strategy import ALLREDUCE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import GangFacts
@@ -49,11 +50,14 @@ class Shared:
 
     @property
     def name(self) -> str:
-        """The contestant with the strategy of its replicas, unless that is an all-reduce."""
+        """The contestant with what joins its replicas, as far as that is not the default."""
         gang = self.gang
-        if gang is None or gang.strategy == ALLREDUCE:
+        if gang is None:
             return self.alone
-        return f"{self.alone} {gang.strategy}, servers {gang.servers}"
+        servers = f"{gang.strategy} servers={gang.servers}" if gang.strategy != ALLREDUCE else ""
+        network = gang.network if gang.network != LOOPBACK else ""
+        straggler = f"straggler={gang.straggler}" if gang.straggler else ""
+        return " ".join(filter(None, [self.alone, servers, network, straggler]))
 
     @property
     def rate(self) -> float | None:

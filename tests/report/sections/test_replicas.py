@@ -26,14 +26,22 @@ def step(replicas: int, step_s: float, framework: str = "torch", **of_gang: Any)
     return case("lenet_step", framework, [step_s] * 8, toggles_asked=asked, **facts)
 
 
-def exchange(replicas: int, elements: int = 1_000_000, step_s: float = 0.01, **facts: Any) -> Any:
-    """An all-reduce of NumPy's."""
+def exchange(
+    replicas: int,
+    elements: int = 1_000_000,
+    step_s: float = 0.01,
+    rate: float | None = None,
+    **facts: Any,
+) -> Any:
+    """An all-reduce of NumPy's, on links of a rate in bytes a second."""
     size_bytes = 4 * elements
     made = gang(replicas, step_s, **facts)
     made["bytes_per_step"] = made["least_bytes_per_step"] = 2.0 * (replicas - 1) * size_bytes
     for rank in made["ranks"]:
         rank["sent_bytes"] = made["bytes_per_step"] / replicas
         rank["cpu_s"] = 0.01 * step_s
+    if rate is not None:
+        made["link_utilization"] = rank["sent_bytes"] / step_s / rate
     made["bus_bytes_per_s"] = made["bytes_per_step"] / replicas / step_s
     asked = {"replicas": str(replicas), "strategy": "allreduce"}
     return case("all_reduce", "numpy", [step_s] * 8, size=elements, toggles_asked=asked, gang=made)
@@ -101,7 +109,7 @@ def _ring_s(replicas: int) -> float:
 
 def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> None:
     """On a wire that is the limit; hollow, dashed, and named after their size."""
-    entries = [exchange(w, step_s=_ring_s(w), network="100mbit") for w in (2, 3, 4)]
+    entries = [exchange(w, step_s=_ring_s(w), network="100mbit", rate=12.5e6) for w in (2, 3, 4)]
     found = part(_run(tmp_path, *entries), _EXCHANGE)
     (chart,) = found.charts
     assert chart.legends == ["1,000,000", "1,000,000 (model)"]

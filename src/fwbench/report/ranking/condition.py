@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from fwbench.composition.link import LOOPBACK
 from fwbench.measure import condition
 from fwbench.measure.condition import CONTENDED, DRIFTING
 from fwbench.records.facts import CaseFacts
@@ -45,7 +46,7 @@ def is_unranked(facts: CaseFacts) -> bool:
     An exchange over loopback waits for processors and not for bytes: the same one took 0.5 ms in
     one minute and 2.6 ms in another.
     """
-    if facts.gang is not None and is_exchange(facts) and facts.gang.network == "loopback":
+    if facts.gang is not None and is_exchange(facts) and facts.gang.network == LOOPBACK:
         return True
     return is_contended(facts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fwbench.composition.link import LOOPBACK
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.gangs import GangFacts
 from fwbench.records.units import four_digits
@@ -87,7 +88,7 @@ def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
 
 
 def _notes(own: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
-    loopback = any(case.gang is not None and case.gang.network == "loopback" for case in cases)
+    loopback = any(case.gang is not None and case.gang.network == LOOPBACK for case in cases)
     return [
         *(own,) * bool(own),
         _NOTE_WIRE,
