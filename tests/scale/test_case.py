@@ -150,6 +150,14 @@ def test_a_gang_that_memory_does_not_hold_is_refused() -> None:
     assert gang.asked == []
 
 
+def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
+    """By what the layers answer to a share of it; the parameters alone are few."""
+    gang = ScriptedGang()
+    case = _case(gang, _MLP.step, direction="train", size=10**10)
+    fakes.fails(case, TooLargeToVerify, r"^2 replicas take about .* smaller")
+    assert gang.asked == []
+
+
 def test_probes_look_into_single_processes() -> None:
     """So there is a gap in their place."""
     case = _case(ScriptedGang())

@@ -59,6 +59,11 @@ class SparseReadCase(NullStepCase):
         return ROWS * COLUMNS
 
     @property
+    def held(self) -> float:
+        """The table, its copy on servers, and what it is made from."""
+        return 3.0 * COLUMNS * cast("int", self.cell.size)
+
+    @property
     def least_bytes(self) -> float:
         """Servers send the rows that workers fetch."""
         return float(self.cell.replicas * self.exchanged_bytes)

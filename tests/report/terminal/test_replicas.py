@@ -47,6 +47,28 @@ def test_more_threads_than_processors_are_named() -> None:
     assert "80%" not in row
 
 
+def test_exchanges_say_in_their_row_how_many_replicas_there_are() -> None:
+    """And not in a column for each number."""
+    exchanges = [
+        entry(
+            "numpy",
+            1e-3 * replicas,
+            workload="all_reduce",
+            gang=gang(replicas, network="100mbit"),
+            toggles={"replicas": str(replicas), "strategy": "allreduce"},
+            params={"replicas": str(replicas), "strategy": "allreduce"},
+        )
+        for replicas in (2, 4)
+    ]
+    lines = shown(*exchanges)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("operations"))
+    assert [line.split() for line in lines[begin + 1 : lines.index("", begin)]] == [
+        *(["numpy"], ["eager"], ["strategy=allreduce"]),
+        ["all_reduce", "(2", "replicas)", "8", "2", "ms"],
+        ["all_reduce", "(4", "replicas)", "8", "4", "ms"],
+    ]
+
+
 def test_sessions_without_replicas_have_no_table() -> None:
     """Nor those that asked for one replica alone."""
     for records in ([entry("torch")], [_step(1, 1.0)]):

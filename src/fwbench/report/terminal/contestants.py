@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking.condition import is_exchange
 from fwbench.report.ranking.contests import Timed
 from fwbench.toggles import TOGGLES, Toggle
 
@@ -58,7 +59,10 @@ def completion_s(facts: CaseFacts) -> float:
 
 def column(contestant: Timed) -> Column:
     """The column that a case stands in."""
-    return (*_part_names(contestant), *_toggles(contestant, changes_work=False))
+    toggles = _toggles(contestant, changes_work=False)
+    if is_exchange(contestant.facts):  # the row says how many replicas there are
+        toggles = [toggle for toggle in toggles if not toggle.startswith("replicas=")]
+    return (*_part_names(contestant), *toggles)
 
 
 def variant(contestant: Timed) -> str:
