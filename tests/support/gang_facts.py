@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwbench.composition.link import LOOPBACK, link_of
+
 
 def gang(
     replicas: int = 2, step_s: float = 1e-3, host: str = "here", **facts: Any
@@ -28,6 +30,7 @@ def gang(
         "preempted": 0,
         "sent_bytes": 2 * (replicas - 1) / replicas * size_bytes,
     }
+    link = link_of(facts.get("network", LOOPBACK))
     return {
         "replicas": replicas,
         "strategy": "allreduce",
@@ -45,5 +48,6 @@ def gang(
         "bus_bytes_per_s": 2 * (replicas - 1) / replicas * size_bytes / step_s,
         "equal_work": True,
         "verified": {"steps": 3},
+        **({} if link is None else {"link_bytes_per_s": link.bytes_per_s}),
         **facts,
     }

@@ -30,18 +30,19 @@ def composition(replicas: int = 2, framework: str = "numpy", **more: Any) -> Com
     return Composition(framework, more.pop("strategy", "allreduce"), replicas, 1, **more)
 
 
-def installed(folder: Path, name: str, value: str) -> None:
-    """Install a framework into a folder, for processes that have it on their path.
+def installed(folder: Path, name: str, value: str, *, group: str = "fwbench.frameworks") -> None:
+    """Install a framework or an engine into a folder, for processes that have it on their path.
 
     Args:
         folder: where to.
         name: of the entry point.
         value: what it points to, ``module:Class``.
+        group: of the entry point.
     """
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[fwbench.frameworks]\n{name} = {value}\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {value}\n")
 
 
 def started(

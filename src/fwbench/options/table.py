@@ -193,7 +193,8 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-engine",
         values.engine,
         "NAME",
-        "what starts replicas: local, child processes on this machine (default: local)",
+        "what starts replicas: local, child processes on this machine, or an engine of an "
+        "installed package (default: local)",
         lambda: "local",
     ),
     "profile": Option(

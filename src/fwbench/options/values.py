@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from fwbench.errors import UsageError, unknown
@@ -13,8 +14,10 @@ from fwbench.presets import PRESETS, is_shape
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
 
-#: What starts the processes of a case that several do together (:mod:`fwbench.scale.engines`).
-ENGINES = ("local",)
+#: The entry-point group of what starts the processes of a case that several do together
+#: (:mod:`fwbench.scale.engines`), and the engine that is always there.
+ENGINES = "fwbench.engines"
+LOCAL = "local"
 
 #: Whether replicas share the size of a case, or each of them has it.
 SCALINGS = ("strong", "weak")
@@ -300,7 +303,12 @@ def engine(text: str) -> str:
     Raises:
         UsageError: an unknown one.
     """
-    return _known("engine", text, ENGINES)
+    return _known("engine", text, engines())
+
+
+def engines() -> list[str]:
+    """The names of all engines that installed packages have."""
+    return list(dict.fromkeys([LOCAL, *metadata.entry_points(group=ENGINES).names]))
 
 
 def scaling(text: str) -> str:

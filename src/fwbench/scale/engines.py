@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib import metadata
 from typing import Protocol
 
 from fwbench.composition.link import LOOPBACK, link_of
+from fwbench.errors import UsageError, unknown
 from fwbench.machine import thread_variables
+from fwbench.options.values import ENGINES, LOCAL, engines
 from fwbench.processes.role import RoleProcess
 from fwbench.scale.network import ShapedNetwork
 
@@ -127,5 +130,24 @@ def _child(name: str, framework: str, threads: int, prefix: Sequence[str]) -> Ro
     return RoleProcess(name, [framework, str(threads)], thread_variables(threads), prefix)
 
 
-#: Every engine, as ``--fw-engine`` names it (:data:`fwbench.options.values.ENGINES`).
-ENGINES: Mapping[str, type[Engine]] = {"local": Local}
+def engine(name: str) -> Engine:
+    """What starts gangs.
+
+    Args:
+        name: ``local``, or an entry point of the group :data:`~fwbench.options.values.ENGINES`.
+
+    Raises:
+        UsageError: there is no such engine, or it cannot be imported.
+    """
+    if name == LOCAL:
+        return Local()
+    for point in metadata.entry_points(group=ENGINES, name=name):
+        try:
+            found: Engine = point.load()()
+        except Exception as error:
+            raise UsageError(
+                f"the engine {name} ({point.value}) cannot be used: {error!r}; mend it, or use "
+                f"--fw-engine {LOCAL}"
+            ) from error
+        return found
+    raise unknown("engine", name, engines())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fwbench.scale.engines import ENGINES
+from fwbench.scale import engines
 from fwbench.scale.gang import Gang
 from fwbench.scale.places import Composition
 
@@ -22,7 +22,7 @@ class Gangs:
         engine: str,
         make: Callable[..., Gang] = Gang,
     ) -> None:
-        self._engine = ENGINES[engine]()
+        self._name = engine
         self._make = make
         self._gang: Gang | None = None
 
@@ -36,7 +36,7 @@ class Gangs:
             if self._gang.composition == composition:
                 return self._gang
             self.close()
-        self._gang = self._make(composition, self._engine)
+        self._gang = self._make(composition, engines.engine(self._name))
         self._gang.start()
         return self._gang
 
