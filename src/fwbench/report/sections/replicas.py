@@ -19,7 +19,7 @@ from fwbench.report.ranking.condition import marked
 from fwbench.report.scaling import Scaling, Shared
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
 
-ORDER = 43
+ORDER = 48
 
 _SHARED = ("case", "replicas", "a step", "a second", "efficiency", "communication")
 _EXCHANGED = ("case", "size", "replicas", "a step", "bus GB/s")
