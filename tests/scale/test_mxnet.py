@@ -148,7 +148,11 @@ def test_workers_that_do_not_wait_learn() -> None:
     with _started(_composition("ps_async")) as gang:
         for objective in (lenet, mlp):
             answers = _checked(gang, f"{objective.name}_step", 80, 10 + 20)
-            judgement.asynchronous(answers, objective, 40, "float32", "before the timing")
+            found, checked = judgement.asynchronous(
+                answers, objective, 40, "float32", "before the timing"
+            )
+            assert found.max_loss_deviation < 1e-5
+            assert checked.gradient_error < 1e-4
         before = gang.used()
         gang.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
         assert judgement.served(before, gang.used(), 14, "timed").updates == 14
@@ -228,11 +232,9 @@ class _Failing(Gang):
     ("place", "number", "said"),
     [
         (2, signal.SIGKILL, "^server 0 of 1 was killed by SIGKILL .*while joining the others"),
-        (3, signal.SIGKILL, "^the scheduler was killed by SIGKILL .*while joining the others"),
         (3, signal.SIGSTOP, "the scheduler did not answer within 3 s while joining the others"),
-        (1, signal.SIGSTOP, "worker 1 of 2 did not answer within 3 s while joining the others"),
     ],
-    ids=["server killed", "scheduler killed", "scheduler stopped", "worker stopped"],
+    ids=["server killed", "scheduler stopped"],
 )
 def test_a_role_that_fails_before_it_joins(place: int, number: signal.Signals, said: str) -> None:
     """The others would wait for it; the limit of the start ends them all."""

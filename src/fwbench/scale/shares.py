@@ -228,6 +228,9 @@ class AsynchronousShare(TrainedShare):
         """Steps of one worker after another, then steps of all at once on the same examples."""
         learner = self._learner
         verify.parameters(learner.parameters(), self._training.parameters)
+        share = self.task.size // self.member.seat.replicas
+        ((examples, labels),) = self._training.check_batches(share, 1)
+        self._model.rehearse(*learner.place((examples, labels)))
         self._reset(exact=True)
         alone = self._alone(steps) if 0 in self.member.ranks else {}
         self._reset(exact=True)

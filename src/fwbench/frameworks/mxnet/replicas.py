@@ -35,7 +35,7 @@ class MXNetMember(Member):
         super().__init__(seat)
         self._context = context
         self._next_key = 0
-        self._models: dict[tuple[str, bool], ModelStore] = {}
+        self._models: dict[str, ModelStore] = {}
 
     @property
     def address(self) -> str:
@@ -67,7 +67,12 @@ class MXNetMember(Member):
 
         Servers forget nothing, so models with the same arrays share them.
         """
-        model = (job.training.name, job.sparse)
+        model = job.training.name
+        if job.sparse:
+            raise NotImplementedError(
+                "servers of MXNet 1.9.1 end (copying size mismatch) when workers send them the "
+                "rows of a gradient: leave out --fw-toggle sparse=on, or --fw-replicas"
+            )
         if model not in self._models:
             self._models[model] = ModelStore(self._store, self._keys(_KEYS))
         return _Replicated(job, self._context(job.device), self.seat, self._models[model])
@@ -112,8 +117,7 @@ class ModelStore(SharedStore):
             if parameter.grad_req == "null":
                 continue  # nobody updates it
             value = parameter.data()
-            # Dense or sparse as gradients are: a server does not survive another kind.
-            self.push(key, (factor * value).tostype(parameter.grad().stype))
+            self.push(key, factor * value)
             self.pull(key, out=value)
         mx.nd.waitall()
 
@@ -190,6 +194,8 @@ class _Learner(MXNetLearner):
     def show_gradients(self) -> None:
         """Have the next step put the gradients where the weights are."""
         self._trainer = self._trainer_of(Stored())
+        mx.nd.waitall()
+        self._store._barrier()  # noqa: SLF001 (all have the weights before one puts anything there)
 
 
 class _Replicated(ReplicatedLearner):

@@ -65,7 +65,7 @@ class Stored(mx.optimizer.Optimizer):  # type: ignore[misc]
 
     def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
         """Hold what was pushed instead of what was there."""
-        weight[:] = self.rescale_grad * grad.tostype("default")
+        weight[:] = self.rescale_grad * grad
 
 
 class MXNetServing(Participant):
