@@ -12,12 +12,17 @@ Which of the two comes first alternates. The figure is the smallest time that fw
 the smallest one by hand, over a few sessions: other load makes either slower for a while, and never
 faster. It must be within 3 % of 1. In brackets the smallest and the largest ratio of a pair.
 
+Steps are compared in processor time as well, call by call: the median of the learner's own step
+over that by hand, in brackets the quartiles of the ratios of neighbours. Other load hardly moves
+it, so it tells something on a machine that is not idle.
+
     python benchmarks/harness/loops.py --rounds 1 --select resnet50_step
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import tempfile
 import time
@@ -57,6 +62,9 @@ _COMPILED = {"mxnet": ("hybridize",), "tensorflow": ("graph", "xla"), "torch": (
 
 #: How often a step is called before it is timed, which compiles it and fills its caches.
 _WARM_UP = 3
+
+#: How many pairs of steps are compared in processor time.
+_PAIRS = 30
 
 #: What the first loss by hand may be off by, of itself.
 _SAME_LOSS = 1e-4
@@ -191,14 +199,17 @@ _in_turns = pytest.mark.parametrize("turn", range(2))
 
 def _in_turn(case: Case, turn: int, by_hand_s: Callable[[], list[float]]) -> None:
     """fwbench and the same work by hand, which of them first by turns."""
-    if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        by_hand_s = partial(empty_stack.call, by_hand_s)
     if turn % 2:
-        case.benchmark.extra_info["by_hand_s"] = by_hand_s()
+        case.benchmark.extra_info["by_hand_s"] = _as_a_script(case, by_hand_s)
         case.measure()
     else:
         case.measure()
-        case.benchmark.extra_info["by_hand_s"] = by_hand_s()
+        case.benchmark.extra_info["by_hand_s"] = _as_a_script(case, by_hand_s)
+
+
+def _as_a_script(case: Case, call: Callable[[], Any]) -> Any:
+    """What a call returns; by hand one writes a script, whose stack is shallow."""
+    return empty_stack.call(call) if case.framework.reads_stack else call()
 
 
 @_in_turns
@@ -217,6 +228,7 @@ def test_step(case: StepCase, turn: int) -> None:
     if case.cell.execution not in _COMPILED[case.framework.name]:
         pytest.skip("written by hand for other executions")
     _in_turn(case, turn, partial(_steps_s, case))
+    case.benchmark.extra_info["processor_s"] = _as_a_script(case, partial(_alternately_s, case))
 
 
 _ROUNDS = pairs.Rounds()
@@ -239,6 +251,27 @@ def _checked(case: StepCase) -> Callable[[], float]:
             f"by hand the first loss is {losses[0]:.9g}, and the reference's {expected:.9g}"
         )
     return step
+
+
+def _alternately_s(case: StepCase) -> list[tuple[float, float]]:
+    """Processor seconds of the learner's own step, and of the step by hand, one after the other."""
+    by_hand_step = _checked(case)
+    learner = case.learner()
+    learner.reset(exact=False)
+    ((examples, labels),) = case.training.check_batches(case.cell.batch, 1)
+    own = partial(learner.step, *learner.place((examples, labels)))
+    wait = case.framework.waiter(case.cell.device) or int
+    for _ in range(_WARM_UP):
+        own()
+    return [
+        (_processor_s(lambda: (own(), wait())), _processor_s(by_hand_step)) for _ in range(_PAIRS)
+    ]
+
+
+def _processor_s(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
 
 
 def _task(case: StepCase) -> by_hand.Task:
@@ -269,6 +302,7 @@ def main() -> int:
     texts = {"select": "which cases, as pytest's -k"}
     given = bounds.arguments(__doc__, rounds=3, texts=texts)
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    alternately: dict[str, list[tuple[float, float]]] = defaultdict(list)
     options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}", f"-k={given.select}"]
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
@@ -281,7 +315,10 @@ def main() -> int:
                 name = " ".join(filter(None, (facts.get(part) for part in parts)))
                 by_hand_s = min(record["extra_info"]["by_hand_s"])
                 found[name].append((record["stats"]["min"], by_hand_s))
-    return bounds.conclude([_finding(*item) for item in sorted(found.items())])
+                alternately[name] += record["extra_info"].get("processor_s", [])
+    findings = [_finding(*item) for item in sorted(found.items())]
+    steps = ((name, pairs_s) for name, pairs_s in sorted(alternately.items()) if pairs_s)
+    return bounds.conclude([*findings, *(_in_processor_time(*item) for item in steps)])
 
 
 def _finding(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
@@ -293,6 +330,17 @@ def _finding(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
         f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
         f"at most {1 + _WITHIN:g}",
         ratio <= 1 + _WITHIN,
+    )
+
+
+def _in_processor_time(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
+    own_s, by_hand_s = (statistics.median(times_s) for times_s in zip(*found, strict=True))
+    low, _, high = statistics.quantiles([own / by_hand for own, by_hand in found], n=4)
+    return bounds.Finding(
+        f"{name}, processor time ({1e3 * by_hand_s:.4g} ms)",
+        f"{own_s / by_hand_s:.3f} ({low:.3f} to {high:.3f})",
+        f"at most {1 + _WITHIN:g}",
+        own_s / by_hand_s <= 1 + _WITHIN,
     )
 
 
