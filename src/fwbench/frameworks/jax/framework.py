@@ -26,7 +26,7 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
-from fwbench.manifest import Device
+from fwbench.manifest import Device, Gap
 from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
@@ -77,7 +77,14 @@ class Jax(Framework):
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
-    gaps = GAPS
+    gaps = (
+        *GAPS,
+        Gap(
+            "jax has no function of its own that scales a loss, as training in float16 needs",
+            direction="train",
+            dtype="float16",
+        ),
+    )
 
     def __init__(self) -> None:
         self._latest: Any = ()

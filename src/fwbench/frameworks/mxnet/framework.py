@@ -26,7 +26,7 @@ from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
 from fwbench.names import INT8
 from fwbench.toggles import variable
-from fwbench.workloads import INFERENCES
+from fwbench.workloads import CLASSIFICATIONS, INFERENCES
 from fwbench.workloads.operation import Implementation
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
@@ -119,6 +119,9 @@ _VARIABLES = tuple(
 )
 
 
+_NO_HALF = "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implemented)"
+
+
 class MXNet(Framework):
     """MXNet on the CPU and on NVIDIA GPUs: calls return when the work is enqueued, on both."""
 
@@ -157,14 +160,10 @@ class MXNet(Framework):
             dtype="bfloat16",
         ),
         *(
-            Gap(
-                "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implemented)",
-                inference.name,
-                dtype="float16",
-                device="cpu",
-            )
-            for inference in INFERENCES
+            Gap(_NO_HALF, network.name, dtype="float16", device="cpu")
+            for network in (*INFERENCES, *CLASSIFICATIONS)
         ),
+        Gap(_NO_HALF, direction="train", dtype="float16", device="cpu"),
     )
     operations = OPERATIONS
     gang_executions = ("eager", "hybridize")
