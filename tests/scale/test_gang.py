@@ -81,7 +81,8 @@ def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
     """Nobody notices but the limit; the message has where the others wait."""
     pids = gang.pids
     os.kill(pids[1], signal.SIGSTOP)
-    with pytest.raises(GangFailed, match="worker 1 of 2 did not answer within 1 s") as caught:
+    said = "worker 1 of 2 did not answer within 1 s while .*: worker 1 of 2 is stopped .SIGSTOP"
+    with pytest.raises(GangFailed, match=said) as caught:
         _round(gang, limit_s=1.0)
     assert "in _exchange" in str(caught.value)
     assert _gone(pids)

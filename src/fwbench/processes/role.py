@@ -24,6 +24,8 @@ ROLE_MAIN = "from fwbench.scale.role import main; main()"
 #: How long the rest of a message may take that has begun.
 _PART_S = 5.0
 
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+
 #: States of threads that get on: running or ready to, and waiting for a disk.
 _AT_WORK = ("R", "D")
 
@@ -127,6 +129,13 @@ class RoleProcess:
         if sys.platform != "linux":
             return False
         return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it, or a debugger."""
+        with suppress(psutil.Error):
+            return psutil.Process(self.pid).status() in _STOPPED
+        return False
 
     def ask_for_traceback(self) -> None:
         """Have it write where it is."""

@@ -198,7 +198,9 @@ class GangCase(Case):
         doing, quiet_s = f"building {cell.id}", self._quiet_s(gang)
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=doing, quiet_s=quiet_s)
         slow_s = max(quiet_s, self.least_bytes / _SLOWEST_BYTES_PER_S)
-        first = self._round(gang, 1, _BIND_S + slow_s, "its first step", quiet_s)
+        first = self._round(
+            gang, 1, _BIND_S + slow_s, f"taking the first step of {cell.id}", quiet_s
+        )
         quiet_s = max(quiet_s, gang.limits.of(first.step_s))
         steps = self.checked_steps
         found, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)

@@ -283,6 +283,7 @@ class Gang:
         Raises:
             GangFailed: always.
         """
+        stopped = [role.name for role in self._roles if role.is_stopped]
         for role in self._roles:
             role.ask_for_traceback()
         before = self._traffic_bytes()
@@ -292,8 +293,7 @@ class Gang:
         tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(
-            f"{names} did not answer {when}: a role is stopped, the connection between two of them "
-            "is cut, or one waits for an exchange that another does not make; the gang was ended"
+            f"{names} did not answer {when}: {_suspicion(stopped)}; the gang was ended"
             f"{moved}{tails}"
         )
 
@@ -347,6 +347,17 @@ class Gang:
         if self._hosts is not None:
             self._hosts.close()
             self._hosts = None
+
+
+def _suspicion(stopped: Sequence[str]) -> str:
+    """Why roles may not answer."""
+    if stopped:
+        are = "is" if len(stopped) == 1 else "are"
+        return f"{' and '.join(stopped)} {are} stopped (SIGSTOP, or a debugger)"
+    return (
+        "the connection between two of them is cut, or one waits for an exchange that another does "
+        "not make"
+    )
 
 
 def _error_of(name: str) -> type[FwbenchError]:
