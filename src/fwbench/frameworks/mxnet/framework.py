@@ -159,6 +159,9 @@ class MXNet(Framework):
             execution="eager",
             dtype="bfloat16",
         ),
+        Gap("mxnet's KVStore pushes and pulls whole arrays, and scatters none", "reduce_scatter"),
+        Gap("mxnet's KVStore pushes and pulls whole arrays, and gathers none", "all_gather"),
+        Gap("mxnet's KVStore.broadcast takes every key once, to begin with", "broadcast"),
         *(
             Gap(_NO_HALF, network.name, dtype="float16", device="cpu")
             for network in (*INFERENCES, *CLASSIFICATIONS)
