@@ -162,6 +162,16 @@ def test_a_step_is_probed(project: Project) -> None:
     assert 0 < facts["forward_memory"]["planned_bytes"] < facts["memory"]["planned_bytes"]
 
 
+def test_models_of_users(project: Project) -> None:
+    """Answers and a step against the function's own run in float64; a fault fails one case."""
+    project.write("test_it.py", jax_learners.MODELS)
+    result = project.run("--fw-device=cpu", "--fw-threads=1", fw="jax")
+    result.assert_outcomes(passed=3, failed=2)
+    said = " ".join(str(result.stdout).split())
+    assert "has the shape (2, 2), and the model declares (2, 7)" in said
+    assert "the first loss of infinite in jax" in said
+
+
 _DIVIDED = """
 import pytest
 from fwbench.workloads import word_lm_step

@@ -61,6 +61,35 @@ print(json.dumps({
 }))
 """
 
+#: Models of users: a sound one, one of another shape than is declared, one whose loss is NaN.
+MODELS = """
+import numpy as np
+import pytest
+from fwbench import Adam, Input, Model
+
+model = Model("model", (Input("batch", 6, below=20), Input("batch")),
+              targets=Input("batch", below=3), batches=(1, 4), training_batches=(4,),
+              optimizer=Adam(1e-3), output=("batch", 3))
+
+@model.implement("jax")
+def _(jax):
+    rng = np.random.default_rng(0)
+    def apply(own, tokens, scale):
+        x = own["table"][tokens].mean(1) * scale[:, None]
+        return jax.nn.gelu(x) @ own["last"]["kernel"] + own["last"]["bias"]
+    last = {"kernel": rng.standard_normal((8, 3)), "bias": np.zeros(3)}
+    return apply, {"table": rng.standard_normal((20, 8)), "last": last}
+
+wide = Model("wide", Input("batch", 3), batches=(2,), output=("batch", 7))
+wide.implement("jax")(lambda jax: (lambda own, x: x @ own, np.ones((3, 2))))
+infinite = Model("infinite", Input("batch", 3), targets=Input("batch", 2), training_batches=(2,))
+infinite.implement("jax")(lambda jax: (lambda own, x: x @ own / 0.0 * 0.0, np.ones((3, 2))))
+
+@pytest.mark.fwbench(model, wide, infinite.step)
+def test_it(case):
+    case.measure()
+"""
+
 #: Of the suite what has other kinds of layers or data; and a network with what they lack.
 VERIFIED = """
 import pytest

@@ -76,11 +76,6 @@ class ModelLearner(Learner):
             self._share(self.version.weights(shared))
         self.initial = self.state()
 
-    @property
-    def momentum(self) -> float:
-        """Of gradient descent."""
-        return self.model.optimizer.momentum
-
     @abstractmethod
     def _build(self) -> None:
         """Make the model of :meth:`built`, in the dtype of the job."""

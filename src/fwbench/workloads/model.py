@@ -19,7 +19,7 @@ from fwbench.manifest import Manifest
 from fwbench.presets import Size, Sizes
 from fwbench.workloads.input import BATCH, Input
 from fwbench.workloads.models.graph import Graph
-from fwbench.workloads.objective import SGD, Objective
+from fwbench.workloads.objective import SGD, Objective, Optimizer
 from fwbench.workloads.training import Trains, step_gap
 from fwbench.workloads.workload import Workload, first
 
@@ -72,7 +72,8 @@ class Model:
             declared by :meth:`implement`.
         batches: batch sizes of inference: one for latency, others for throughput.
         training_batches: batch sizes of a training step.
-        optimizer: of the training step: a small learning rate, so that losses do not grow apart by
+        optimizer: of the training step (:class:`fwbench.SGD`, :class:`fwbench.Adam` or
+            :class:`fwbench.RMSprop`): a small learning rate, so that losses do not grow apart by
             rounding alone.
         weights: by name, or a function that returns them: those that every framework's version
             begins with. None where each begins with its own.
@@ -89,7 +90,7 @@ class Model:
     models: Mapping[str, Any] = field(default_factory=dict)
     batches: Sizes | Sequence[int] = (1, 32)
     training_batches: Sizes | Sequence[int] = (32,)
-    optimizer: SGD = SGD(1e-3)  # noqa: RUF009 (it does not change)
+    optimizer: Optimizer = SGD(1e-3)  # noqa: RUF009 (it does not change)
     weights: Weights | Callable[[], Weights] | None = None
     output: Sequence[int | str] | None = None
     tolerance: float = 1.0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.frameworks.mxnet.optimizers import optimizer
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -130,11 +131,7 @@ class MXNetModelLearner(ModelLearner):
         if self._dropouts:
             self._compile()
         mx.random.seed(SEED)
-        constants = {
-            "learning_rate": self.job.training.optimizer.learning_rate,
-            "momentum": self.momentum,
-        }
-        self._trainer = gluon.Trainer(self._net.collect_params(), "sgd", constants)
+        self._trainer = gluon.Trainer(self._net.collect_params(), optimizer(self.model.optimizer))
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the trainer."""

@@ -17,40 +17,12 @@ from numpy.typing import NDArray
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
+from fwbench.frameworks.mxnet.optimizers import optimizer
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
+from fwbench.workloads.objective import DROPOUT_SEED, Batch
 
 T = TypeVar("T")
-
-
-def _adam(constants: Adam, job: Job) -> dict[str, Any]:
-    return {
-        "learning_rate": constants.learning_rate,
-        "beta1": constants.beta_1,
-        "beta2": constants.beta_2,
-        "epsilon": constants.epsilon,
-        "lazy_update": job.sparse,
-    }
-
-
-def _rmsprop(constants: RMSprop, _: Job) -> dict[str, Any]:
-    return {
-        "learning_rate": constants.learning_rate,
-        "gamma1": constants.rho,
-        "epsilon": constants.epsilon,
-    }
-
-
-def _sgd(constants: SGD, _: Job) -> dict[str, Any]:
-    return {"learning_rate": constants.learning_rate, "momentum": constants.momentum}
-
-
-_OPTIMIZERS: dict[type[Any], tuple[str, Callable[[Any, Job], dict[str, Any]]]] = {
-    Adam: ("adam", _adam),
-    RMSprop: ("rmsprop", _rmsprop),
-    SGD: ("sgd", _sgd),
-}
 
 
 def _hybridized(*blocks: Any) -> None:
@@ -126,11 +98,8 @@ class MXNetLearner(Learner):
         """Weights in place, so that cached operators stay; a new trainer."""
         self._begin(dropout=not exact)
         mx.random.seed(DROPOUT_SEED)
-        optimizer = self.job.training.optimizer
-        name, constants = _OPTIMIZERS[type(optimizer)]
-        self._trainer = self._trainer_of(
-            mx.optimizer.create(name, **constants(optimizer, self.job))
-        )
+        job = self.job
+        self._trainer = self._trainer_of(optimizer(job.training.optimizer, lazy=job.sparse))
 
     def _trainer_of(self, optimizer: Any) -> Any:
         """What updates the parameters."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.frameworks.tensorflow.optimizers import optimizer
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -52,8 +53,7 @@ class TensorFlowModelLearner(ModelLearner):
         self._dtype = "float64" if self.job.dtype == "float64" else "float32"
         self._model = self._in(policy)
         self._listed = len(self.model.taken) > 1 and _takes_list(self._model)
-        constants = self.job.training.optimizer
-        self._optimizer = keras.optimizers.SGD(constants.learning_rate, momentum=self.momentum)
+        self._optimizer = optimizer(self.model.optimizer)
         self._dropouts = [
             (layer, layer.rate)
             for layer in self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)

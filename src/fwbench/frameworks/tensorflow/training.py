@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, LOSS_SCALE, Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build, segments
+from fwbench.frameworks.tensorflow.optimizers import optimizer
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
+from fwbench.workloads.objective import Batch
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -31,29 +32,6 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 _POLICIES = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-
-
-def _adam(constants: Adam) -> Any:
-    return keras.optimizers.Adam(
-        constants.learning_rate, constants.beta_1, constants.beta_2, constants.epsilon
-    )
-
-
-def _rmsprop(constants: RMSprop) -> Any:
-    return keras.optimizers.RMSprop(
-        constants.learning_rate, rho=constants.rho, epsilon=constants.epsilon
-    )
-
-
-def _sgd(constants: SGD) -> Any:
-    return keras.optimizers.SGD(constants.learning_rate, momentum=constants.momentum)
-
-
-_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
-    Adam: _adam,
-    RMSprop: _rmsprop,
-    SGD: _sgd,
-}
 
 
 class _Batches(Loader):
@@ -101,7 +79,7 @@ class TensorFlowLearner(Learner):
         # Keras orders variables by the depth of their layers.
         self.variables = [variable for layer in layers for variable in layer.trainable_variables]
         constants = job.training.optimizer
-        self.rule = self.optimizer = _OPTIMIZERS[type(constants)](constants)
+        self.rule = self.optimizer = optimizer(constants)
         self._scaled: Callable[[Any], Any] = lambda loss: loss
         if job.dtype == "float16":  # whose gradients would vanish otherwise
             self.optimizer = keras.optimizers.LossScaleOptimizer(self.rule)

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
+from fwbench.frameworks.torch import optimizers
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -177,8 +178,9 @@ class TorchModelLearner(ModelLearner):
             setattr(part, name, 0.0 if exact else share)
         torch.manual_seed(SEED)
         parameters = [p for p in self._module.parameters() if p.requires_grad]
-        rate = self.model.optimizer.learning_rate
-        self._optimizer = torch.optim.SGD(parameters, rate, momentum=self.momentum)
+        self._optimizer = optimizers.optimizer(self.model.optimizer, parameters)
+        if exact:
+            optimizers.make_exact(self._optimizer, self.model.optimizer)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of the optimiser."""

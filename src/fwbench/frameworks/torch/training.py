@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -16,9 +15,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import LOSS_SCALE, Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.torch import optimizers
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, RMSprop
+from fwbench.workloads.objective import DROPOUT_SEED, Adam, Batch, RMSprop
 
 
 def _compiled(model: nn.Module) -> Any:
@@ -120,7 +120,7 @@ class TorchLearner(Learner):
             self._scaler = torch.amp.GradScaler(self._device.type, init_scale=LOSS_SCALE)
         if exact:
             for optimizer in self._optimizers:
-                _EXACT.get(type(optimizer), _as_it_is)(optimizer, self.job.training.optimizer)
+                optimizers.make_exact(optimizer, self.job.training.optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""
@@ -179,33 +179,13 @@ class TorchLearner(Learner):
         return [array for parameter, array in self._in_layout(of_nodes) if parameter.requires_grad]
 
     def _new_optimizers(self) -> list[Any]:
-        constants = self.job.training.optimizer
-        parameters = self._parameters
-        if isinstance(constants, RMSprop):
-            return [
-                torch.optim.RMSprop(
-                    parameters,
-                    lr=constants.learning_rate,
-                    alpha=constants.rho,
-                    # PyTorch adds epsilon to the root; this much does there, where v is small,
-                    # what it does inside.
-                    eps=math.sqrt(constants.epsilon),
-                )
-            ]
-        if isinstance(constants, SGD):
-            return [
-                torch.optim.SGD(parameters, constants.learning_rate, momentum=constants.momentum)
-            ]
-        adam = {
-            "lr": constants.learning_rate,
-            "betas": (constants.beta_1, constants.beta_2),
-            "eps": constants.epsilon,
-        }
+        constants, parameters = self.job.training.optimizer, self._parameters
         tables = [m.weight for m in self._model.modules() if isinstance(m, nn.Embedding)]
-        if not (self.job.sparse and tables):
-            return [torch.optim.Adam(parameters, **adam)]
+        if not (isinstance(constants, Adam) and self.job.sparse and tables):
+            return [optimizers.optimizer(constants, parameters)]
         dense = [p for p in parameters if all(p is not table for table in tables)]
-        return [torch.optim.SparseAdam(tables, **adam), torch.optim.Adam(dense, **adam)]
+        sparse = torch.optim.SparseAdam(tables, **optimizers.adam(constants))
+        return [sparse, optimizers.optimizer(constants, dense)]
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of every optimiser."""
@@ -259,44 +239,3 @@ def saved_bytes(module: nn.Module) -> int:
 
 def _device(job: Job) -> torch.device:
     return torch.device(job.device.replace("gpu", "cuda"))
-
-
-def _as_it_is(optimizer: Any, constants: Any) -> None:
-    """SparseAdam adds epsilon where the other frameworks do."""
-
-
-def _exact_adam(optimizer: Any, constants: Adam) -> None:
-    """PyTorch adds epsilon after the bias correction; undone, step by step."""
-    steps = 0
-
-    def correct(*_: Any) -> None:
-        nonlocal steps
-        steps += 1
-        for group in optimizer.param_groups:
-            group["eps"] = constants.epsilon / math.sqrt(1.0 - constants.beta_2**steps)
-
-    optimizer.register_step_pre_hook(correct)
-
-
-def _exact_rmsprop(optimizer: Any, constants: RMSprop) -> None:
-    """Epsilon inside the root: kept in the mean square, which loses a share of it every step."""
-    for group in optimizer.param_groups:
-        group["eps"] = 0.0
-    lost = constants.epsilon * (1.0 - constants.rho) / constants.rho
-
-    def correct(*_: Any) -> None:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                state = optimizer.state[parameter]
-                if not state:
-                    state["step"] = torch.zeros(())
-                    state["square_avg"] = torch.full_like(parameter, constants.epsilon)
-                state["square_avg"].add_(lost)
-
-    optimizer.register_step_pre_hook(correct)
-
-
-_EXACT: dict[type[Any], Callable[[Any, Any], None]] = {
-    torch.optim.Adam: _exact_adam,
-    torch.optim.RMSprop: _exact_rmsprop,
-}
