@@ -234,6 +234,8 @@ def test_next_to_nothing_may_grow() -> None:
         ({"precision_bits": 23}, {"precision_bits": 10}, "in 23 bits, the contender in 10"),
         ({"precision_bits": 23}, {"precision_bits": 23}, ""),
         ({"precision_bits": 23}, {}, ""),
+        ({"waits": True}, {"waits": False}, "workers wait for each other, the other's do not wait"),
+        ({"waits": False}, {"waits": False}, ""),
     ],
 )
 def test_unequal_work_is_not_judged(

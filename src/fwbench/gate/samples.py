@@ -205,7 +205,11 @@ def _sample(record: StoredRecord, run: StoredRun) -> Sample:
         threshold=facts.threshold,
         facts=_facts(facts, run),
         work=_key(record.param, reference) if facts else record.nodeid,
-        done={"result_is_view": facts.result_is_view, "precision_bits": facts.precision_bits},
+        done={
+            "result_is_view": facts.result_is_view,
+            "precision_bits": facts.precision_bits,
+            "waits": facts.gang is None or facts.gang.equal_work,
+        },
     )
 
 
@@ -278,6 +282,12 @@ def unequal_work(base: Sample, contender: Sample) -> str:
     ours, theirs = (sample.done.get("precision_bits") for sample in (base, contender))
     if None not in (ours, theirs) and ours != theirs:
         return f"not equal work: the base computed in {ours} bits, the contender in {theirs}"
+    waits = [sample.done.get("waits", True) for sample in (base, contender)]
+    if waits[0] != waits[1]:
+        names = ["wait" if each else "do not wait" for each in waits]
+        return (
+            f"not equal work: the base's workers {names[0]} for each other, the other's {names[1]}"
+        )
     return ""
 
 
