@@ -35,7 +35,7 @@ class MXNetMember(Member):
         super().__init__(seat)
         self._context = context
         self._next_key = 0
-        self._models: dict[str, ModelStore] = {}
+        self._models: dict[tuple[str, int, str], ModelStore] = {}
 
     @property
     def address(self) -> str:
@@ -67,7 +67,7 @@ class MXNetMember(Member):
 
         Servers forget nothing, so models with the same arrays share them.
         """
-        model = job.training.name
+        model = job.training.name, job.training.parameters, job.dtype
         if job.sparse:
             raise NotImplementedError(
                 "servers of MXNet 1.9.1 end (copying size mismatch) when workers send them the "

@@ -52,7 +52,11 @@ class _Check:
 #: (``benchmarks/harness/deviations.py``).
 _PLAIN = _Check(1e-3)
 
-#: As much; at 1e-3 the encoders' second loss moves by twice what is allowed.
+#: As much, but where rounding decides which of two elements a max pool takes: in MXNet at b4i64d1
+#: the second update differed by that, and the fourth loss by 1.8e-4. Less than any update left out.
+_POOLED = _Check(1e-3, (0.4, 1.0, 1.0, 5.0))
+
+#: As much as the first; at 1e-3 the encoders' second loss moves by twice what is allowed.
 _TEXTS = _Check(1e-2)
 
 #: As small as before, with gradients that are small at first: the second loss moves by 3e-3.
@@ -224,7 +228,7 @@ MODELS = (
     _of_pictures(convolutional.overfeat, _PLAIN, "b4i96d8", "b4i96d2", paper="b128i231d1"),
     _of_pictures(convolutional.vgg_a, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
     _of_pictures(convolutional.vgg16, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _of_pictures(inception.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
+    _of_pictures(inception.googlenet, _POOLED, "b4i64d8", "b4i64d1", paper="b128i224d1"),
     _of_pictures(inception.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
     _of_pictures(inception.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
     _of_pictures(residual.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
