@@ -160,7 +160,7 @@ def test_examples_lie_as_in_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     placed = made["from_tensorflow"].place((images, labels))
     assert not any(map(np.shares_memory, placed, (images, labels)))
     one = made["from_torch"]
-    assert (one.parameters(), one.model_bytes, one.exported_from) == (7, 3, "torch")
+    assert (one.parameters(), one.model_bytes(), one.exported_from) == (7, 3, "torch")
 
 
 def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:

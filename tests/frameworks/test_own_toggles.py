@@ -86,7 +86,7 @@ def test_it_may_be_in_the_ini_file(flux: Project) -> None:
 _REFUSED = {
     "name": (
         "fluxx=low",
-        "onednn, tf32, replicas, strategy, servers, flux. Did you mean 'flux'?",
+        "servers, network, straggler, flux. Did you mean 'flux'?",
     ),
     "value": ("flux=hgih", "unknown value of the toggle flux 'hgih'; known: low, high."),
     "no value": ("flux=", "toggle 'flux' has no value; give flux=VALUE"),

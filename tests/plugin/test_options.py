@@ -237,6 +237,8 @@ OF_GANGS = [
     ("--fw-replicas=1,2", "fw_replicas = 1,2", "replicas", ("1", "2")),
     ("--fw-strategy=ps_sync", "fw_strategy = ps_sync", "strategy", ("ps_sync",)),
     ("--fw-servers=2", "fw_servers = 2", "servers", ("2",)),
+    ("--fw-network=100mbit", "fw_network = 100mbit", "network", ("100mbit",)),
+    ("--fw-straggler=1@20ms", "fw_straggler = 1@20ms", "straggler", ("1@20ms",)),
 ]
 
 

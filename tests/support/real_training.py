@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -53,6 +54,8 @@ def run_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
             *("-o", f"cache_dir={cache}", *arguments),
         ],
         cwd=Path(__file__).parents[2],
+        # Beside other tests pytest-benchmark would time nothing.
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST_")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

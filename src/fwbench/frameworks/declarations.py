@@ -15,11 +15,13 @@ from fwbench.frameworks.table import Table
 from fwbench.manifest import Gap
 from fwbench.workloads import (
     CLASSIFICATIONS,
+    COLLECTIVES,
     FORWARD_BACKWARDS,
     INFERENCES,
     LOOPS,
     MODELS,
     OPERATIONS,
+    SERVED,
     STEPS,
 )
 
@@ -107,7 +109,8 @@ def _stale(framework: str, gap: Gap, offered: Mapping[str, Collection[str]]) -> 
     """
     loops = [*LOOPS, *STEPS, *(loop.loader for loop in LOOPS)]
     networks = (*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS)
-    workloads = [workload.name for workload in (*OPERATIONS, *loops, *networks)]
+    shared = (*COLLECTIVES, *SERVED)
+    workloads = [workload.name for workload in (*OPERATIONS, *loops, *networks, *shared)]
     known = {
         "workload": (gap.workload, workloads),
         "execution": (gap.execution, offered["executions"]),

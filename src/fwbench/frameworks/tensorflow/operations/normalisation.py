@@ -73,17 +73,4 @@ GAPS: tuple[Gap, ...] = (
     Gap("tensorflow's LRN has no float64", "lrn", dtype="float64"),
     Gap("tensorflow has no bfloat16 LRN on the CPU", "lrn", dtype="bfloat16", device="cpu"),
     Gap("XLA multiplies float16 by float32 in its LRN, and fails", "lrn", "xla", dtype="float16"),
-    *(
-        Gap(
-            f"tensorflow adds up the gradients of {operation}'s vectors in float16",
-            operation,
-            execution,
-            "backward",
-            "float16",
-            "cpu",
-            terms_above=2048,
-        )
-        for operation in ("batch_norm_inference", "group_norm")
-        for execution in ("eager", "graph")
-    ),
 )
