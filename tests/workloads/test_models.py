@@ -189,6 +189,24 @@ def test_what_a_text_teaches_shows_in_the_next_loss(name: str) -> None:
     assert abs(trained[1] / unmoved - 1) > 50 * allowed
 
 
+@each_of_pictures
+def test_an_update_changes_the_loss_by_a_similar_part_at_a_larger_size(step: ModelStep) -> None:
+    """With the rate of the smallest size it would be 0.1 to 0.4, and frameworks would grow apart."""
+    part_of_loss = [_first_update(step, _size(str(size))) for size in step.sizes.quick[:2]]
+    assert all(0.003 < part < 0.05 for part in part_of_loss)
+
+
+def _first_update(step: ModelStep, size: Shape) -> float:
+    """What the first update takes from the loss of its own batch, to first order, as a part of it."""
+    objective = step.at(size)
+    x, labels = objective.check_batches(size["batch"], 1)[0]
+    loss, gradients = reference.gradients(
+        objective.graph, objective.initial(), x.astype(np.float64), labels
+    )
+    squares = [np.vdot(array, array) for of_layer in gradients for array in of_layer]
+    return float(objective.optimizer.learning_rate * sum(squares) / loss)
+
+
 def test_heads_that_do_not_share_the_units_are_refused() -> None:
     """With what there is and what would do."""
     with pytest.raises(DeclarationError, match=r"heads=2, .* was given 489; change the heads"):
