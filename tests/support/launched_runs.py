@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.gate.metrics import METRICS
+from fwbench.gate.metrics import CLOCK, METRICS
 from fwbench.gate.samples import FACTS, Sample, SampleSet
 
 #: Launches of a case that differ by less than anything a gate cares for.
@@ -128,9 +128,11 @@ def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) ->
     Args:
         key: of the case.
         values_s: that time in each launch.
-        changes: other fields; those of its launches by the metrics' names, a value each.
+        changes: other fields; those of its launches by the metrics' names or as the clock, a value
+            each.
     """
-    own = {metric.name: changes.pop(metric.name) for metric in METRICS if metric.name in changes}
+    names = [*(metric.name for metric in METRICS), CLOCK]
+    own = {name: changes.pop(name) for name in names if name in changes}
     launches = [
         {"minimum": value_s, "median": value_s, **{name: own[name][i] for name in own}}
         for i, value_s in enumerate(values_s)

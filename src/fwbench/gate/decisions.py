@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from fwbench.gate import paired
+from fwbench.gate import cycles, paired
 from fwbench.gate.metrics import METRICS, Metric
 from fwbench.gate.paired import Floats
 from fwbench.gate.samples import Sample
@@ -199,15 +200,24 @@ def now(base: Sample, contender: Sample, rules: Rules, cases: int) -> Verdict | 
         rules: when a difference is a change.
         cases: that are judged in this job.
     """
-    verdicts = [
-        test.now(_differences(test, base, contender))
-        for test in tests(base, contender, rules, cases)
-    ]
-    if Verdict.REGRESSED in verdicts:
+    verdicts = _now(base, contender, rules, cases)
+    if sides := cycles.in_cycles(base, contender):
+        of_cycles = _now(*sides, rules, cases)
+        verdicts |= {name: cycles.both(verdicts[name], of_cycles[name]) for name in of_cycles}
+    found = verdicts.values()
+    if Verdict.REGRESSED in found:
         return Verdict.REGRESSED
-    if None in verdicts:
+    if None in found:
         return None
-    return Verdict.IMPROVED if Verdict.IMPROVED in verdicts else Verdict.UNCHANGED
+    return Verdict.IMPROVED if Verdict.IMPROVED in found else Verdict.UNCHANGED
+
+
+def _now(base: Sample, contender: Sample, rules: Rules, cases: int) -> dict[str, Verdict | None]:
+    """The verdict on each metric so far, by its name."""
+    return {
+        test.metric.name: test.now(_differences(test, base, contender))
+        for test in tests(base, contender, rules, cases)
+    }
 
 
 def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> bool:
@@ -234,7 +244,9 @@ def judge(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[Jud
         rules: when a difference is a change.
         cases: that are judged in this job.
     """
-    return [_judge(test, base, contender) for test in tests(base, contender, rules, cases)]
+    judgements = [_judge(test, base, contender) for test in tests(base, contender, rules, cases)]
+    again = partial(judge, rules=rules, cases=cases)
+    return cycles.confirmed(judgements, base, contender, again)
 
 
 def _judge(test: Test, base: Sample, contender: Sample) -> Judgement:

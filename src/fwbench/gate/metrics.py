@@ -70,6 +70,9 @@ MINIMUM = "minimum"
 MEDIAN = "median"
 MEMORY = "memory"
 
+#: In hertz: what makes cycles of times on a GPU. It has no verdict of its own.
+CLOCK = "clock"
+
 #: All of them. The first two have most of the level; the others look for what has grown by far.
 METRICS = (
     Metric(MINIMUM, lambda launch: launch.min_s, 0.4),
@@ -87,13 +90,14 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
 
 
 def figures(launch: Launch, statistic: str | None) -> dict[str, float]:
-    """What a launch is judged by: values by the metrics' names.
+    """What a launch is judged by: values by the metrics' names, and the clock of its GPU.
 
     Args:
         launch: of a case; those of older files have their rounds, or one of the two statistics.
         statistic: the one that stands for a launch of this case.
     """
     values = {metric.name: metric.read(launch) for metric in METRICS}
+    values[CLOCK] = launch.sm_clock_hz
     if launch.rounds_s and launch.min_s is None:
         values[MINIMUM] = min(launch.rounds_s)
         values[MEDIAN] = _statistics.median(launch.rounds_s)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from functools import partial
 from statistics import median
 
 from fwbench.errors import TooFewLaunches
-from fwbench.gate import statistics
+from fwbench.gate import cycles, statistics
 from fwbench.gate.metrics import METRICS, Metric
 from fwbench.gate.samples import Sample, SampleSet, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
@@ -142,13 +143,15 @@ def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[J
         level: of this case alone.
     """
     contended = base.contended or contender.contended
-    return [
+    judgements = [
         _judge(metric, base, contender, rules, level * metric.weight)
         for metric in METRICS
         if base.values(metric.name)
         and contender.values(metric.name)
         and (metric.is_time or not contended)
     ]
+    again = partial(judge, rules=rules, level=level)
+    return cycles.confirmed(judgements, base, contender, again)
 
 
 def _judge(

@@ -142,6 +142,7 @@ class Judgement:
         threshold: as a share.
         base: the base's figure of each launch: seconds, or bytes.
         contender: the contender's.
+        cycles_ratio: as the ratio, in cycles of a GPU's clock; None where that is not known.
     """
 
     key: str
@@ -158,6 +159,7 @@ class Judgement:
     threshold: float | None = None
     base: Sequence[float] = ()
     contender: Sequence[float] = ()
+    cycles_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,7 @@ def _judgement(stored: StoredJudgement) -> Judgement:
         stored.threshold,
         base,
         contender,
+        stored.cycles_ratio,
     )
 
 

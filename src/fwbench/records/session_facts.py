@@ -104,6 +104,10 @@ class StoredJudgement(Table):
     )
     base: list[float] | None = fact("the base's figure of each launch", NONE, NOT_NEGATIVE)
     contender: list[float] | None = fact("the contender's", NONE, NOT_NEGATIVE)
+    cycles_ratio: float | None = fact(
+        "`ratio` of times in cycles of a GPU's clock", NONE, POSITIVE,
+        null="where the clock is not known, and on a CPU",
+    )  # fmt: skip
     base_s: list[float] | None = fact("`base`, in files of earlier versions", SECONDS, POSITIVE)
     contender_s: list[float] | None = fact("`contender`, likewise", SECONDS, POSITIVE)
 

@@ -149,8 +149,15 @@ def row(judgement: Judgement) -> list[str]:
         f"{judgement.ratio - 1:+.1%}",
         f"{_bound(judgement.low)} to {_bound(judgement.high)}",
         visible,
-        judgement.reason,
+        _why(judgement),
     ]
+
+
+def _why(judgement: Judgement) -> str:
+    """The reason, and on a GPU what changed in cycles of its clock."""
+    ratio = judgement.cycles_ratio
+    in_cycles = "" if ratio is None else f"in cycles {ratio - 1:+.1%}"
+    return "; ".join(filter(None, [judgement.reason, in_cycles]))
 
 
 def _memory(size_bytes: float) -> str:

@@ -1,0 +1,132 @@
+"""A change of the time on a GPU is one of its work only if it shows in cycles of its clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.gate import decisions, unpaired
+from fwbench.gate.samples import Sample, SampleSet
+from fwbench.gate.verdicts import FAIL_ON, Comparison, Judgement, Rules, Verdict
+from fwbench.report import verdicts
+from support.launched_runs import entry, output, run, sample, times
+
+RULES = Rules(margin=0.01, level=0.02)
+
+HZ = 1.98e9
+
+_LAUNCHES = 20
+
+
+def sides(change: float, clock: float | None) -> tuple[Sample, Sample]:
+    """Launches that differ in their times, and in the clock that they ran at.
+
+    Args:
+        change: of the time, as a share.
+        clock: its change; None where it is not known.
+    """
+    made = []
+    for seed, (factor, hz) in enumerate([(1.0, HZ), (1 + change, HZ * (1 + (clock or 0.0)))]):
+        launched = times(factor, _LAUNCHES, 0.003, seed)
+        known: dict[str, Any] = {} if clock is None else {"clock": [hz] * _LAUNCHES}
+        made.append(sample("a", launched, **known))
+    return made[0], made[1]
+
+
+def by_time(judgements: list[Judgement]) -> Judgement:
+    """The one on the smallest rounds."""
+    return next(each for each in judgements if each.metric == "minimum")
+
+
+#: Change of the time, change of the clock, and what is said of both together.
+AGREEMENTS = [
+    (0.05, 0.0, Verdict.REGRESSED),
+    (-0.05, 0.0, Verdict.IMPROVED),
+    (0.05, 1 / 1.05 - 1, Verdict.UNCHANGED),
+    (-0.05, 1 / 0.95 - 1, Verdict.UNCHANGED),
+    (0.3, 1 / 1.05 - 1, Verdict.REGRESSED),
+    (0.0, -0.05, Verdict.UNCHANGED),
+    (0.05, None, Verdict.REGRESSED),
+]
+
+agreements = pytest.mark.parametrize(
+    ("change", "clock", "verdict"),
+    AGREEMENTS,
+    ids=[
+        *("slower at one clock", "faster at one clock", "slower clock", "faster clock"),
+        *("slower and slower clock", "only the clock", "unknown clock"),
+    ],
+)
+
+
+@agreements
+def test_pairs_must_differ_in_cycles_too(
+    change: float, clock: float | None, verdict: Verdict
+) -> None:
+    """While pairs go on, and when there will be no more."""
+    base, contender = sides(change, clock)
+    assert decisions.now(base, contender, RULES, 1) is verdict
+    found = by_time(decisions.judge(base, contender, RULES, 1))
+    assert found.verdict is verdict
+    if clock is None:
+        assert found.cycles_ratio is None
+    else:
+        assert found.cycles_ratio == pytest.approx((1 + change) * (1 + clock), rel=5e-3)
+
+
+@agreements
+def test_stored_launches_must_differ_in_cycles_too(
+    change: float, clock: float | None, verdict: Verdict
+) -> None:
+    """As in a gate against a baseline."""
+    base, contender = sides(change, clock)
+    found = by_time(unpaired.judge(base, contender, RULES, 0.02))
+    assert found.verdict is verdict
+
+
+def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
+    """The time has changed for certain, the cycles may have."""
+    base, contender = sides(0.05, 0.0)
+    hz = [HZ * (1.06 if i % 3 else 0.9) for i in range(_LAUNCHES)]
+    scattered = sample("a", contender.times_s, clock=hz)
+    found = by_time(decisions.judge(base, scattered, RULES, 1))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.startswith("no change in cycles is certain: the clock differed")
+
+
+def stored(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
+    """A run of a case in which every launch has recorded its clock."""
+    launches = [
+        {
+            "launch": i,
+            "value_s": time_s,
+            "min_s": time_s,
+            "median_s": time_s,
+            "sm_clock_hz": hz,
+        }
+        for i, time_s in enumerate(times(factor, _LAUNCHES, 0.003))
+    ]
+    one = entry(device=device, device_name="Fake GPU", launches=launches)
+    return SampleSet.from_json("run.json", output([one]))
+
+
+def test_terminal_and_json_say_that_the_clock_differed() -> None:
+    """With both clocks, and what changed in cycles; the JSON is read again as it was."""
+    compared = unpaired.compare(stored(1.0, HZ), stored(1.05, HZ / 1.05), RULES)
+    assert compared.counts == {"unchanged": 1}
+    assert compared.exit_status(FAIL_ON) == 0
+    (line,) = [line for line in verdicts.table(compared) if line.startswith("unchanged")]
+    assert "+5.0%" in line
+    assert line.endswith("no change: the clock differed (1,980 and 1,886 MHz); in cycles +0.0%")
+    again = Comparison.from_json(compared.to_json())
+    assert again.judgements == compared.judgements
+    assert [each.cycles_ratio for each in again.judgements] == pytest.approx([1.0, 1.0])
+
+
+def test_without_a_clock_nothing_is_said_of_cycles() -> None:
+    """As on a CPU: the time alone decides."""
+    base, contender = sides(0.05, None)
+    compared = unpaired.compare(run(base), run(contender), RULES)
+    assert compared.counts == {"regressed": 1}
+    assert not any("cycles" in line for line in verdicts.table(compared))
