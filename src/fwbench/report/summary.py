@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from fwbench.records.units import count
 from fwbench.report.model import Run, have_same_machine, labels
-from fwbench.report.ranking import condition, means
+from fwbench.report.ranking import condition, means, times
 from fwbench.report.ranking.condition import marked
 from fwbench.report.ranking.contests import Contest, Timed
 from fwbench.report.ranking.means import Ranking
@@ -40,7 +40,8 @@ def _sentence(note: str, before: str) -> str:
 def _conditions(run: Run) -> list[str]:
     machine = run.session.machine
     facts = [record.facts for record in run.records if record.facts]
-    return condition.notes(facts, None if machine is None else machine.cpus)
+    doubts = condition.notes(facts, None if machine is None else machine.cpus)
+    return [*times.notes(facts), *doubts]
 
 
 def _unknown(run: Run) -> list[str]:

@@ -141,6 +141,6 @@ def test_devices_are_ranked_apart() -> None:
     gpu = [timed(name, 1.0, device="gpu:0") for name in "ab"]
     assert [found.title for found in rankings(contests([*cpu, *gpu]))] == [
         "operations, forward, cpu",
-        "operations, forward, gpu:0",
+        "operations, forward, gpu:0 (completion time)",
     ]
     assert ranking(*cpu).title == "operations, forward"

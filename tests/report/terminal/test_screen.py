@@ -142,7 +142,7 @@ def test_an_answer_for_each_kind_and_device() -> None:
         "Fastest here:",
         "  operations, forward, cpu: torch for 1 of 1",
         "  operations, backward, cpu: torch for 1 of 1",
-        "  operations, forward, gpu:0: torch for 1 of 1",
+        "  operations, forward, gpu:0 (completion time): torch for 1 of 1",
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from fwbench.records.units import count
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import Contest
+from fwbench.report.ranking.times import named
 
 #: A contestant with a smaller share of the cases of the one that has most is listed and not
 #: ranked: it would shrink the set of cases that all share.
@@ -102,7 +103,7 @@ def rankings(contests: Iterable[Contest]) -> list[Ranking]:
         by_kind.setdefault(contest.kind, []).append(contest)
     several = len({device for _, device in by_kind}) > 1
     return [
-        _ranking(f"{kind}, {device}" if several else kind, group)
+        _ranking(named(f"{kind}, {device}" if several else kind, device), group)
         for (kind, device), group in by_kind.items()
     ]
 

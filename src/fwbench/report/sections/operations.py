@@ -30,7 +30,16 @@ from fwbench.report.section import (
 ORDER = 20
 
 _COLUMNS = (
-    *("case", "size", "median", AGAINST_FASTEST, "condition", "middle half", "dispatch"),
+    *(
+        "case",
+        "size",
+        "median",
+        AGAINST_FASTEST,
+        "condition",
+        "middle half",
+        "dispatch",
+        "on the device",
+    ),
     *("first call in process", "against eager", "GFLOP/s", "GB/s", "of attainable", "measured"),
 )
 
@@ -106,6 +115,7 @@ def _row(
             TableCell(condition if condition_known else ""),
             TableCell(f"{time(low)} to {time(high)}", low),
             seconds(record.facts.dispatch_s),
+            seconds(record.facts.device_s),
             _first_call(record),
             _gain(gain),
             billions(record.facts.flops, record.median_s),

@@ -10,6 +10,7 @@ from fwbench.records.session_facts import NotMeasured
 from fwbench.records.units import time
 from fwbench.report.fastest import against_fastest
 from fwbench.report.model import Record, Run, operations
+from fwbench.report.ranking import times
 from fwbench.report.ranking.condition import is_contended, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
@@ -28,6 +29,8 @@ _NOTE = (
     "Times against the fastest, each operation at the largest of the sizes that most were measured "
     "at. The darker a cell, the slower; a cell leads to the operation."
 )
+
+_COMPLETION = f"On a GPU these are {times.COMPLETION}s: launch, kernel and wait."
 
 _CONTENDED = "A time without a ratio is contended: other processes used the processors meanwhile."
 
@@ -121,11 +124,12 @@ class _HeatMap:
         """The table."""
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
+        several = times.has_several(self.records[0].facts.device)
         return Section(
             f"overview {self.title}",
             (*_LEADING, *self.columns),
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],
-            notes=[_NOTE, *([_CONTENDED] if contended else [])],
+            notes=[_NOTE, *[_COMPLETION] * several, *[_CONTENDED] * contended],
             gaps=_said(self.gaps),
             column_keys=dict(enumerate(self.columns.values(), len(_LEADING))),
         ).without_empty_columns(_LEADING)

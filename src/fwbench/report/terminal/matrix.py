@@ -10,6 +10,7 @@ from typing import Any
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import time
+from fwbench.report.ranking import times
 from fwbench.report.ranking.answer import TOO_CLOSE
 from fwbench.report.ranking.contests import Contest, Timed, kind
 from fwbench.report.terminal.contestants import Column, column, in_order, variant
@@ -115,7 +116,11 @@ def matrices(
         groups[name, facts.device, facts.dtype].append(work)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
-        Matrix(_title(key, several), detail.what, detail.rows(group, failures))
+        Matrix(
+            _title(key, several),
+            times.named(detail.what, key[1]),
+            detail.rows(group, failures),
+        )
         for key, group in groups.items()
     ]
 

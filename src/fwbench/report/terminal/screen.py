@@ -8,7 +8,7 @@ from functools import cached_property
 
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking import condition
+from fwbench.report.ranking import condition, times
 from fwbench.report.ranking.contests import Contest, Timed, works
 from fwbench.report.terminal import notes, probed, replicas, session, training
 from fwbench.report.terminal.contestants import Entry, facts_of, failed, timed
@@ -92,7 +92,11 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
         return _apart([doubts, answer])
     return _apart(
         [
-            [*wrapped(session.headline(outcome.cases), view.width), *doubts],
+            [
+                *wrapped(session.headline(outcome.cases), view.width),
+                *_wrapped(times.notes(outcome.cases), view),
+                *doubts,
+            ],
             *_tables(outcome, view),
             *_loops(outcome, view),
             *_replicas(outcome, view),

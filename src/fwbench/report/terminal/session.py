@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count
+from fwbench.report.ranking import times
 from fwbench.report.ranking.answer import Answer, answers
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import Contest, Timed, contests
 
 Cases = Sequence[CaseFacts]
 
-_FASTEST = "Fastest here:"
+_FASTEST = "Fastest here"
 
 
 def headline(cases: Cases) -> str:
@@ -57,10 +58,10 @@ def answer(cases: Sequence[Timed]) -> list[str]:
         return [_why_none([timed.facts for timed in cases])]
     texts = [f"{one.text}{_left_out(one, held)}" for one in found]
     if len(found) == 1:
-        return [f"{_FASTEST} {texts[0]}"]
+        return [f"{times.named(_FASTEST, found[0].device)}: {texts[0]}"]
     devices = {one.device for one in found}
     kinds = [_kind(one, devices) for one in found]
-    return [_FASTEST, *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
+    return [f"{_FASTEST}:", *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
 
 
 def _left_out(one: Answer, held: Iterable[Contest]) -> str:
@@ -75,7 +76,8 @@ def _left_out(one: Answer, held: Iterable[Contest]) -> str:
 
 
 def _kind(one: Answer, devices: set[str]) -> str:
-    return f"{one.kind}, {one.device}" if len(devices) > 1 else one.kind
+    kind = f"{one.kind}, {one.device}" if len(devices) > 1 else one.kind
+    return times.named(kind, one.device)
 
 
 def _why_none(cases: Cases) -> str:
