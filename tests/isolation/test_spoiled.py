@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.projects import Project
 
 #: The framework of pool_framework.py, on a GPU whose errors are sticky, as CUDA's are.
@@ -77,7 +79,7 @@ def test_a_spoiled_device_costs_one_case(project: Project) -> None:
     result.stdout.fnmatch_lines(["*1.00 GiB is free*"])
 
 
-_THEN_NUMPY = """
+_THEN_ANOTHER = """
 import os
 from pathlib import Path
 import pytest
@@ -88,7 +90,7 @@ def test_on_a_gpu(case):
     case.measure()
     Path("worker").write_text(str(os.getpid()))
 
-@pytest.mark.fwbench(tanh, sizes=(4,), devices="cpu")
+@pytest.mark.fwbench(tanh, sizes=(4,), devices="gpu")
 def test_then(case):
     case.measure()
     pid = int(Path("worker").read_text())
@@ -101,7 +103,67 @@ def test_a_worker_ends_with_its_last_case_on_a_gpu(project: Project) -> None:
     """A process keeps half a gigabyte of a GPU as long as it lives, and others need it."""
     project.install_pool()
     project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
-    project.write("test_it.py", _THEN_NUMPY)
-    only = "(on_a_gpu and brittle) or (then and numpy)"
-    result = project.run("-k", only, *_FORWARD, fw="brittle,numpy")
+    source = _BRITTLE.replace('"brittle"', '"robust"')
+    project.install("robust", "robust_framework:Brittle", source)
+    project.write("test_it.py", _THEN_ANOTHER)
+    only = "(on_a_gpu and brittle) or (then and robust)"
+    result = project.run("-k", only, *_FORWARD, fw="brittle,robust")
     result.assert_outcomes(passed=3)
+
+
+#: A framework that holds its GPU as long as its process lives, from the first look at it on. The
+#: GPU is in EXCLUSIVE_PROCESS mode: it takes one process at a time.
+_GREEDY = """
+import os
+from pathlib import Path
+from fwbench.manifest import Device
+from pool_framework import Pool
+
+BUSY = "CUDA-capable device(s) is/are busy or unavailable"
+
+def hold():
+    holder = Path(os.environ["HOLDER"])
+    if holder.exists():
+        pid = int(holder.read_text())
+        if pid != os.getpid() and Path(f"/proc/{pid}").exists():
+            raise RuntimeError(BUSY)
+    holder.write_text(str(os.getpid()))
+
+class Greedy(Pool):
+    name = "NAME"
+
+    def devices(self, cpu_model):
+        if "SEES" == "yes":
+            hold()
+        return (*super().devices(cpu_model), Device("gpu:0", "Fake 9000"))
+
+    def creator(self, device, dtype):
+        if device != "cpu":
+            hold()
+        return super().creator(device, dtype)
+"""
+
+_TURNS = """
+import pytest
+from fwbench.workloads import sigmoid, tanh
+
+@pytest.mark.fwbench(sigmoid, tanh, sizes=(4, 5))
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.parametrize("asked", ["--benchmark-disable", "--fw-launches=2"])
+def test_frameworks_share_a_gpu_that_takes_one_process(
+    project: Project, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Cases of one run together; its worker ends before the next begins, as the one that looked."""
+    monkeypatch.setenv("HOLDER", str(project.path / "holder"))
+    project.install_pool()
+    for name, sees in (("greedy", "no"), ("miserly", "yes")):
+        code = _GREEDY.replace("NAME", name).replace("SEES", sees)
+        project.install(name, f"{name}_framework:Greedy", code)
+    project.write("test_it.py", _TURNS)
+    options = ("--fw-device=cpu,gpu", "--fw-direction=forward", asked)
+    result = project.run(*options, fw="greedy,miserly")
+    result.assert_outcomes(passed=16)

@@ -30,7 +30,8 @@ def describe(
             may raise FrameworkUnavailable.
         tick: called while they are waited for.
         kept: gets the workers of those that can be used, which wait for a session then: importing
-            them again would take as long; None to end them.
+            them again would take as long. Those that have looked at a GPU end: they may hold a
+            part of it, and one in EXCLUSIVE_PROCESS mode altogether. None to end them all.
     """
     workers: dict[WorkerSpec, WorkerProcess] = {}
     answers: dict[str, Manifest | Absent] = {}
@@ -45,17 +46,22 @@ def describe(
             answers[spec.framework] = answer = _described(worker)
             if isinstance(answer, Absent):
                 workers.pop(spec).kill()
-        if kept is None:
-            # Not killed: what measures coverage writes its file when a process ends by itself.
-            for worker in workers.values():
+        for spec, worker in workers.items():
+            if kept is None or _sees_gpu(answers[spec.framework]):
+                # Not killed: what measures coverage writes its file when a process ends by itself.
                 worker.stop()
-        else:
-            kept.update(workers)
+            else:
+                kept[spec] = worker
         return answers
     except BaseException:
         for worker in workers.values():
             worker.kill()
         raise
+
+
+def _sees_gpu(answer: Manifest | Absent) -> bool:
+    devices = answer.devices if isinstance(answer, Manifest) else ()
+    return any(device.name != "cpu" for device in devices)
 
 
 def _described(worker: WorkerProcess) -> Manifest | Absent:

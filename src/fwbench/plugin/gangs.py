@@ -1,8 +1,9 @@
-"""The hooks of cases that several processes do together."""
+"""The hooks of cases that several processes do together, and the order of cases by process."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import pytest
 
@@ -26,7 +27,7 @@ class GangHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the cases of gangs last, those of one gang one after the other."""
+        """Put cases on GPUs behind others, and those of gangs last, each process's together."""
         items[:] = together(items)
 
     def equip(self, case: GangCase, replicas: int) -> None:
@@ -50,14 +51,26 @@ class GangHooks:
 
 
 def together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Items in their order, but those of gangs last: each gang is started once.
+    """Items in their order, but those of one worker on GPUs together, and those of gangs last.
+
+    Each gang is started once. And a worker ends with its last case on a GPU, so that no other
+    framework's process holds a part of a GPU, or all of it in EXCLUSIVE_PROCESS mode, while it is
+    measured; where frameworks took turns case by case each would hold its part to the end.
 
     Args:
         items: of a session.
     """
-    gangs: dict[tuple[object, ...], list[pytest.Item]] = {(): []}
+    groups: dict[tuple[object, ...], list[pytest.Item]] = {}
     for item in items:
-        cell = item.stash.get(CELL, None)
-        key = () if cell is None or not cell.gang else (cell.framework, cell.gang)
-        gangs.setdefault(key, []).append(item)
-    return [item for each in gangs.values() for item in each]
+        groups.setdefault(_started_for(item), []).append(item)
+    return [item for key in sorted(groups, key=itemgetter(0)) for item in groups[key]]
+
+
+def _started_for(item: pytest.Item) -> tuple[object, ...]:
+    """What an item has a process hold, after a number by which those that hold more come later."""
+    cell = item.stash.get(CELL, None)
+    if cell is not None and cell.gang:
+        return 2, cell.framework, cell.gang
+    if cell is not None and cell.device != "cpu":
+        return 1, cell.framework, *cell.variables.items()
+    return (0,)
