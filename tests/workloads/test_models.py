@@ -191,13 +191,13 @@ def test_what_a_text_teaches_shows_in_the_next_loss(name: str) -> None:
 
 @each_of_pictures
 def test_an_update_changes_the_loss_by_a_similar_part_at_a_larger_size(step: ModelStep) -> None:
-    """With the rate of the smallest size it would be 0.1 to 0.4, and frameworks would grow apart."""
+    """With one rate it would be 0.1 to 0.4, and frameworks would grow apart."""
     part_of_loss = [_first_update(step, _size(str(size))) for size in step.sizes.quick[:2]]
     assert all(0.003 < part < 0.05 for part in part_of_loss)
 
 
 def _first_update(step: ModelStep, size: Shape) -> float:
-    """What the first update takes from the loss of its own batch, to first order, as a part of it."""
+    """What the first update takes from the loss of its own batch, to first order, as a part."""
     objective = step.at(size)
     x, labels = objective.check_batches(size["batch"], 1)[0]
     loss, gradients = reference.gradients(
