@@ -22,7 +22,7 @@ from typing import Any
 import bounds
 import numpy as np
 
-from fwbench.cases.verify import LOSS_TOLERANCES
+from fwbench.cases.verify import loss_tolerances
 from fwbench.workloads import FORWARD_BACKWARDS, INFERENCES, MODELS
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.steps import ModelStep
@@ -73,7 +73,7 @@ def _missing_update(step: ModelStep) -> float:
     examples = x.astype(np.float64) if training.vocabulary is None else x
     without, _ = reference.gradients(training.graph, training.initial(), examples, labels)
     losses = reference.losses(training, size["batch"], 2)
-    allowed = LOSS_TOLERANCES["float32"] * training.loss_scales(losses)[1]
+    allowed = loss_tolerances(training, losses, "float32")[1]
     return float(abs(without - losses[1]) / allowed)
 
 

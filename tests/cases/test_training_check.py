@@ -71,11 +71,11 @@ def test_what_is_not_everyones_training_is_never_timed(
 def test_what_the_check_found_is_in_the_record(of: Any) -> None:
     """How far the losses were off, what was allowed, how many there were, and the optimiser."""
     noted = {"epsilon": "inside"}
-    facts = measured(Trainer(check_losses=off_by(2.0**-16, 3), noted=noted), of)
+    facts = measured(Trainer(check_losses=off_by(2.0**-17, 3), noted=noted), of)
     expected = {
         "parameters": 109_386,
         "checked_steps": CHECKED_STEPS,
-        "max_loss_deviation": pytest.approx(2.0**-16, rel=1e-9),
+        "max_loss_deviation": pytest.approx(2.0**-17, rel=1e-9),
         "loss_tolerance": verify.LOSS_TOLERANCES["float32"],
         "optimizer": {
             "name": "Adam",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fwbench.cases.verify import LOSS_TOLERANCES
+from fwbench.cases.verify import NETWORK_LOSS_TOLERANCES
 from fwbench.errors import DeclarationError
 from fwbench.presets import Shape
 from fwbench.workloads import MODELS
@@ -183,7 +183,7 @@ def test_what_a_text_teaches_shows_in_the_next_loss(name: str) -> None:
     assert labels.max() > 0.9 * objective.classes
     trained = reference.losses(objective, batch, 2)
     assert objective.loss_growth is not None
-    allowed = LOSS_TOLERANCES["float32"] * objective.loss_growth[1]
+    allowed = NETWORK_LOSS_TOLERANCES["float32"] * objective.loss_growth[1]
     still = replace(objective, optimizer=SGD(0.0))
     (_, unmoved) = reference.losses(still, batch, 2)
     assert abs(trained[1] / unmoved - 1) > 50 * allowed

@@ -131,7 +131,7 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers:
     if logits is None:
         return
     expected, _ = judge(logits, labels)
-    allowed = verify.LOSS_TOLERANCES[learner.job.verified_as] * max(
+    allowed = verify.NETWORK_LOSS_TOLERANCES[learner.job.verified_as] * max(
         1.0, float(np.abs(logits).max())
     )
     if not abs(losses[0] - expected) <= allowed:
@@ -168,8 +168,10 @@ def _first_losses(
     """How far the worst of the first losses is off the reference's, and how far it may be."""
     job = learner.job
     actual = as_many(learner.losses(losses), steps)
-    scales = job.training.loss_scales(expected[:steps])
-    return verify.losses(actual, expected[:steps], job.verified_as, scales)
+    allowed = verify.loss_tolerances(
+        job.training, expected[:steps], job.verified_as, sparse=job.sparse
+    )
+    return verify.losses(actual, expected[:steps], allowed)
 
 
 def _constants(training: Objective) -> dict[str, Any]:

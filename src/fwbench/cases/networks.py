@@ -205,9 +205,8 @@ class Gradients(_NetworkWork):
         few = _wide(training, examples[rows])
         loss, of_nodes = reference.gradients(training.graph, training.initial(), few, own)
         mean, *gradients = on_host
-        (scale,) = training.loss_scales([loss])
-        allowed = scale * verify.LOSS_TOLERANCES[self.learner.job.dtype] / loss
-        verify.compare(mean, np.asarray(loss), allowed)
+        (allowed,) = verify.loss_tolerances(training, [loss], self.learner.job.dtype)
+        verify.compare(mean, np.asarray(loss), allowed / loss)
         expected = self.learner.trained(of_nodes)
         verify.count(gradients, range(len(expected)))
 

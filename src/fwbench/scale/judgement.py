@@ -92,7 +92,13 @@ def _updated(weights: Sequence[int], whose: str, when: str) -> None:
 
 
 def training(
-    answers: Answers, objective: Objective, batch: int, dtype: str, when: str
+    answers: Answers,
+    objective: Objective,
+    batch: int,
+    dtype: str,
+    when: str,
+    *,
+    sparse: bool = False,
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of training from the initial weights on.
 
@@ -102,6 +108,7 @@ def training(
         batch: the batch size of all together.
         dtype: of the case.
         when: the steps were taken, for messages.
+        sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
         What was found, for the record of the case and for that of the gang.
@@ -125,10 +132,9 @@ def training(
     lazy = answers[0]["notes"].get("update") == "lazy"
     steps = losses.shape[1]
     expected = trajectories.expected_losses(objective, batch, lazy=lazy)[:steps]
+    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse)
     with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
-        deviation, tolerance = verify.losses(
-            losses.mean(axis=0), expected, dtype, objective.loss_scales(expected)
-        )
+        deviation, tolerance = verify.losses(losses.mean(axis=0), expected, allowed)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked(
         steps=steps,
         shard_loss_spread=spread,
@@ -138,7 +144,13 @@ def training(
 
 
 def asynchronous(
-    answers: Answers, objective: Objective, share: int, dtype: str, when: str
+    answers: Answers,
+    objective: Objective,
+    share: int,
+    dtype: str,
+    when: str,
+    *,
+    sparse: bool = False,
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of workers that do not wait for each other.
 
@@ -148,6 +160,7 @@ def asynchronous(
         share: the batch size of each worker.
         dtype: of the case.
         when: the steps were taken, for messages.
+        sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
         What was found, for the record of the case and for that of the gang.
@@ -164,10 +177,9 @@ def asynchronous(
     lazy = first["notes"].get("update") == "lazy"
     steps = len(first["alone"])
     expected = trajectories.expected_losses(objective, share, lazy=lazy)[:steps]
+    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse)
     with verify.within(f"{when}, updates made one after the other are not those of one process"):
-        deviation, tolerance = verify.losses(
-            np.array(first["alone"]), expected, dtype, objective.loss_scales(expected)
-        )
+        deviation, tolerance = verify.losses(np.array(first["alone"]), expected, allowed)
     _falling(np.array([each["losses"] for each in answers]), when)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
         {"steps": steps, "gradient_error": first["gradient_error"]} | _made(answers, when)

@@ -40,6 +40,10 @@ class SharedStepCase(GangCase):
         return cast("Trains", self.cell.workload).at(self.cell.size)
 
     @property
+    def _is_sparse(self) -> bool:
+        return self.cell.toggle("sparse") == "on"
+
+    @property
     def elements(self) -> int:
         """The parameters, of each of which a gradient is exchanged."""
         return int(self._objective.parameters)
@@ -60,7 +64,10 @@ class SharedStepCase(GangCase):
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """The mean losses are the reference's, and all weights equal."""
         batch, dtype = self.cell.batch, self.cell.dtype
-        return self._known(*judgement.training(answers, self._objective, batch, dtype, when))
+        found = judgement.training(
+            answers, self._objective, batch, dtype, when, sparse=self._is_sparse
+        )
+        return self._known(*found)
 
     def _known(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
         """With what the record of one worker has, too."""
@@ -99,8 +106,10 @@ class AsynchronousStepCase(SharedStepCase):
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """One worker alone has the reference's losses, and all together learn."""
         share = self.cell.batch // self.cell.replicas
-        dtype = self.cell.dtype
-        return self._known(*judgement.asynchronous(answers, self._objective, share, dtype, when))
+        found = judgement.asynchronous(
+            answers, self._objective, share, self.cell.dtype, when, sparse=self._is_sparse
+        )
+        return self._known(*found)
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """Each worker makes one in a step; in the check, one of them takes as many steps alone."""

@@ -28,7 +28,8 @@ _INPUTS_SEED = 31
 
 #: The losses of the first step and of those after each of three updates are compared. They may be
 #: off, relative to the loss, by so many times what is allowed of a dtype
-#: (:data:`fwbench.cases.verify.LOSS_TOLERANCES`): as those of the deepest networks of fwbench's.
+#: (:data:`fwbench.cases.verify.NETWORK_LOSS_TOLERANCES`): as those of the deepest networks of
+#: fwbench's.
 _GROWTH = (0.4, 4.0, 4.0, 4.0)
 
 #: Weights by name: those of a model, or those to share.
