@@ -30,6 +30,9 @@ class Card:
         slices: what it is cut into.
         whole: of a slice, the GPU that it is of.
         pids: of the processes that use it.
+        free_bytes: of its memory, whatever processes have.
+        total_bytes: of it.
+        compute_mode: 3 for EXCLUSIVE_PROCESS.
         silent: names of functions that do not answer.
     """
 
@@ -43,6 +46,9 @@ class Card:
     slices: Sequence[Card] = ()
     whole: Card | None = None
     pids: Sequence[int] = ()
+    free_bytes: int = 8000
+    total_bytes: int = 9000
+    compute_mode: int = 0
     silent: set[str] = field(default_factory=set)
 
 
@@ -51,6 +57,7 @@ class FakeNvml:
 
     NVML_CLOCK_SM = 1
     NVML_TEMPERATURE_GPU = 0
+    NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 
     def __init__(self, *cards: Card) -> None:
         self.cards = cards
@@ -99,7 +106,7 @@ class FakeNvml:
         return self._of_whole(card, SimpleNamespace(gpu=card.busy, memory=99))
 
     def nvmlDeviceGetMemoryInfo(self, card: Card) -> Any:
-        return SimpleNamespace(total=9000, free=8000, used=card.used_bytes)
+        return SimpleNamespace(total=card.total_bytes, free=card.free_bytes, used=card.used_bytes)
 
     def nvmlDeviceGetClockInfo(self, card: Card, kind: int) -> int:
         assert kind == self.NVML_CLOCK_SM
@@ -128,6 +135,9 @@ class FakeNvml:
 
     def nvmlDeviceGetTemperature(self, card: Card, sensor: int) -> int:
         return self._of_whole(card, 61)
+
+    def nvmlDeviceGetComputeMode(self, card: Card) -> int:
+        return self._of_whole(card, card.compute_mode)
 
     def nvmlDeviceGetComputeRunningProcesses(self, card: Card) -> list[Any]:
         return [SimpleNamespace(pid=pid) for pid in card.pids]

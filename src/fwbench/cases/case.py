@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fwbench.cases import rates, repetition, waiting
+from fwbench.cases import on_gpus, rates, repetition, waiting
 from fwbench.cases.benchmark import Benchmark
 from fwbench.cases.bind import bind, draw
 from fwbench.cases.kept import KEPT
@@ -112,7 +112,8 @@ class Case:
             Diverged: a loss became infinite or NaN.
         """
         self.measured = True
-        return self._measure() if self._probe is None else self._probed(self._probe)
+        with on_gpus.explained(self.cell, lambda: self.gpu):
+            return self._measure() if self._probe is None else self._probed(self._probe)
 
     @cached_property
     def gpu(self) -> Gpu | None:

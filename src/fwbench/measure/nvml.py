@@ -47,6 +47,19 @@ class GpuUse:
 
 
 @dataclass(frozen=True)
+class GpuMemory:
+    """The memory of a GPU at a moment.
+
+    Attributes:
+        free_bytes: that no process has.
+        total_bytes: that it has.
+    """
+
+    free_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
 class GpuState:
     """Clock, power and heat of a GPU at a moment; None where NVML does not tell.
 
@@ -156,6 +169,23 @@ class Gpu:
             mig=_asked(lambda: _text(nvml.nvmlDeviceGetName(handle))) if self._is_slice else None,
         )
 
+    def memory(self) -> GpuMemory | None:
+        """How much of its memory is free."""
+        info = _asked(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
+        return None if info is None else GpuMemory(int(info.free), int(info.total))
+
+    def takes_one_process(self) -> bool | None:
+        """Whether it is in EXCLUSIVE_PROCESS mode."""
+        nvml, whole = self._nvml, self._whole
+        return _asked(
+            lambda: nvml.nvmlDeviceGetComputeMode(whole) == nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
+        )
+
+    def users(self) -> int | None:
+        """How many processes use it, in addition to this one, whoever has started them."""
+        pids = self._pids()
+        return None if pids is None else len(pids - {os.getpid()})
+
     def others(self) -> int | None:
         """How many processes of others use it; None where NVML does not tell.
 
@@ -163,12 +193,14 @@ class Gpu:
         container NVML may number processes as the host does: this one is not among them then, and
         nothing is known.
         """
-        nvml = self._nvml
-        running = _asked(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
-        pids = {int(one.pid) for one in running or ()}
-        if os.getpid() not in pids:
+        pids = self._pids()
+        if pids is None or os.getpid() not in pids:
             return None
         return sum(_asked(_parent, pid) != os.getppid() for pid in pids)
+
+    def _pids(self) -> set[int] | None:
+        running = _asked(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
+        return None if running is None else {int(one.pid) for one in running}
 
 
 def is_throttled(state: GpuState, default_hz: float | None) -> bool:

@@ -54,9 +54,15 @@ def describe(
         },
         placement=_variables(PLACEMENT) if cell.device != "cpu" else None,
         flops=None if cost is None else cost.flops,
-        bytes=None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[real_dtype(cell.dtype)]),
+        bytes=least_bytes(cell),
     )
     return facts.with_toggles(dict(cell.toggles))
+
+
+def least_bytes(cell: Cell) -> float | None:
+    """The bytes that a call of a case reads and writes at least; None where not declared."""
+    cost = cell.workload.cost_of(cell.direction, cell.size)
+    return None if cost is None else cost.bytes_moved(ITEMSIZE_BYTES[real_dtype(cell.dtype)])
 
 
 def identity(cell: Cell) -> CaseFacts:
