@@ -6,6 +6,7 @@ import copy
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -157,17 +158,25 @@ class ModelLearner(Learner):
                 f"{self.model.name} for {self.framework} is named {name!r}; known are {known}"
             )
         try:
+            import_module(package)
+        except Exception as error:  # noqa: BLE001 (torchvision: RuntimeError, next to another build)
+            raise self._unimportable(name, package, error) from None
+        try:
             return named[package](model)
-        except ImportError as error:
-            raise DeclarationError(
-                f"{self.model.name} is {name!r}, and {package} cannot be imported: {error}; "
-                "install it (pip), or give a function that builds the model"
-            ) from None
+        except ImportError as error:  # Transformers imports its parts when they are used
+            raise self._unimportable(name, package, error) from None
         except Exception as error:  # noqa: BLE001 (whatever another package raises)
             raise DeclarationError(
                 f"{self.model.name} is {name!r}, and {package} does not have it here: "
                 f"{_said(error)}; fwbench downloads nothing"
             ) from None
+
+    def _unimportable(self, name: str, package: str, error: Exception) -> DeclarationError:
+        return DeclarationError(
+            f"{self.model.name} is {name!r}, and {package} cannot be imported: {_said(error)}; "
+            f"install a build of it that fits the installed {self.framework}, or give a function "
+            "that builds the model"
+        )
 
     def _call_first(self) -> None:
         """Call the model once: frameworks make parameters when they see the first inputs."""

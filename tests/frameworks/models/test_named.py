@@ -53,6 +53,9 @@ class AutoModel:
         return Bert()
 """
 
+#: As torchvision, where it was built for another PyTorch.
+_BROKEN = 'raise RuntimeError("operator torchvision::nms does not exist")'
+
 _TEST = """
 import pytest
 from fwbench import Input, Model
@@ -85,3 +88,16 @@ def test_names_of_other_packages_stand_for_their_models(project: Project) -> Non
         "Unknown model larger; fwbench downloads nothing"
     ) in texts
     assert "transformers does not have it here: OSError: large/bert is not in the cache" in texts
+
+
+def test_a_package_that_cannot_be_imported_is_said_to_be_unusable(project: Project) -> None:
+    """Whatever its import raises: the model is not looked for, and no name is blamed."""
+    project.write("packages/torchvision/__init__.py", _BROKEN)
+    project.write("test_named.py", _TEST)
+    result = project.run("--fw-threads=1", "-k", "small", "--junitxml=junit.xml", fw="torch")
+    result.assert_outcomes(failed=1)
+    (failure,) = project.outcomes().values()
+    assert (
+        "small is 'torchvision:small', and torchvision cannot be imported: RuntimeError: operator "
+        "torchvision::nms does not exist; install a build of it that fits the installed torch"
+    ) in failure.text
