@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fwbench.cases.case import Case
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.probes.memory import forward_memory, memory
+from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.plans import planned_bytes, with_plan
@@ -91,15 +94,25 @@ class Holding(Trainer):
             return step(*arguments)
 
         learner.step = held_step  # type: ignore[method-assign]
-        learner.inference = lambda examples: self._taking(15)  # type: ignore[method-assign]
+        learner.inference = (  # type: ignore[method-assign]
+            lambda examples: self._taking(15, self.in_use(len(examples)))
+        )
         learner.forward_backward = (  # type: ignore[method-assign]
             lambda examples, labels: self._taking(35)
         )
         learner.planned_bytes = lambda training: 33 if training else 11  # type: ignore[method-assign]
         return learner
 
-    def _taking(self, moment: int) -> BoundCall:
-        return lambda: self.held.take(0, moment=moment)
+    def in_use(self, examples: int) -> NDArray[Any]:
+        """The same logit for each of ten classes, as the learner answers."""
+        return np.zeros((examples, 10))
+
+    def _taking(self, moment: int, result: Any = None) -> BoundCall:
+        def call() -> Any:
+            self.held.take(0, moment=moment)
+            return result
+
+        return call
 
 
 @pytest.fixture
@@ -173,6 +186,13 @@ def test_networks_without_an_update(
     measured = found(memory, case_of, cases, framework, kind=kind).memory
     assert measured is not None
     assert (measured.calls_bytes, measured.planned_bytes, measured.saved_bytes) == expected
+
+
+def test_inference_that_answers_otherwise_has_no_memory(framework: Holding) -> None:
+    """A case of training times no inference: what it is worth is found out where it is called."""
+    framework.in_use = lambda examples: np.eye(examples, 10)  # type: ignore[method-assign]
+    with pytest.raises(WrongResult, match=r"and the answer of the learner that is trained 0"):
+        found(forward_memory, training_cases.case, framework, of=mlp.step)
 
 
 @pytest.mark.usefixtures("held")

@@ -6,8 +6,8 @@ are drawn from, is forgotten before the first one.
 Nothing is compared with a reference here. Only a case that was verified and timed is run for its
 memory, by the same code with the same options; its float64 reference would take more memory than
 the case, and for published sizes minutes. The inference of a training is the one call that its own
-case does not make: ``<network>_inference`` verifies it, and the check after the timing holds the
-learner's answers against the loss of its steps.
+case does not make. With its memory known it is held against the learner's own logits, which the
+check after the timing holds against the loss of its steps.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+import numpy as np
+
+from fwbench.cases import reading, verify
 from fwbench.cases.case import Case
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
-from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
+from fwbench.cases.networks import LOGIT_TOLERANCES, ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
-from fwbench.frameworks.contract import BoundCall
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
+from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.plans import Plan, planned_bytes
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
@@ -30,8 +34,15 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.probed import Memory
 from fwbench.workloads.objective import Batch
 
+#: Two runs in the dtype of the case are compared, each of which may be off by the tolerance.
+_BOTH = 2.0
+
 #: The first one compiles, and allocates what others use again.
 _CALLS = 3
+
+
+def _accepted(_: Any) -> None:
+    """A result that nothing is compared with."""
 
 
 class _Bound(NamedTuple):
@@ -42,12 +53,14 @@ class _Bound(NamedTuple):
         plan: tells what its planner reserves.
         differentiates: whether a call has a backward pass.
         strategies: tells what its planner would reserve by each of its strategies.
+        check: raises an error if the result of a call is wrong; called once all is measured.
     """
 
     run: BoundCall
     plan: Plan
     differentiates: bool
     strategies: Callable[[], dict[str, int] | None] = lambda: None
+    check: Callable[[Any], None] = _accepted
 
 
 def memory(case: Case, clock: Clock) -> CaseFacts:
@@ -67,8 +80,11 @@ def forward_memory(case: Case, clock: Clock) -> CaseFacts:
     Args:
         case: of training.
         clock: waits for the case's device.
+
+    Raises:
+        WrongResult: the answers are not those that the learner's steps are verified by.
     """
-    return CaseFacts(forward_memory=_measured(case, clock, partial(_inference, case)))
+    return CaseFacts(forward_memory=_measured(case, clock, partial(_checked_inference, case)))
 
 
 def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
@@ -79,11 +95,12 @@ def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
     gc.collect()
     bound_bytes = host.restart()
     for _ in range(_CALLS):
-        clock.time(bound.run)
+        _, result = clock.time(bound.run)
     host.pause()
     device_bytes = device_peak_bytes()
     saved = framework.saved_for_backward(bound.run) if bound.differentiates else None
     strategies = bound.strategies()
+    bound.check(result)
     found = Memory(
         before_bytes=host.before_bytes,
         bound_bytes=bound_bytes,
@@ -121,15 +138,38 @@ def _gradients(case: Case) -> _Bound:
 
 
 def _inference(case: Case) -> _Bound:
+    return _answers(cast("TrainingCase", case).predictor())
+
+
+def _checked_inference(case: Case) -> _Bound:
     network = cast("TrainingCase", case).predictor()
+    if not isinstance(network, Learner):
+        return _answers(network)
+    return _answers(network, partial(_check_answers, case.framework, network))
+
+
+def _check_answers(framework: Framework, learner: Learner, result: Any) -> None:
+    """The first result of a call has the learner's logits for the same batch."""
+    (on_host, _), _ = _batch(learner)
+    answers = [reading.read(framework, array) for array in arrays_of(result)]
+    allowed = _BOTH * LOGIT_TOLERANCES[learner.job.verified_as]
+    if isinstance(learner, ModelLearner):
+        answers = learner.restored(answers)
+        allowed *= learner.model.tolerance
+    learner.reset(exact=True)
+    expected = np.asarray(learner.logits(on_host), np.float64)
+    verify.compare(answers[0], expected, allowed, "answer of the learner that is trained")
+
+
+def _answers(network: Predictor, check: Callable[[Any], None] = _accepted) -> _Bound:
     (on_host, _), (examples, _) = _batch(network)
     try:
         run = network.inference(examples)
     except NotImplementedError:  # a learner that only trains answers for the test set
         assert isinstance(network, Learner)  # noqa: S101 (others must answer)
         network.reset(exact=True)
-        run = partial(network.logits, on_host)
-    return _bound(network, run, training=False)
+        run, check = partial(network.logits, on_host), _accepted
+    return _bound(network, run, training=False)._replace(check=check)
 
 
 def _bound(network: Predictor, run: BoundCall, *, training: bool) -> _Bound:
