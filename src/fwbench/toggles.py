@@ -143,6 +143,7 @@ TOGGLES: Mapping[str, Toggle] = {
             changes_work=True,
             gpu=True,
         ),
+        Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
         Toggle(
             "tf32",

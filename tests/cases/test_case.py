@@ -168,7 +168,7 @@ def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
         "dtype": "float16",
         "size": 4,
         "threads": 2,
-        "toggles": {"FAKE_MODE": "fast", "l2": "hot"},
+        "toggles": {"FAKE_MODE": "fast", "inputs": "normal", "l2": "hot"},
         "flops": 0.0,
         "bytes": 4 * 2 + 4 * 32,
     }

@@ -453,6 +453,15 @@ def test_where_a_case_was_placed_may_differ(folder: Path) -> None:
     assert cli.main(["gate", "base.json", "contender.json"]) == 0
 
 
+def test_only_other_inputs_are_a_difference(folder: Path) -> None:
+    """Earlier versions did not record them: they were ordinary numbers."""
+    write(folder / "base.json", entry(toggles={"blas": "openblas"}))
+    write(folder / "contender.json", entry(toggles={"blas": "openblas", "inputs": "normal"}))
+    assert cli.main(["gate", "base.json", "contender.json"]) == 0
+    write(folder / "contender.json", entry(toggles={"blas": "openblas", "inputs": "zeros"}))
+    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
+
+
 def test_replicas_of_another_machine_are_compared(folder: Path) -> None:
     """It may have another name, as long as as many of them have as many CPUs."""
     write(folder / "base.json", entry(gang=gang()))

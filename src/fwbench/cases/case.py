@@ -144,6 +144,7 @@ class Case:
             verified = work.verify(result)
             readable = bool(work.arrays(result))
             del result
+            work.prepare()
             memory.resume(KEPT.size_bytes - kept_bytes)
         # Rounds alone may be too short to tell what others did.
         with self._other_processes:

@@ -45,7 +45,7 @@ class Forward(OperationWork):
             self._placed.place(x, overwritten=position in self.operation.updates)
             for position, x in enumerate(laid)
         ]
-        self.run = self._bound()
+        self.run = self._first = self._bound()
 
     def _laid(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands as they lie in the framework."""
@@ -127,7 +127,7 @@ class Forward(OperationWork):
         return sum(x.size * (x.itemsize - itemsize_bytes) for x in arrays if x.dtype.kind in "biu")
 
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        return self._placed.change(self.run, operands)
+        return self._placed.change(self._first, operands)
 
     def _check_inputs(self) -> None:
         self._placed.check()

@@ -64,6 +64,10 @@ class Update(Forward):
             raise WrongResult("what it overwrites is as the first call left it: no step was made")
         return CaseFacts(result_is_view=False)
 
+    def _timed_on(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        """Without counting calls: only those that are verified are counted."""
+        return super()._change(operands)
+
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
         """The call counts itself: whoever times it may make it twice."""
         run = super()._change(operands)

@@ -15,6 +15,7 @@ from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.grid import Cell
 from fwbench.names import real_dtype
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.distribution import INPUTS, ZEROS, zeros
 from fwbench.workloads.operation import Operation
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -58,6 +59,9 @@ class Work(ABC):
         Raises:
             VerificationError: the result is wrong.
         """
+
+    def prepare(self) -> None:  # noqa: B027 (nothing to do, for most)
+        """Give verified work the inputs to be timed with, where they are others."""
 
     def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """Verify what was timed, and what the same call does with changed inputs.
@@ -174,6 +178,25 @@ class OperationWork(RepeatedWork):
         self.terms = self.operation.terms(cell.size)
         self.dtype = real_dtype(cell.dtype)
         self.allowed = precision.tolerance(cell, self.terms, self.operation.tolerance)
+        self._on_zeros = False
+
+    def prepare(self) -> None:
+        """Zeros, where they are asked for: no result of them tells right work from wrong."""
+        if self.cell.toggle(INPUTS) == ZEROS:
+            self._on_zeros = True
+            self.run = self._timed_on(zeros(self._operands(changed=False)))
+
+    def _timed_on(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        """The call to time on other inputs than were verified."""
+        return self._change(operands)
+
+    def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
+        """On zeros nothing is compared: calls on changed and on the first inputs come after it."""
+        if not self._on_zeros:
+            return super()._verify_last(result, right)
+        self._check_inputs()
+        self._read(result)
+        return self._memory(result)
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands in the dtype of the case, or others of the same shapes."""

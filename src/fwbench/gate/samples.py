@@ -24,6 +24,7 @@ from fwbench.records.stored import (
     from_json,
     load,
 )
+from fwbench.workloads.distribution import INPUTS, NORMAL
 
 #: What must be the same on both sides, unless it is what is compared.
 FACTS = (
@@ -260,10 +261,11 @@ def _gpu(facts: CaseFacts) -> str:
 
 
 def _toggles(facts: CaseFacts) -> dict[str, Any] | None:
-    """The toggles; earlier versions had among them where a case was placed."""
+    """The toggles; earlier versions had placement among them, and always the same inputs."""
     if facts.toggles is None:
         return None
-    return {name: value for name, value in facts.toggles.items() if name not in PLACEMENT}
+    toggles = {INPUTS: NORMAL} | facts.toggles
+    return {name: value for name, value in toggles.items() if name not in PLACEMENT}
 
 
 def unequal_work(base: Sample, contender: Sample) -> str:

@@ -54,7 +54,7 @@ def _of_value(
     return (
         manifest.value_gap(name, value)
         or (toggle.gap(value, device, dtype) if toggle else None)
-        or workload.toggle_gaps.get((name, value))
+        or workload.toggle_gap(name, value)
         or manifest.toggle_gap(execution, name, value)
     )
 

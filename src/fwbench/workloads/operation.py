@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fwbench.manifest import Manifest
 from fwbench.names import DEFAULT_DTYPE, DTYPES, is_complex
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.toggles import TOGGLES
+from fwbench.workloads.distribution import INPUTS, ZEROS, has_numbers, is_defined
 from fwbench.workloads.moments import Moments
 from fwbench.workloads.workload import Cost, Workload, first
 
@@ -253,9 +255,26 @@ class Operation(Workload):
     def toggles(self) -> frozenset[str]:
         """``l2``: a loop around one operation finds its data in a GPU's cache; networks do not.
 
-        And those that its implementations are switched by.
+        ``inputs``, and those that its implementations are switched by.
         """
-        return frozenset({"l2", *self.switched_by})
+        return frozenset({"l2", INPUTS, *self.switched_by})
+
+    def toggle_gap(self, name: str, value: str) -> str | None:
+        """Zeros, of which not every operation is defined."""
+        own = self._zeros_gap if (name, value) == (INPUTS, ZEROS) else None
+        return own or super().toggle_gap(name, value)
+
+    @cached_property
+    def _zeros_gap(self) -> str | None:
+        """Why it cannot be timed on zeros; its reference is tried at the smallest size."""
+        if self.moments is not None:
+            return f"{self.name} is random, and its parameters cannot be zeros (inputs=normal)"
+        operands = self.operands(self.smallest)
+        if not has_numbers(operands):
+            return f"{self.name} has no floating-point inputs (inputs=normal)"
+        if is_defined(self.reference, operands, self.parameters(self.smallest)):
+            return None
+        return f"{self.name} of zeros is not defined (inputs=normal)"
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """All that the framework has."""

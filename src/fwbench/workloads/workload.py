@@ -120,6 +120,15 @@ class Workload(ABC):
         """Why a preset leaves this workload out; None if it does not."""
         return None
 
+    def toggle_gap(self, name: str, value: str) -> str | None:
+        """Why it cannot be measured with a value of a toggle; None if it can.
+
+        Args:
+            name: of the toggle.
+            value: what is asked for.
+        """
+        return self.toggle_gaps.get((name, value))
+
     def share_gap(self, size: Size, replicas: int) -> str | None:
         """Why so many replicas cannot share it; None if they can.
 

@@ -130,7 +130,12 @@ def repeats(keys: Iterable[Hashable]) -> Iterator[str]:
 def work(facts: CaseFacts) -> tuple[Any, ...]:
     """What cases of the same work have in common, the toggles that change it among that."""
     toggles = facts.toggles or {}
-    changing = (toggles.get(toggle.name) for toggle in TOGGLES.values() if toggle.changes_work)
+    # Earlier versions did not record all of today's toggles.
+    changing = (
+        toggles.get(toggle.name, toggle.default)
+        for toggle in TOGGLES.values()
+        if toggle.changes_work
+    )
     # Toggles of other packages' frameworks may be lists.
     return (*facts.work, facts.steps_per_epoch, *map(str, changing))
 
