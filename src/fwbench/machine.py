@@ -98,6 +98,27 @@ def _gpu_driver() -> str | None:
         return None
 
 
+def gpus() -> dict[str, Any]:
+    """NVIDIA's GPUs of this machine, whether or not a framework can use them.
+
+    Returns:
+        ``models``, ``driver``, and ``cuda``: the newest version that the driver is for, as
+        ``12.4``. No models where there is no driver, or it does not tell.
+    """
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        numbers = range(pynvml.nvmlDeviceGetCount())
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, numbers)
+        models = [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+        version = int(pynvml.nvmlSystemGetCudaDriverVersion())
+    except Exception:  # noqa: BLE001 (no driver, no permission: all the same)
+        return {"models": [], "driver": None, "cuda": None}
+    cuda = f"{version // 1000}.{version % 1000 // 10}"
+    return {"models": models, "driver": _gpu_driver(), "cuda": cuda}
+
+
 def machine(cpu: str) -> dict[str, Any]:
     """The machine's facts, for ``fwbench doctor`` and for every stored run.
 

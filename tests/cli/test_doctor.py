@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from fwbench.environments import provenance
 from fwbench.environments.named import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
-from fwbench.manifest import Absent, Manifest
+from fwbench.manifest import Absent, Device, Manifest
 from fwbench.scale import network
 from fwbench.version import __version__
+from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.machines import out
 
@@ -170,7 +172,7 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
     facts = json.loads(out(capsys, "doctor", "--json"))
     assert {*facts} == {
         *("machine", "packages", "threads", "data", "environments", "frameworks", "absent"),
-        *("ceilings", "networks"),
+        *("ceilings", "networks", "gpus"),
     }
     assert facts["machine"]["memory_bytes"] == 3 * 2**29
     assert facts["packages"]["fwbench"] == __version__
@@ -222,3 +224,54 @@ def test_errors_are_one_line_and_a_status(
     """What goes wrong is one line on standard error; a wrong question exits with 2."""
     machine.error = error
     assert out(capsys, "doctor", status=status) == f"fwbench: error: {error}\n"
+
+
+_CPU_ALONE = {"devices": (Device("cpu", "Fake CPU"),)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {**_CPU_ALONE, "build": {"cuda": "12.8"}},
+            "this build is for CUDA 12.8, and the driver for CUDA up to 11.4: "
+            + "update the driver, or install a build for CUDA 11.4 or earlier",
+        ),
+        (
+            {**_CPU_ALONE, "build": {"cuda": "None"}},
+            "this build has no CUDA: install one for CUDA 11.4 or earlier",
+        ),
+        (
+            {**_CPU_ALONE, "build": {"cuda_version": "11.8"}},
+            "this build is for CUDA 11.8: look at CUDA_VISIBLE_DEVICES, "
+            + "and at the permissions of /dev/nvidia*",
+        ),
+        ({**_CPU_ALONE, "build": {"blas": "openblas"}}, None),
+        ({"build": {"cuda": "12.8"}}, None),
+    ],
+    ids=["driver too old", "build without CUDA", "hidden", "knows no GPUs", "sees the GPU"],
+)
+def test_doctor_says_why_a_framework_sees_no_gpu(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    said: str | None,
+) -> None:
+    """As far as driver and build tell, and with what to do."""
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
+    machine.answers = {"fake": manifest(**changes)}
+    lines = out(capsys, "doctor").splitlines()
+    assert "  gpus      2 x NVIDIA H200; driver 470.82, for CUDA up to 11.4" in lines
+    unseen = [line for line in lines if line.startswith("  no gpu")]
+    assert unseen == ([] if said is None else [f"  no gpu      {said}"])
+
+
+@pytest.mark.usefixtures("machine")
+def test_without_a_driver_doctor_says_nothing_of_gpus(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not there needs no line."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert "  gpus " not in out(capsys, "doctor")
+    assert json.loads(out(capsys, "doctor", "--json"))["gpus"]["models"] == []

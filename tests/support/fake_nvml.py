@@ -71,6 +71,12 @@ class FakeNvml:
         if not self.is_there:
             raise NVMLError("Driver Not Loaded")
 
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "470.82"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 11040
+
     def nvmlDeviceGetCount(self) -> int:
         return len(self.cards)
 

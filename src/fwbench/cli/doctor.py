@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         answers = describe(names, threads, environments.interpreter_of)
     facts: dict[str, Any] = {
         "machine": facts_of_machine,
+        "gpus": machine.gpus(),
         "ceilings": ceilings.to_json(stored.load()),
         "packages": {name: _version(name) for name in _PACKAGES},
         "threads": threads,
@@ -120,7 +122,7 @@ def _version(name: str) -> str | None:
 
 
 def _report(facts: dict[str, Any]) -> str:
-    machine = facts["machine"]
+    machine, gpus = facts["machine"], facts["gpus"]
     lines = [
         "machine",
         f"  cpu       {machine['cpu']}",
@@ -128,6 +130,7 @@ def _report(facts: dict[str, Any]) -> str:
         f"  usable    {machine['usable_cpus']} cpus by this process",
         f"  threads   {facts['threads']} for every framework",
         f"  memory    {machine['memory_bytes'] / 2**30:.1f} GiB",
+        *_gpus(gpus),
         f"  system    {machine['os']}",
         f"  python    {machine['python']} ({sys.executable})",
         "packages",
@@ -156,6 +159,7 @@ def _report(facts: dict[str, Any]) -> str:
         lines += [
             f"{name} {manifest.version}",
             *(f"  device      {device.name}: {device.model}" for device in manifest.devices),
+            *_unseen_gpus(manifest, gpus),
             f"  executions  {', '.join(e + on_request.get(e, '') for e in manifest.executions)}",
             f"  dtypes      {', '.join(manifest.dtypes)}",
             f"  directions  forward{', backward' if manifest.differentiable else ''}",
@@ -169,6 +173,45 @@ def _report(facts: dict[str, Any]) -> str:
         if absent["remedy"]:
             lines.append(f"  do          {absent['remedy']}")
     return "\n".join(lines)
+
+
+def _gpus(gpus: Mapping[str, Any]) -> list[str]:
+    """NVIDIA's GPUs with their driver; nothing where there are none."""
+    if not gpus["models"]:
+        return []
+    models = ", ".join(dict.fromkeys(gpus["models"]))
+    number, driver = len(gpus["models"]), gpus["driver"]
+    return [f"  gpus      {number} x {models}; driver {driver}, for CUDA up to {gpus['cuda']}"]
+
+
+#: What builds call the version of CUDA that they are for.
+_CUDA_OF_BUILD = ("cuda", "cuda_version")
+
+
+def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
+    """Why a framework sees no GPU of this machine, as far as its build tells.
+
+    A driver runs builds for every version of CUDA's that has its own first number (CUDA
+    Compatibility, "Minor Version Compatibility").
+    """
+    told = [manifest.build[name] for name in _CUDA_OF_BUILD if name in manifest.build]
+    sees = any(device.name != "cpu" for device in manifest.devices)
+    if sees or not told or not gpus["models"]:
+        return []
+    built, newest = told[0], gpus["cuda"]
+    if not built[:1].isdecimal():
+        why = f"this build has no CUDA: install one for CUDA {newest} or earlier"
+    elif int(built.partition(".")[0]) > int(newest.partition(".")[0]):
+        why = (
+            f"this build is for CUDA {built}, and the driver for CUDA up to {newest}: update the "
+            f"driver, or install a build for CUDA {newest} or earlier"
+        )
+    else:
+        why = (
+            f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions "
+            "of /dev/nvidia*"
+        )
+    return [f"  no gpu      {why}"]
 
 
 def _ceilings(by_device: dict[str, Any]) -> list[str]:
