@@ -19,7 +19,8 @@ class Device:
 
     Attributes:
         name: ``cpu``, or ``gpu:N``.
-        model: what the maker calls it.
+        model: what the maker calls it; of a GPU empty where the framework does not tell, until
+            NVML has been asked (:func:`fwbench.measure.nvml.named`).
         uuid: the GPU's own; empty where the framework does not tell, and of the CPU.
     """
 

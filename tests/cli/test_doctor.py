@@ -234,8 +234,10 @@ _CPU_ALONE = {"devices": (Device("cpu", "Fake CPU"),)}
     [
         (
             {**_CPU_ALONE, "build": {"cuda": "12.8"}},
-            "this build is for CUDA 12.8, and the driver for CUDA up to 11.4: "
-            + "update the driver, or install a build for CUDA 11.4 or earlier",
+            (
+                "this build is for CUDA 12.8, and the driver for CUDA up to 11.4: update the "
+                "driver, or install a build for CUDA 11.4 or earlier"
+            ),
         ),
         (
             {**_CPU_ALONE, "build": {"cuda": "None"}},
@@ -243,8 +245,10 @@ _CPU_ALONE = {"devices": (Device("cpu", "Fake CPU"),)}
         ),
         (
             {**_CPU_ALONE, "build": {"cuda_version": "11.8"}},
-            "this build is for CUDA 11.8: look at CUDA_VISIBLE_DEVICES, "
-            + "and at the permissions of /dev/nvidia*",
+            (
+                "this build is for CUDA 11.8: look at CUDA_VISIBLE_DEVICES, and at the permissions "
+                "of /dev/nvidia*"
+            ),
         ),
         ({**_CPU_ALONE, "build": {"blas": "openblas"}}, None),
         ({"build": {"cuda": "12.8"}}, None),

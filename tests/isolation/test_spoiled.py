@@ -167,3 +167,31 @@ def test_frameworks_share_a_gpu_that_takes_one_process(
     options = ("--fw-device=cpu,gpu", "--fw-direction=forward", asked)
     result = project.run(*options, fw="greedy,miserly")
     result.assert_outcomes(passed=16)
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("gpu:9", "device 'gpu:9' is not there; brittle: cpu, gpu:0"),
+        ("MIG-0a1b", "unknown device 'MIG-0a1b'"),
+    ],
+)
+def test_a_gpu_that_is_not_there_is_refused(project: Project, device: str, said: str) -> None:
+    """Before anything is measured; a slice is named as the GPU that CUDA makes of it."""
+    project.install_pool()
+    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
+    project.write("test_it.py", _TURNS)
+    result = project.run(f"--fw-device={device}", fw="brittle")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+def test_a_cold_cache_is_a_gap_on_a_cpu(project: Project) -> None:
+    """With the reason; the GPU's cases run beside it."""
+    project.install_pool()
+    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
+    project.write("test_it.py", _TURNS)
+    asked = ("--fw-device=cpu", "--fw-toggle=l2=cold", "-rs")
+    result = project.run(*asked, *_FORWARD, fw="brittle")
+    result.assert_outcomes(skipped=4)
+    result.stdout.fnmatch_lines(["*l2=cold is for GPUs, and the device is cpu*"])

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from fwbench.manifest import Device, Manifest
 from fwbench.measure import nvml
 from fwbench.measure.nvml import GpuIdentity, GpuState, GpuUse
 from support.fake_nvml import Card, FakeNvml
+from support.fakes import manifest
 
 
 @pytest.fixture
@@ -183,3 +185,21 @@ def test_without_nvml_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """An import that fails is as good as an answer."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvml.gpu("gpu:0") is None
+
+
+def _seen(*models: str) -> Manifest:
+    gpus = (Device(f"gpu:{i}", model) for i, model in enumerate(models))
+    return manifest(devices=(Device("cpu", "Fake CPU"), *gpus))
+
+
+def test_gpus_of_a_framework_that_does_not_tell_have_nvml_s_names(two: FakeNvml) -> None:
+    """So that its records meet the ceilings and the cases of others on the same GPU."""
+    assert two.cards[0].name == "NVIDIA H200"
+    found = nvml.named(_seen("", "NVIDIA H100"))
+    assert [device.model for device in found.devices] == ["Fake CPU", "NVIDIA H200", "NVIDIA H100"]
+
+
+def test_without_a_driver_such_gpus_have_a_name_of_their_own(two: FakeNvml) -> None:
+    """The record of a case says on what it was measured, whatever is known."""
+    two.is_there = False
+    assert nvml.named(_seen("")).devices[1].model == "NVIDIA GPU"

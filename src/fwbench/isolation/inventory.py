@@ -165,7 +165,9 @@ class Inventory:
                 "in an environment of its own",
                 "it needs --fw-isolation=process (the default)",
             )
+        from fwbench.measure import nvml
+
         try:
-            return self.load(name).manifest(cpu_model())
+            return nvml.named(self.load(name).manifest(cpu_model()))
         except FrameworkUnavailable as error:
             return Absent.because(name, error)

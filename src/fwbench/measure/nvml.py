@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
 import psutil
+
+from fwbench.manifest import Device, Manifest
 
 T = TypeVar("T")
 
@@ -112,6 +114,11 @@ class Gpu:
         whole = _asked(lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle))
         self._is_slice = whole is not None
         self._whole = whole if self._is_slice else handle
+
+    @property
+    def model(self) -> str | None:
+        """What its maker calls it; of a slice, with its profile."""
+        return _asked(lambda: _text(self._nvml.nvmlDeviceGetName(self._handle)))
 
     def use(self) -> GpuUse | None:
         """How busy it is; None for a slice."""
@@ -215,6 +222,26 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     if state.sm_clock_hz is None or default_hz is None or state.reasons == ():
         return False
     return state.sm_clock_hz < _THROTTLED_BELOW * default_hz
+
+
+def named(manifest: Manifest) -> Manifest:
+    """A manifest in which every GPU has the name of its model.
+
+    Ceilings, records and rankings go by it, so all frameworks must call a GPU alike.
+
+    Args:
+        manifest: of a framework that may not tell models.
+    """
+    devices = (
+        device if device.model else replace(device, model=_model(device))
+        for device in manifest.devices
+    )
+    return replace(manifest, devices=tuple(devices))
+
+
+def _model(device: Device) -> str:
+    known = gpu(device.name, device.uuid)
+    return (known.model if known else None) or "NVIDIA GPU"
 
 
 @cache

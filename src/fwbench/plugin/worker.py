@@ -82,8 +82,10 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
     kind, *values = channel.receive()
     if kind == "describe":
         from fwbench.machine import cpu_model
+        from fwbench.measure import nvml
 
-        channel.send("manifest", framework.manifest(cpu_model()).to_json())
+        manifest = nvml.named(framework.manifest(cpu_model()))
+        channel.send("manifest", manifest.to_json())
         _, *values = channel.receive()
     _run_session(channel, framework, values[0])
 

@@ -190,7 +190,7 @@ class MXNet(Framework):
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """The CPU and every GPU; MXNet does not give their names."""
-        gpus = (Device(f"gpu:{i}", "NVIDIA GPU") for i in range(mx.context.num_gpus()))
+        gpus = (Device(f"gpu:{i}", "") for i in range(mx.context.num_gpus()))
         return (*super().devices(cpu_model), *gpus)
 
     def scope(self, device: str, dtype: str) -> Any:

@@ -171,7 +171,7 @@ class TensorFlow(Framework):
         return (
             *super().devices(cpu_model),
             *(
-                Device(f"gpu:{i}", details(gpu).get("device_name", "NVIDIA GPU"))
+                Device(f"gpu:{i}", details(gpu).get("device_name", ""))
                 for i, gpu in enumerate(self._gpus)
             ),
         )
