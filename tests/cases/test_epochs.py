@@ -17,12 +17,13 @@ from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
 from fwbench.measure.clock import Clock
-from fwbench.measure.nvml import Gpu, GpuUse
+from fwbench.measure.nvml import Gpu
 from fwbench.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Training, order
 from support.fake_learner import FakeLearner, Trainer, data_set, told
+from support.fake_nvml import Card, FakeNvml
 
 STEP_S = 2.0**-4
 #: The loss of an answer that is undecided between ten classes.
@@ -487,8 +488,13 @@ def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.Mon
 
 
 def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
-    """That of the case's device."""
-    gpu = Mock(use=Mock(return_value=GpuUse(0.5, 1024)))
-    found = trained(device="gpu:0", gpu=gpu)
-    assert found.all("gpu") == [{"utilization": 0.5, "memory_bytes": 1024}] * 2
-    assert found.epochs.facts()["epochs"][0]["gpu"] == {"utilization": 0.5, "memory_bytes": 1024}
+    """And its energy, at 100 W, without what is before and after; the median of timed epochs."""
+    framework = Trainer(dispatch_s=0.25)
+    card = Card("GPU-a", busy=50, used_bytes=1, energy_mj=lambda: int(1e5 * framework.clock()))
+    found = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))
+    facts = found.epochs.facts()
+    _, *timed = (epoch["gpu"] for epoch in facts["epochs"])
+    energies_j = [gpu.pop("energy_j") for gpu in map(dict, timed)]
+    assert energies_j == pytest.approx([100 * each_s for each_s in found.rounds_s], abs=0.01)
+    assert facts["energy_j"] == pytest.approx(100 * found.rounds_s[0], abs=0.01)
+    assert {(gpu["utilization"], gpu["memory_bytes"]) for gpu in timed} == {(0.5, 1)}

@@ -231,6 +231,46 @@ def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.Monke
     assert (found["discarded_rounds"], found["throttled"]) == (0, [])
 
 
+# Energy
+
+#: A kernel of 1/64 s, at 512 W.
+_HEAVY = 2.0**24
+_HEAVY_J = 8.0
+
+
+def _energy_j(
+    monkeypatch: pytest.MonkeyPatch, max_time: float = 1.0, toggles: Any = (), **card: Any
+) -> float | None:
+    """What is recorded of the energy of a call of such a kernel."""
+    framework = simulated(_HEAVY, cold_cycles=_HEAVY)
+    _known(monkeypatch, framework.gpu, energy_mj=lambda: int(framework.gpu.busy_s * 512e3), **card)
+    of = cell(operation(), device="gpu:0", toggles=toggles)
+    case = case_of(of, framework, max_time=max_time)
+    case.measure()
+    found: float | None = case.benchmark.extra_info["fwbench"]["energy_j"]
+    return found
+
+
+def test_energy_is_that_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over their number, those included that pytest-benchmark makes before its rounds."""
+    assert _energy_j(monkeypatch) == pytest.approx(_HEAVY_J, rel=1e-6)
+
+
+def test_energy_that_nvml_does_not_tell_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPUs before Volta have no counter."""
+    assert _energy_j(monkeypatch, silent={"energy"}) is None
+
+
+def test_energy_of_a_moment_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counter may not have moved, or have moved for what was before."""
+    assert _energy_j(monkeypatch, max_time=0.1) is None
+
+
+def test_energy_of_an_emptied_cache_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To empty it takes energy, too, and nothing tells how much."""
+    assert _energy_j(monkeypatch, toggles=(("l2", "cold"),)) is None
+
+
 # Others
 
 

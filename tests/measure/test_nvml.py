@@ -27,6 +27,15 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
     nvml.gpu.cache_clear()
 
 
+def test_a_slice_has_no_energy_of_its_own() -> None:
+    """NVML counts that of the whole GPU, which is other slices' too."""
+    part = Card("MIG-a", energy_mj=5)
+    whole = Card("GPU-a", energy_mj=1500, slices=[part])
+    fake = FakeNvml(whole)
+    assert nvml.Gpu(fake, whole).energy_j() == 1.5
+    assert nvml.Gpu(fake, part).energy_j() is None
+
+
 def busy(device: str, uuid: str = "") -> float | None:
     """The utilisation of a device; None where it is not known."""
     gpu = nvml.gpu(device, uuid)

@@ -198,10 +198,10 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
 def test_what_is_unknown_is_kept() -> None:
     """Of a case, of what is within it, and of the session; a toggle that was asked for is known."""
     launches = [{"launch": 0, "value_s": 1.0, "spin": 1}]
-    strange = entry(energy_j=2.5, launches=launches, workers="2", toggles={"workers": "2"})
+    strange = entry(mass_kg=2.5, launches=launches, workers="2", toggles={"workers": "2"})
     run = from_json("run.json", output([strange], weather="fine"))
-    assert run.unknown == ["weather", "energy_j", "launches[].spin"]
-    assert run.records[0].facts["energy_j"] == 2.5
+    assert run.unknown == ["weather", "mass_kg", "launches[].spin"]
+    assert run.records[0].facts["mass_kg"] == 2.5
     assert run.session["weather"] == "fine"
 
 
@@ -211,7 +211,7 @@ def test_what_is_unknown_is_said_once(
     """One notice for a command, whatever the number of files and cases; no error."""
     monkeypatch.chdir(tmp_path)
     for name in ("base.json", "contender.json"):
-        made = [case("gemm", energy_j=2.5), case("dot", energy_j=7.5), training(energy_j=1)]
+        made = [case("gemm", mass_kg=2.5), case("dot", mass_kg=7.5), training(mass_kg=1)]
         write(tmp_path / name, *made)
     for command in (
         ["gate", "base.json", "contender.json"],
@@ -220,10 +220,10 @@ def test_what_is_unknown_is_said_once(
     ):
         assert cli.main(command) == 0
         (line,) = capsys.readouterr().err.splitlines()
-        assert "does not know: energy_j; they are kept" in line
+        assert "does not know: mass_kg; they are kept" in line
     shown = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert (
-        "base.json has energy_j, which this version of fwbench does not know: 2.5, 7.5, 1" in shown
+        "base.json has mass_kg, which this version of fwbench does not know: 2.5, 7.5, 1" in shown
     )
 
 

@@ -29,6 +29,7 @@ class Card:
         reasons: bits.
         slices: what it is cut into.
         whole: of a slice, the GPU that it is of.
+        energy_mj: since its driver was loaded; a callable is asked each time.
         pids: of the processes that use it.
         free_bytes: of its memory, whatever processes have.
         total_bytes: of it.
@@ -45,6 +46,7 @@ class Card:
     default_mhz: float = 1980
     slices: Sequence[Card] = ()
     whole: Card | None = None
+    energy_mj: int | Callable[[], int] = 0
     pids: Sequence[int] = ()
     free_bytes: int = 8000
     total_bytes: int = 9000
@@ -138,6 +140,11 @@ class FakeNvml:
 
     def nvmlDeviceGetPowerUsage(self, card: Card) -> int:
         return self._of_whole(card, 512_500)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, card: Card) -> int:
+        self._answers(card, "energy")
+        energy = card.energy_mj
+        return energy() if callable(energy) else energy
 
     def nvmlDeviceGetTemperature(self, card: Card, sensor: int) -> int:
         return self._of_whole(card, 61)

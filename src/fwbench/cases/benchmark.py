@@ -67,6 +67,13 @@ class Benchmark(Protocol):
     def iterations(self) -> int:
         """How many calls a round has; known once rounds have been timed."""
 
+    @property
+    def calls(self) -> int:
+        """How many calls were made in all, those included that are in no statistics.
+
+        0 where that is not known.
+        """
+
     def keep(self, facts: Mapping[str, Any]) -> None:
         """Store what fwbench knows of the case in its record."""
 

@@ -153,7 +153,7 @@ class Case:
             with self.framework.scope(self.cell.device, self.cell.dtype):
                 last = benchmark.time(work.run)
             if watch is not None:
-                warmed_up |= self._watched(watch)
+                warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(
@@ -186,6 +186,15 @@ class Case:
             return None
         self._benchmark.watch = GpuWatch(self.gpu, self._clock)
         return self._benchmark.watch
+
+    def _energy(self, watch: GpuWatch) -> CaseFacts:
+        """What a call took, waits included; not where what empties the cache took its part."""
+        if self._clock.wait is not None:
+            self._clock.wait()
+        used_j, calls = watch.energy.used_j(), self._benchmark.calls
+        if used_j is None or not calls or self._clock.before is not None:
+            return CaseFacts(energy_j=None)
+        return CaseFacts(energy_j=used_j / calls)
 
     def _watched(self, watch: GpuWatch) -> CaseFacts:
         """What its GPU was like, and who else used it."""

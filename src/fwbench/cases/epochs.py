@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DataError, Diverged, WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
+from fwbench.measure.energy import EnergyMeter
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule
@@ -129,8 +130,10 @@ class Epochs:
         if self._clock.wait is not None:
             self._clock.wait()
         self._cpu.start()
+        self._energy = EnergyMeter(self._gpu, self._clock)
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:
+        energy_j = self._energy.used_j()
         utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
         gpu = self._gpu.use() if self._gpu else None
         repetition, epoch = self._position
@@ -160,7 +163,7 @@ class Epochs:
                 validation_accuracy=accuracy,
                 validation_s=validation_s,
                 cpu_utilization=utilization,
-                gpu=None if gpu is None else GpuFacts(**asdict(gpu)),
+                gpu=None if gpu is None else GpuFacts(**asdict(gpu), energy_j=energy_j),
                 test_accuracy=tested,
             )
         )
@@ -218,10 +221,12 @@ def _thinned(losses: NDArray[Any]) -> list[float]:
 def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> CaseFacts:
     timed_s = [epoch.seconds for epoch in epochs if not epoch.warmup]
     epoch_s = float(np.median(timed_s))
+    energies_j = [e.gpu.energy_j for e in epochs if not e.warmup and e.gpu and e.gpu.energy_j]
     training = learner.job.training
     units = steps * learner.job.batch * training.units_per_example
     repetitions = range(1, 1 + max(epoch.repetition for epoch in epochs))
     rate: dict[str, Any] = {f"{training.unit}_per_s": units / epoch_s}
+    energy: dict[str, Any] = {"energy_j": float(np.median(energies_j))} if energies_j else {}
     return CaseFacts(
         epoch_s=epoch_s,
         step_s=epoch_s / steps,
@@ -236,6 +241,7 @@ def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> CaseFacts
             np.median([e.cpu_utilization or 0.0 for e in epochs if not e.warmup])
         ),
         **rate,
+        **energy,
     )
 
 

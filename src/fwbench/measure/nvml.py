@@ -140,6 +140,16 @@ class Gpu:
             _asked(lambda: float(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))),
         )
 
+    def energy_j(self) -> float | None:
+        """The energy that it has taken since its driver was loaded; None for a slice.
+
+        A slice has no counter of its own, and that of the device counts other slices, too.
+        """
+        if self._is_slice:
+            return None
+        nvml = self._nvml
+        return _asked(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(self._whole) / 1e3)
+
     def sm_clock_hz(self) -> float | None:
         """The clock of its multiprocessors."""
         nvml = self._nvml

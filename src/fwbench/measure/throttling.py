@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fwbench.measure.clock import Clock
+from fwbench.measure.energy import EnergyMeter
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
 #: From one look to the next: NVML takes some ten microseconds to answer.
@@ -48,11 +49,15 @@ class GpuWatch:
     Args:
         gpu: of the case.
         clock: times the rounds.
+
+    Attributes:
+        energy: that it has taken since.
     """
 
     def __init__(self, gpu: Gpu, clock: Clock) -> None:
         self._gpu = gpu
         self._clock = clock
+        self.energy = EnergyMeter(gpu, clock)
         self._default_hz = gpu.default_sm_clock_hz
         self._states: list[GpuState] = []
         self._unseen_s: list[float] = []

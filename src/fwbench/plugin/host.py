@@ -135,6 +135,15 @@ class FixtureBenchmark:
         """How many calls a round has; known once rounds have been timed."""
         return int(self.fixture.stats.iterations)
 
+    @property
+    def calls(self) -> int:
+        """How many calls were made in all, those included that are in no statistics.
+
+        0 where they are profiled: those calls are not counted.
+        """
+        # The fixture makes one more behind its rounds, for what the test gets.
+        return 0 if self.fixture.cprofile else self._rounds.calls + 1
+
     def keep(self, facts: Mapping[str, Any]) -> None:
         """Store what fwbench knows of the case in its record."""
         self.fixture.extra_info["fwbench"] = facts

@@ -60,11 +60,15 @@ class Rounds:
     Every result but the last is gone when the next call begins, as in the fixture's own loop, so
     that a call finds the memory that its predecessor has left; the last of a round is gone when the
     next round has begun. So every round has the cost of as many results.
+
+    Attributes:
+        calls: made so far, those included that are in no statistics.
     """
 
     def __init__(self, fixture: BenchmarkFixture) -> None:
         self._fixture = fixture
         self._last: list[Any] = []
+        self.calls = 0
 
     def take_last(self) -> Any:
         """What the last call that was timed has returned; it is kept no longer."""
@@ -97,6 +101,7 @@ class Rounds:
                 if collects:
                     gc.enable()
             last.append(result)
+            self.calls += len(calls)
             return end - start if loops_range else (end - start, result)
 
         return runner

@@ -25,6 +25,7 @@ from fwbench.records.units import (
     CPUS,
     FLOPS,
     HERTZ,
+    JOULES,
     NATS,
     PER_SECOND,
     SECONDS,
@@ -146,6 +147,7 @@ class Measured(Table):
         "why that was not higher, settings apart, such as `power` or `heat`", null=_UNTOLD
     )
     power_w: float | None = fact("what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=_UNTOLD)
+    energy_j: float | None = fact("energy of a call or an epoch", JOULES, POSITIVE, null=_UNTOLD)
     temperature_c: float | None = fact("its temperature then", CELSIUS, null=_UNTOLD)
     discarded_rounds: int | None = fact(
         "rounds that were made again, because its clock was below 75 % of its default", COUNT,

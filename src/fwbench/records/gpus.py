@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fwbench.records.checks import NOT_NEGATIVE, POSITIVE
 from fwbench.records.table import Table, fact
-from fwbench.records.units import BYTES, HERTZ, SHARE, WATTS
+from fwbench.records.units import BYTES, HERTZ, JOULES, SHARE, WATTS
 
 _UNTOLD = "where NVML does not tell"
 
@@ -14,6 +14,10 @@ class Gpu(Table):
 
     utilization: float = fact("share of the last second in which a kernel ran", SHARE, NOT_NEGATIVE)
     memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
+    energy_j: float | None = fact(
+        "energy that it took in an epoch", JOULES, POSITIVE,
+        null="where NVML does not tell, and of less than half a second",
+    )  # fmt: skip
 
 
 class GpuIdentity(Table):

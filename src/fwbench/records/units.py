@@ -120,11 +120,12 @@ NATS = Unit("nats", "{:.2g}".format, most=1e39)  # float32 has such losses
 FLOPS = Unit("floating-point operations", four_digits, most=1e21)
 PER_SECOND = Unit("1/s", "{:,.0f}".format, most=1e21)
 HERTZ = Unit("Hz", lambda clock_hz: f"{clock_hz / 1e6:,.0f} MHz", most=1e12)
+JOULES = Unit("J", "{:.3g} J".format, most=1e15)
 WATTS = Unit("W", "{:,.0f} W".format, most=1e6)
 CELSIUS = Unit("degrees Celsius", "{:.0f} degrees Celsius".format, most=1e4)
 
 #: All of them, as the documentation lists them.
 ALL = (
     *(SECONDS, BYTES, SHARE, COUNT, CPUS, NATS, FLOPS, PER_SECOND),
-    *(HERTZ, WATTS, CELSIUS),
+    *(HERTZ, JOULES, WATTS, CELSIUS),
 )

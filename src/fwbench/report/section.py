@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from fwbench.records.units import time
+from fwbench.records.units import JOULES, time
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record
@@ -263,6 +263,11 @@ def seconds(value: float | None) -> TableCell:
 def share(value: float | None) -> TableCell:
     """A cell with a whole percentage; empty where there is none."""
     return TableCell("" if value is None else f"{value:.0%}", value)
+
+
+def joules(energy_j: float | None) -> TableCell:
+    """A cell with an energy; empty where there is none."""
+    return TableCell("" if energy_j is None else JOULES.show(energy_j), energy_j)
 
 
 def billions(work: float | None, call_s: float) -> TableCell:

@@ -21,6 +21,7 @@ from fwbench.report.section import (
     TableCell,
     billions,
     grouped,
+    joules,
     line_names,
     row_keys,
     seconds,
@@ -40,7 +41,15 @@ _COLUMNS = (
         "dispatch",
         "on the device",
     ),
-    *("first call in process", "against eager", "GFLOP/s", "GB/s", "of attainable", "measured"),
+    *(
+        "first call in process",
+        "against eager",
+        "GFLOP/s",
+        "GB/s",
+        "of attainable",
+        "energy",
+        "measured",
+    ),
 )
 
 #: Sections that have charts: those whose contestants differ most.
@@ -121,6 +130,7 @@ def _row(
             billions(record.facts.flops, record.median_s),
             billions(record.facts.bytes, record.median_s),
             share(record.facts.attainable_share),
+            joules(record.facts.energy_j),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),

@@ -20,6 +20,7 @@ from fwbench.report.section import (
     Section,
     TableCell,
     grouped,
+    joules,
     line_names,
     percent,
     row_keys,
@@ -31,7 +32,7 @@ ORDER = 40
 
 _COLUMNS = (
     *("case", "an epoch", "first epoch", "all epochs", "a second", "accuracy", "last loss"),
-    *("compiling", "CPUs busy", "peak memory", "held before", "measured"),
+    *("compiling", "CPUs busy", "peak memory", "held before", "energy", "measured"),
 )
 
 _OFF = "eager"
@@ -88,7 +89,7 @@ def _section(
             for name, record in named.items()
         ],
         charts.draw_all("training", Group(f"training {title}", [*named.items()], runs, colours)),
-    )
+    ).without_empty_columns(("energy",))
 
 
 def _why(unequal: Unequal) -> str:
@@ -115,6 +116,7 @@ def _row(name: str, record: Record) -> Row:
             TableCell(f"{busy:.0%} of {record.facts.threads}" if busy else "", busy),
             _bytes(record.facts.memory_above_bytes),
             _held_before(record),
+            joules(record.facts.energy_j),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),
