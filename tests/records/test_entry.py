@@ -82,7 +82,10 @@ def test_a_switch_that_cannot_be_read_fails_no_case() -> None:
     case = case_of(cell(operation()), Mute())
     case.measure()
     toggles = case.benchmark.extra_info["fwbench"]["toggles"]
-    assert toggles == {"unreadable": "RuntimeError: a mix of the legacy and new APIs"}
+    assert toggles == {
+        "unreadable": "RuntimeError: a mix of the legacy and new APIs",
+        "inputs": "normal",
+    }
 
 
 def test_where_a_case_was_placed_is_no_toggle(monkeypatch: pytest.MonkeyPatch) -> None:
