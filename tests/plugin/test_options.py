@@ -89,6 +89,7 @@ GIVEN = [
     ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
     ("--fw-scaling=weak", "fw_scaling = weak", "scaling", "weak"),
     ("--fw-engine=local", "fw_engine = local", "engine", "local"),
+    ("--fw-places=/etc/hostname", "fw_places = /etc/hostname", "places", Path("/etc/hostname")),
     ("--fw-profile", "fw_profile = true", "profile", True),
     ("--fw-traces=/traces", "fw_traces = /traces", "traces", Path("/traces")),
     ("--fw-memory", "fw_memory = true", "memory", True),

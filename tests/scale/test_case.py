@@ -257,7 +257,7 @@ def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
 
 _SERVED = (("replicas", "2"), ("strategy", "ps_sync"), ("servers", "1"))
 _ASYNCHRONOUS = (("replicas", "2"), ("strategy", "ps_async"), ("servers", "1"))
-_SERVER = (Place("server", 0, "server 0 of 1"), {"cpus": 2, "threads": 1})
+_SERVER = (Place("server", 0, "server 0 of 1"), {"host": "here", "cpus": 2, "threads": 1})
 
 
 def test_servers_are_part_of_a_gang() -> None:

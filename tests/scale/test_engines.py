@@ -62,5 +62,5 @@ def test_local_is_always_there() -> None:
     """Whatever is installed; others are unknown, and the message has those that there are."""
     assert isinstance(engine("local"), Local)
     for refused in (engine, values.engine):
-        with pytest.raises(UsageError, match="unknown engine 'ray'; known: local"):
-            refused("ray")
+        with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):
+            refused("horovod")

@@ -167,7 +167,9 @@ def test_other_versions_are_refused() -> None:
         return values
 
     gang = _Meddled(meddle)
-    with pytest.raises(GangFailed, match=r"must have the same versions.*; 1: .*numpy 0\.1"):
+    with pytest.raises(
+        GangFailed, match=r"must have the same versions.*; worker 1 of 2 on .*numpy 0\.1"
+    ):
         gang.start()
     assert _gone(gang.every_pid)
 

@@ -74,7 +74,8 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
         (["--fw-network=100mbit"], "--fw-network is for several replicas, and one is asked for"),
         (["--fw-replicas=2", "--fw-network=0mbit"], "'0mbit': its rate is not between 100kbit"),
         (["--fw-replicas=2", "--fw-straggler=1"], "straggler '1' is neither none nor a worker"),
-        (["--fw-engine=ray"], "unknown engine 'ray'; known: local"),
+        (["--fw-engine=ray"], "unknown engine 'ray'; known: local, mpi"),
+        (["--fw-replicas=2", "--fw-places=setup.cfg"], "'setup.cfg' is not a file; name one"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

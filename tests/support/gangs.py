@@ -86,6 +86,11 @@ class ScriptedGang:
         return [{key: value * self.times_used for key, value in told.items()} for _ in self.serving]
 
     @property
+    def network(self) -> str:
+        """That of the composition."""
+        return self.composition.network
+
+    @property
     def hello(self) -> list[dict[str, Any]]:
         """What every role says of itself."""
         return [{"host": "here", "cpus": 2, "threads": 1} for _ in self.step_s]
@@ -139,22 +144,31 @@ def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
                 ring.close()
 
 
-#: What a process that has a gang runs; its argument is the network.
+#: What a process that has a gang runs; its arguments are the network, the engine and its places.
 _CONTROLLER = """
 import sys
-from support.gangs import started
-gang = started(network=sys.argv[1])
+from pathlib import Path
+from fwbench.scale.engines import engine
+from fwbench.scale.gang import Gang
+from fwbench.scale.machines import Machines
+from support.gangs import SOON, composition
+network, name, places = sys.argv[1:]
+machines = Machines.read(Path(places) if places else None)
+gang = Gang(composition(network=network), engine(name, machines), SOON)
+gang.start()
 print(*gang.pids, flush=True)
 sys.stdin.read()
 """
 
 
 @contextmanager
-def controller(network: str = LOOPBACK) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+def controller(
+    network: str = LOOPBACK, engine: str = "local", places: str = ""
+) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A process with a gang, in a session of its own, and the numbers of its workers."""
     path = os.pathsep.join(sys.path)
     process = subprocess.Popen(
-        [sys.executable, "-c", _CONTROLLER, network],
+        [sys.executable, "-c", _CONTROLLER, network, engine, places],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -11,6 +11,9 @@ from fwbench.errors import UsageError
 #: The network of replicas on one machine when nothing else is asked for.
 LOOPBACK = "loopback"
 
+#: What records call whatever lies between machines that a file of places names, or MPI knows.
+REAL = "real"
+
 _LEAST_BITS_PER_S, _MOST_BITS_PER_S = 100_000, 100 * 10**9
 _LONGEST_DELAY_S = 1.0
 

@@ -79,6 +79,7 @@ class Options:
         fail_on: the verdicts of the gate that fail the session.
         allow_different: the facts that may differ from the baseline's.
         engine: what starts the processes of a case that several do together.
+        places: the file that says where; None for this machine.
         scaling: ``strong``: they share its size; ``weak``: each of them has it.
         threads_asked: whether the number of threads was given.
     """
@@ -111,6 +112,7 @@ class Options:
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
     engine: str = "local"
+    places: Path | None = None
     scaling: str = "strong"
     threads_asked: bool = False
 

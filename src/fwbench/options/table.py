@@ -193,9 +193,15 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-engine",
         values.engine,
         "NAME",
-        "what starts replicas: local, child processes on this machine, or an engine of an "
-        "installed package (default: local)",
+        "what starts replicas: local, child processes on this machine; mpi, an mpiexec; or an "
+        "engine of an installed package (default: local)",
         lambda: "local",
+    ),
+    "places": Option(
+        "--fw-places",
+        values.file,
+        "FILE",
+        "TOML file that says where replicas run, and how they reach this machine (default: here)",
     ),
     "profile": Option(
         "--fw-profile",

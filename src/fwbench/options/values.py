@@ -138,6 +138,18 @@ def folder(text: str) -> Path:
     return path.absolute()
 
 
+def file(text: str) -> Path:
+    """The absolute path of a file that exists.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise UsageError(f"{text!r} is not a file; name one that is there")
+    return path.absolute()
+
+
 def output_folder(text: str) -> Path:
     """The absolute path of a directory to write to, which need not exist.
 

@@ -23,7 +23,7 @@ class GangHooks:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._gangs = Gangs(options.engine)
+        self._gangs = Gangs(options.engine, places=options.places)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -39,7 +39,8 @@ class GangHooks:
         """
         asked = self._options.threads if self._options.threads_asked else None
         threads = asked or max(1, usable_cpus() // replicas)
-        case.with_gangs(self._gangs, self._options.engine, threads)
+        are_here = self._gangs.are_here
+        case.with_gangs(self._gangs, self._options.engine, threads, are_here=are_here)
 
     def pytest_sessionfinish(self) -> None:
         """End the gang."""

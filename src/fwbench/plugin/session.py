@@ -41,7 +41,7 @@ from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
-from fwbench.scale import network
+from fwbench.scale import engines, network
 from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.
@@ -267,6 +267,8 @@ class Session:
         toggles.check_gangs(asked)
         if not self.in_worker:
             network.refuse_impossible(asked.get("network", ()))
+            if "replicas" in options.toggles:
+                engines.check(options.engine, options.places, asked.get("network", ()))
         for name in options.toggles:
             if toggles.is_of_gang(name) and options.isolation == "none":
                 raise UsageError(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -30,11 +30,11 @@ _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 _AT_WORK = ("R", "D")
 
 
-class RoleProcess:
-    """A process of a gang, in the session of the process that starts it: they end together.
+class Child:
+    """A role as a child of this process, and in its session: they end together.
 
     Args:
-        name: for messages: ``worker 1 of 2``.
+        end: the role's end of its connection to the controller, which it inherits.
         arguments: of the process, behind the descriptor of its connection.
         variables: of its environment, in addition to this process' own.
         prefix: the command that starts it elsewhere, such as in a network namespace, and then is
@@ -46,62 +46,32 @@ class RoleProcess:
 
     def __init__(
         self,
-        name: str,
+        end: socket.socket,
         arguments: Collection[str],
         variables: Mapping[str, str],
         prefix: Sequence[str] = (),
     ) -> None:
-        self.name = name
         with ExitStack() as unstarted:
             self._output = unstarted.enter_context(Output())
-            own_end, other_end = map(unstarted.enter_context, socket.socketpair())
             self._process = subprocess.Popen(
                 [
                     *prefix,
                     # -P: a torch.py in the current folder is not PyTorch.
                     *(sys.executable, "-P", "-c", ROLE_MAIN),
-                    *(str(other_end.fileno()), *arguments),
+                    *(str(end.fileno()), *arguments),
                 ],
                 env={**os.environ, **variables},
-                pass_fds=[other_end.fileno()],
+                pass_fds=[end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output.file,
                 stderr=self._output.file,
             )
             unstarted.pop_all()
-        other_end.close()
-        self._channel = Channel(own_end)
 
     @property
     def pid(self) -> int:
         """The number of the process."""
         return self._process.pid
-
-    def fileno(self) -> int:
-        """The descriptor of its connection, for :func:`ready`."""
-        return self._channel.fileno()
-
-    def send(self, kind: str, *values: Any) -> None:
-        """Send a message.
-
-        Args:
-            kind: of the message; see :mod:`fwbench.scale.role`.
-            values: that JSON can hold.
-
-        Raises:
-            OSError: the role has closed the connection.
-        """
-        self._channel.send(kind, *values)
-
-    def receive(self) -> list[Any]:
-        """The message that has arrived: its kind and its values.
-
-        Raises:
-            EOFError: the role has closed the connection.
-            OSError: the connection is broken, or the message does not end.
-            IsolationError: what arrived is not a message.
-        """
-        return self._channel.receive(_PART_S)
 
     def how_it_ended(self, timeout_s: float) -> str | None:
         """How the process ended, as a clause; None if it has not.
@@ -130,7 +100,6 @@ class RoleProcess:
             return False
         return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
 
-    @property
     def is_stopped(self) -> bool:
         """Whether a signal has stopped it, or a debugger."""
         with suppress(psutil.Error):
@@ -142,16 +111,122 @@ class RoleProcess:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
 
+    def kill(self) -> None:
+        """End it, and forget what it wrote."""
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+
+
+class Body(Protocol):
+    """The process of a role: a :class:`Child`, or one on another machine, of which others tell."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, on its machine."""
+
+    def how_it_ended(self, timeout_s: float) -> str | None:
+        """As that of a child."""
+
+    def mark(self) -> None:
+        """As that of a child."""
+
+    def tail(self) -> str:
+        """As that of a child."""
+
+    def is_asleep(self) -> bool:
+        """As that of a child."""
+
+    def is_stopped(self) -> bool:
+        """As that of a child."""
+
+    def ask_for_traceback(self) -> None:
+        """As that of a child."""
+
+    def kill(self) -> None:
+        """As that of a child."""
+
+
+class RoleProcess:
+    """A process of a gang, and the connection to it.
+
+    Args:
+        name: for messages: ``worker 1 of 2``.
+        body: its process.
+        end: this process' end of the connection.
+
+    Attributes:
+        name: the same.
+        body: the same.
+    """
+
+    def __init__(self, name: str, body: Body, end: socket.socket) -> None:
+        self.name = name
+        self.body = body
+        self._channel = Channel(end)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process, on its machine."""
+        return self.body.pid
+
+    def fileno(self) -> int:
+        """The descriptor of its connection, for :func:`ready`."""
+        return self._channel.fileno()
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message.
+
+        Args:
+            kind: of the message; see :mod:`fwbench.scale.role`.
+            values: that JSON can hold.
+
+        Raises:
+            OSError: the role has closed the connection.
+        """
+        self._channel.send(kind, *values)
+
+    def receive(self) -> list[Any]:
+        """The message that has arrived: its kind and its values.
+
+        Raises:
+            EOFError: the role has closed the connection.
+            OSError: the connection is broken, or the message does not end.
+            IsolationError: what arrived is not a message.
+        """
+        return self._channel.receive(_PART_S)
+
     def stop(self) -> None:
         """Close its connection, at which it ends by itself."""
         self._channel.close()
 
     def kill(self) -> None:
         """End it, and forget what it wrote."""
-        self._process.kill()
-        self._process.wait()
+        self.body.kill()
         self._channel.close()
-        self._output.close()
+
+
+def child(
+    name: str, arguments: Collection[str], variables: Mapping[str, str], prefix: Sequence[str] = ()
+) -> RoleProcess:
+    """A role that is a child of this process, over a pair of sockets that nobody else can reach.
+
+    Args:
+        name: for messages.
+        arguments: as of :class:`Child`.
+        variables: as of :class:`Child`.
+        prefix: as of :class:`Child`.
+
+    Raises:
+        OSError: the system starts no such process.
+    """
+    own_end, other_end = socket.socketpair()
+    with other_end:
+        try:
+            return RoleProcess(name, Child(other_end, arguments, variables, prefix), own_end)
+        except OSError:
+            own_end.close()
+            raise
 
 
 def _sleeps(pid: int) -> bool:

@@ -80,7 +80,10 @@ class GangFacts(Table):
     )
     servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
     engine: str = fact("what started them")
-    network: str = fact("what joined them: `loopback` is this machine's memory, not a wire")
+    network: str = fact(
+        "what joined them: `loopback` is this machine's memory, not a wire; `real` is what lies "
+        "between several machines"
+    )
     link_bytes_per_s: float | None = fact(
         "what the link of each worker carries in each direction; absent of `loopback`",
         PER_SECOND,

@@ -13,7 +13,6 @@ from fwbench.composition.link import link_of
 from fwbench.composition.straggler import NOBODY, straggler_of
 from fwbench.composition.strategy import WITH_SERVERS
 from fwbench.errors import ProbeError
-from fwbench.machine import usable_cpus
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import Checked, GangFacts, Serving
@@ -66,19 +65,24 @@ class GangCase(Case):
     _gangs: Gangs
     _engine: str
     _threads: int
+    _are_here: bool
 
     #: What took no steps while rounds were timed.
     _serving: Sequence[Serving] = ()
 
-    def with_gangs(self, gangs: Gangs, engine: str, threads: int) -> GangCase:
+    def with_gangs(
+        self, gangs: Gangs, engine: str, threads: int, *, are_here: bool = True
+    ) -> GangCase:
         """This case, with what it needs in addition to others.
 
         Args:
             gangs: gives the gang of a composition.
             engine: the name of what starts it.
             threads: of each role.
+            are_here: whether all roles take this machine's memory.
         """
         self._gangs, self._engine, self._threads = gangs, engine, threads
+        self._are_here = are_here
         return self
 
     @property
@@ -123,7 +127,8 @@ class GangCase(Case):
         with self._unused_on_failure():
             composition = self._composition
             arrays_bytes = self.held * ITEMSIZE_BYTES[self.cell.dtype]
-            memory.refuse_too_large(composition, arrays_bytes)
+            if self._are_here:
+                memory.refuse_too_large(composition, arrays_bytes)
             gang = self._gangs(composition)
             try:
                 found, checked, pilot_s = self._begin(gang)
@@ -155,6 +160,7 @@ class GangCase(Case):
             cell.replicas,
             self._threads,
             network=cell.toggle("network"),
+            version=self.framework.version,
         )
         if not self._has_servers:
             return own
@@ -302,7 +308,6 @@ class GangCase(Case):
         ranks = facts.replicas(gang.hello, rounds)
         medians_s = [rank.step_s for rank in ranks]
         sent = [each.sent_bytes for each in ranks] + [each.sent_bytes for each in self._serving]
-        threads = sum(each["threads"] or 1 for each in gang.everyone)
         late = self.cell.toggle("straggler")
         return CaseFacts(
             gang=GangFacts(
@@ -311,10 +316,10 @@ class GangCase(Case):
                 equal_work=not asynchronous(self.cell.toggles),
                 servers=gang.composition.servers,
                 engine=self._engine,
-                network=gang.composition.network,
+                network=gang.network,
                 **facts.of_link(gang.composition.network, ranks),
                 straggler=None if late == NOBODY else late,
-                oversubscribed=threads > usable_cpus(),
+                oversubscribed=facts.oversubscribed(gang.everyone),
                 start_s=gang.start_s,
                 steps_per_round=rounds[-1].steps,
                 ranks=ranks,

@@ -1,16 +1,22 @@
-"""What starts the roles of a gang, and where: child processes of this one."""
+"""What starts the roles of a gang, and where: here, by ``local``, or by another engine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from importlib import metadata
+from pathlib import Path
 from typing import Protocol
 
 from fwbench.composition.link import LOOPBACK, link_of
-from fwbench.errors import UsageError, unknown
-from fwbench.machine import thread_variables
+from fwbench.errors import NetworkUnavailable, UsageError, unknown
 from fwbench.options.values import ENGINES, LOCAL, engines
-from fwbench.processes.role import RoleProcess
+from fwbench.processes.launched import Launched
+from fwbench.processes.meeting import Meeting
+from fwbench.processes.role import RoleProcess, child
+from fwbench.processes.usher import command
+from fwbench.scale.arrivals import Arrivals, work
+from fwbench.scale.machines import Machines
 from fwbench.scale.network import ShapedNetwork
 
 
@@ -49,7 +55,7 @@ class Hosts(Protocol):
 
 
 class Engine(Protocol):
-    """Finds hosts for gangs."""
+    """Finds hosts for gangs; made of the machines that the file of ``--fw-places`` names."""
 
     def hosts(self, number: int, network: str) -> Hosts:
         """Hosts for the roles of a gang.
@@ -64,11 +70,71 @@ class Engine(Protocol):
 
 
 class Local:
-    """Child processes on this machine."""
+    """Child processes on this machine, or at places that a file names.
+
+    Args:
+        machines: of that file.
+
+    Raises:
+        UsageError: it has no places.
+    """
+
+    def __init__(self, machines: Machines | None = None) -> None:
+        self._machines = machines or Machines()
+        if self._machines.file and not self._machines.places:
+            raise UsageError(
+                f"{self._machines.file} has no places for --fw-engine {LOCAL}: add [[place]], and "
+                'below it command = ["ssh", "node1"]'
+            )
+
+    @property
+    def joined_by(self) -> str:
+        """What has a network that is there already; empty where one can be made."""
+        return "the places of a file" if self._machines.places else ""
 
     def hosts(self, number: int, network: str) -> Hosts:
-        """All on the loopback interface, or each in a network namespace of its own."""
+        """On the loopback interface, each in a network namespace of its own, or elsewhere."""
+        if self._machines.places:
+            refuse_network(network, self.joined_by)
+            return _elsewhere(self._machines, number)
         return Shaped(number, network) if network != LOOPBACK else Loopback()
+
+
+def refuse_network(network: str, whose: str) -> None:
+    """Refuse any network but the one that there is.
+
+    Args:
+        network: as the toggle ``network`` calls it.
+        whose: is the one that there is; empty if there is none yet.
+
+    Raises:
+        NetworkUnavailable: it is another one.
+    """
+    if whose and network != LOOPBACK:
+        raise NetworkUnavailable(
+            f"--fw-network {network} is made between processes of one machine, and {whose} have "
+            f"their own: leave out --fw-network, or use --fw-engine {LOCAL} without --fw-places"
+        )
+
+
+def _elsewhere(machines: Machines, number: int) -> Arrivals:
+    """Places of a file, the first of which are filled first."""
+    places = machines.places[:number]
+    if len(places) < number:
+        raise UsageError(
+            f"a gang of {number} processes needs as many places, and {machines.file} has "
+            f"{len(places)}: add places, or roles to a place"
+        )
+    with ExitStack() as unfinished:
+        meeting = Meeting(machines.address)
+        unfinished.callback(meeting.close)
+        starters = []
+        for rank, place in enumerate(places):
+            asked = [*place.command, *command(place.python)]
+            starters.append(Launched(asked, {}, f"{meeting.invitation(rank)}\n"))
+            unfinished.callback(starters[-1].end)
+        unfinished.pop_all()
+    return Arrivals(meeting, starters, [place.address for place in places])
 
 
 class Loopback:
@@ -127,23 +193,26 @@ class Shaped:
 
 
 def _child(name: str, framework: str, threads: int, prefix: Sequence[str]) -> RoleProcess:
-    return RoleProcess(name, [framework, str(threads)], thread_variables(threads), prefix)
+    return child(name, *work(framework, threads), prefix)
 
 
-def engine(name: str) -> Engine:
+def engine(name: str, machines: Machines | None = None) -> Engine:
     """What starts gangs.
 
     Args:
         name: ``local``, or an entry point of the group :data:`~fwbench.options.values.ENGINES`.
+        machines: where they run, as far as a file says it.
 
     Raises:
-        UsageError: there is no such engine, or it cannot be imported.
+        UsageError: there is no such engine, it cannot be imported, or not be used here.
     """
     if name == LOCAL:
-        return Local()
+        return Local(machines)
     for point in metadata.entry_points(group=ENGINES, name=name):
         try:
-            found: Engine = point.load()()
+            found: Engine = point.load()(machines or Machines())
+        except UsageError:
+            raise
         except Exception as error:
             raise UsageError(
                 f"the engine {name} ({point.value}) cannot be used: {error!r}; mend it, or use "
@@ -151,3 +220,19 @@ def engine(name: str) -> Engine:
             ) from error
         return found
     raise unknown("engine", name, engines())
+
+
+def check(name: str, places: Path | None, networks: Iterable[str]) -> None:
+    """Refuse an engine that cannot be used here, before anything is measured.
+
+    Args:
+        name: as of :func:`engine`.
+        places: the file that says where roles run; None for this machine.
+        networks: that are asked for, as the toggle ``network`` calls them.
+
+    Raises:
+        UsageError: it cannot be used, or not so.
+    """
+    used = engine(name, Machines.read(places))
+    for network in networks:
+        refuse_network(network, getattr(used, "joined_by", ""))

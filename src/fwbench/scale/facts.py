@@ -43,6 +43,21 @@ def of_link(network: str, ranks: Sequence[Replica]) -> dict[str, float]:
     return found
 
 
+def oversubscribed(hello: Sequence[Said]) -> bool:
+    """Whether the processes on any machine have more threads than it has CPUs.
+
+    Args:
+        hello: what each said of itself when it was started.
+    """
+    threads: dict[str, int] = {}
+    cpus: dict[str, int] = {}
+    for said in hello:
+        host = said["host"]
+        threads[host] = threads.get(host, 0) + (said["threads"] or 1)
+        cpus[host] = max(cpus.get(host, 0), said["cpus"])
+    return any(threads[host] > cpus[host] for host in threads)
+
+
 def _replica(rank: int, said: Said, rounds: Sequence[Round]) -> Replica:
     own = [(each.steps, each.ranks[rank]) for each in rounds]
     steps_s = [told["seconds"] / steps for steps, told in own]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 import re
 import time
 from collections.abc import Sequence
@@ -11,13 +12,17 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, NoReturn
 
 from fwbench import errors
+from fwbench.composition.link import LOOPBACK, REAL
 from fwbench.errors import FwbenchError, GangFailed
 from fwbench.frameworks.member import Seat
+from fwbench.names import framework_of
+from fwbench.processes.meeting import is_loopback
 from fwbench.processes.role import RoleProcess, ready
 from fwbench.scale import waiting
 from fwbench.scale.engines import Engine, Hosts
 from fwbench.scale.places import Composition, Place
 from fwbench.scale.waiting import USUAL, Limits
+from fwbench.version import __version__
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -68,6 +73,7 @@ class Gang:
         hello: what every role that takes steps said of itself, by rank.
         serving: the places of the others, each with what it said.
         start_s: how long it took until all were connected.
+        network: what joins them: that of the composition, or a real one.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class Gang:
         self.limits = limits
         self.hello: Sequence[dict[str, Any]] = ()
         self.start_s = 0.0
+        self.network = composition.network
         self.serving: Sequence[tuple[Place, dict[str, Any]]] = ()
         self._roles: list[RoleProcess] = []
         self._asked: list[RoleProcess] = []
@@ -94,7 +101,7 @@ class Gang:
     @property
     def is_alive(self) -> bool:
         """Whether it has been started, and no role has ended."""
-        return bool(self._roles) and all(role.how_it_ended(0) is None for role in self._roles)
+        return bool(self._roles) and all(role.body.how_it_ended(0) is None for role in self._roles)
 
     @property
     def pids(self) -> list[int]:
@@ -135,10 +142,14 @@ class Gang:
                 "fewer --fw-replicas, or allow more processes (ulimit -u) and open files "
                 "(ulimit -n)"
             ) from error
+        except FwbenchError:
+            self.kill()
+            raise
         self._asked = [*self._roles]
-        seats = [
-            asdict(self._seat(place, hosts.address(host))) for host, place in enumerate(places)
-        ]
+        hosted = [hosts.address(host) for host in range(len(places))]
+        if own.network == LOOPBACK and not all(map(is_loopback, hosted)):
+            self.network = REAL
+        seats = [asdict(self._seat(*each)) for each in zip(places, hosted, strict=True)]
         self.hello = self.ask("sit", each=seats, limit_s=self.limits.start_s, doing="starting")
         self._refuse_versions()
         addresses = [hello["address"] for hello in self.hello]
@@ -173,15 +184,30 @@ class Gang:
         Raises:
             GangFailed: two have other versions of Python, fwbench or the framework.
         """
-        versions = [hello["versions"] for hello in self.hello]
-        if all(each == versions[0] for each in versions):
+        places = [
+            (place.name, hello)
+            for place, hello in zip(self.composition.places, self.hello, strict=True)
+        ]
+        versions = {f"{name} on {said['host']}": said["versions"] for name, said in places}
+        versions["their controller"] = self._own_versions
+        if all(each == versions["their controller"] for each in versions.values()):
             return
         self.kill()
         who = "; ".join(
-            f"{role}: {', '.join(f'{name} {version}' for name, version in each.items())}"
-            for role, each in enumerate(versions)
+            f"{name}: {', '.join(f'{what} {version}' for what, version in each.items())}"
+            for name, each in versions.items()
         )
         raise GangFailed(f"the workers of a gang must have the same versions, and have {who}")
+
+    @property
+    def _own_versions(self) -> dict[str, str]:
+        own = self.composition
+        name = framework_of(own.framework)
+        return {
+            "fwbench": __version__,
+            name: own.version or self.hello[0]["versions"][name],
+            "Python": platform.python_version(),
+        }
 
     def ask(
         self,
@@ -227,7 +253,7 @@ class Gang:
         if not self._roles:
             raise GangFailed(f"the gang has ended, and was to begin {doing}; start another one")
         for role in self._roles:
-            role.mark()
+            role.body.mark()
         for role, values in zip(asked, requests, strict=True):
             with suppress(OSError):  # it has ended, which shows below
                 role.send(kind, *values)
@@ -271,7 +297,7 @@ class Gang:
         try:
             kind, *values = role.receive()
         except (EOFError, OSError, FwbenchError):
-            return _Failure(0, rank, role.how_it_ended(_STOP_S) or "closed its connection")
+            return _Failure(0, rank, role.body.how_it_ended(_STOP_S) or "closed its connection")
         if kind == "done":
             return (values[0],)
         name, connection, text = values
@@ -283,14 +309,14 @@ class Gang:
         Raises:
             GangFailed: always.
         """
-        stopped = [role.name for role in self._roles if role.is_stopped]
+        stopped = [role.name for role in self._roles if role.body.is_stopped()]
         for role in self._roles:
-            role.ask_for_traceback()
+            role.body.ask_for_traceback()
         before = self._traffic_bytes()
         time.sleep(_TRACEBACK_S)
         moved = waiting.moved(self._roles, before, self._traffic_bytes(), _TRACEBACK_S)
         names = " and ".join(role.name for role in missing)
-        tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
+        tails = "".join(f"\n{role.name}{role.body.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(
             f"{names} did not answer {when}: {_suspicion(stopped)}; the gang was ended"
@@ -324,7 +350,7 @@ class Gang:
         cause, *consequences = sorted(failures)
         role = self._roles[cause.rank]
         said = f"{role.name} {cause.text} while {doing}"
-        tail = role.tail() if cause.order == 0 else ""
+        tail = role.body.tail() if cause.order == 0 else ""
         rest = "".join(
             f"\nas a consequence, {self._roles[each.rank].name} {each.text}"
             for each in consequences
@@ -337,7 +363,7 @@ class Gang:
         for role in self._roles:
             role.stop()
         for role in self._roles:
-            role.how_it_ended(_STOP_S)
+            role.body.how_it_ended(_STOP_S)
         self.kill()
 
     def kill(self) -> None:

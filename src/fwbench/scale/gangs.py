@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 
 from fwbench.scale import engines
 from fwbench.scale.gang import Gang
+from fwbench.scale.machines import Machines
 from fwbench.scale.places import Composition
 
 
@@ -15,16 +18,28 @@ class Gangs:
     Args:
         engine: the name of what starts them.
         make: makes one that has not been started.
+        places: the file that says where they run; None for this machine.
     """
 
     def __init__(
         self,
         engine: str,
         make: Callable[..., Gang] = Gang,
+        places: Path | None = None,
     ) -> None:
         self._name = engine
+        self._places = places
         self._make = make
         self._gang: Gang | None = None
+
+    @cached_property
+    def _machines(self) -> Machines:
+        return Machines.read(self._places)
+
+    @property
+    def are_here(self) -> bool:
+        """Whether all their processes are on this machine."""
+        return self._machines.are_here
 
     def __call__(self, composition: Composition) -> Gang:
         """A gang that is ready: the one that did the case before, if it is made of the same.
@@ -36,7 +51,7 @@ class Gangs:
             if self._gang.composition == composition:
                 return self._gang
             self.close()
-        self._gang = self._make(composition, engines.engine(self._name))
+        self._gang = self._make(composition, engines.engine(self._name, self._machines))
         self._gang.start()
         return self._gang
 

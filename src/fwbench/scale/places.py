@@ -36,6 +36,7 @@ class Composition:
         coordinator: what the framework calls the process that it has in addition; empty if it has
             none.
         network: what joins them, as the toggle ``network`` calls it.
+        version: of the framework, as the controller has it; empty where it has none.
         trains: whether servers update what they have: those that do cannot be told to add up again.
     """
 
@@ -46,6 +47,7 @@ class Composition:
     servers: int = 0
     coordinator: str = ""
     network: str = LOOPBACK
+    version: str = ""
     trains: bool = False
 
     @property

@@ -58,7 +58,7 @@ def arrived(
         answered = ready(missing, left_s if quiet_s == math.inf else min(_LOOK_S, left_s))
         if answered or time.monotonic() >= until_s:
             return answered
-        if not all(role.is_asleep() for role in roles):
+        if not all(role.body.is_asleep() for role in roles):
             awake_s = time.monotonic()
         elif time.monotonic() - awake_s > quiet_s:
             return []
