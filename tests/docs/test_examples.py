@@ -35,16 +35,30 @@ def test_models_of_ones_own_are_measured(project: Project) -> None:
     """Each block of the page is a file: a convolutional net, a transformer, and shared weights."""
     pytest.importorskip("torch")
     files = [block.text for block in blocks("docs/own-model.md") if block.language == "python"]
-    for name, text in zip(("convnet", "transformer", "shared"), files, strict=True):
-        project.write(f"test_{name}.py", text)
-    there = ["torch", *["mxnet"] * _installed("mxnet")]
-    result, records = project.measure("--fw-size=2", "--fw-threads=1", fw=",".join(there))
+    there = [text for text in files if _installed("transformers") or "transformers" not in text]
+    for place, text in enumerate(there):
+        project.write(f"test_{place}.py", text)
+    frameworks = ["torch", *["mxnet"] * _installed("mxnet")]
+    result, records = project.measure("--fw-size=2", "--fw-threads=1", fw=",".join(frameworks))
     counts = result.parseoutcomes()
-    # Both parts of the three in PyTorch, and those of the last in both executions of MXNet.
-    assert (counts["passed"], counts.get("failed")) == (6 + 4 * _installed("mxnet"), None)
+    # Both parts of each in PyTorch, and those of the last in both executions of MXNet.
+    passed = 6 + 2 * _installed("transformers") + 4 * _installed("mxnet")
+    assert (counts["passed"], counts.get("failed")) == (passed, None)
     against = {name: facts_of(entry)["verified_against"] for name, entry in records.items()}
     shared = {by for name, by in against.items() if name.startswith("linear")}
     assert len(shared) == 1, against
+
+
+def test_a_model_of_another_package_is_collected_without_that_package(project: Project) -> None:
+    """Which is imported in the process of the framework alone, when its model is built."""
+    pytest.importorskip("torch")
+    (bert,) = [
+        block.text for block in blocks("docs/own-model.md") if "from transformers" in block.text
+    ]
+    project.write("test_bert.py", bert)
+    collected = project.run("--collect-only", "-q", fw="torch").stdout.str()
+    for case in ("bert_inference-torch-cpu-eager-forward-float32-1", "bert_step-torch-cpu-eager"):
+        assert f"test_bert.py::test_bert[{case}" in collected
 
 
 @pytest.mark.parametrize("file", [0, 1])
