@@ -94,9 +94,11 @@ class Holding(Trainer):
             return step(*arguments)
 
         learner.step = held_step  # type: ignore[method-assign]
-        learner.inference = (  # type: ignore[method-assign]
-            lambda examples: self._taking(15, self.in_use(len(examples)))
-        )
+
+        def inference(examples: Any) -> BoundCall:
+            return self._taking(15, self.in_use(len(examples)))
+
+        learner.inference = inference  # type: ignore[method-assign]
         learner.forward_backward = (  # type: ignore[method-assign]
             lambda examples, labels: self._taking(35)
         )
