@@ -19,6 +19,7 @@ from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
+from fwbench.frameworks.torch.graph_gaps import GAPS_OF_GRAPHS
 from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
@@ -37,17 +38,32 @@ def _gpu(number: int) -> Device:
     return Device(f"gpu:{number}", properties.name, str(uuid))
 
 
-def _compiled(function: Any) -> Any:
+def _compiled(function: Any, mode: str | None = None) -> Any:
     # Without a reset the first call may find an earlier case's code, or hit the recompile limit.
     torch.compiler.reset()
     # A graph break would time two halves and call them one; every case has one shape.
-    return torch.compile(function, fullgraph=True, dynamic=False)
+    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
 
+
+_CUDA_GRAPH = "cuda_graph"
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
     "compile": _compiled,
+    "reduce_overhead": partial(_compiled, mode="reduce-overhead"),
+    "max_autotune": partial(_compiled, mode="max-autotune"),
+    _CUDA_GRAPH: lambda function: function,  # the whole call is captured
 }
+
+
+def _launched(run: BoundCall, execution: str) -> BoundCall:
+    """A call as its execution launches it."""
+    if execution != _CUDA_GRAPH:
+        return run
+    # Here, for the sake of sessions on the CPU.
+    from fwbench.frameworks.torch.graphs import captured
+
+    return captured(run)
 
 
 #: PyTorch's pages "Torch environment variables", "CUDA environment variables" and
@@ -91,8 +107,8 @@ class Torch(Framework):
     version = torch.__version__
     namespace = torch
     executions = tuple(_EXECUTIONS)
-    # Compiling needs a C++ compiler and takes seconds a case.
-    on_request = frozenset({"compile"})
+    # Compiling needs a C++ compiler and takes seconds a case; the others are for GPUs.
+    on_request = frozenset({*_EXECUTIONS} - {"eager"})
     dtypes = DTYPES
     training_executions = ("eager", "compile")
     network_executions = ("eager", "compile")
@@ -110,7 +126,7 @@ class Torch(Framework):
                 ("loop", "python"): _LOOP,
                 ("model_parallel", "2"): _DEVICES,
             }.items()
-            for execution in ("eager", "compile")
+            for execution in _EXECUTIONS
         },
     }
     gang_executions = ("eager",)
@@ -118,6 +134,7 @@ class Torch(Framework):
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     gaps = (
         *GAPS,
+        *GAPS_OF_GRAPHS,
         Gap(
             "torch has no bfloat16 LSTM on most CPUs",
             "sentiment_lstm",
@@ -217,7 +234,8 @@ class Torch(Framework):
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
     ) -> BoundCall:
         """Inputs carry no gradient, so nothing is recorded for one."""
-        return partial(_EXECUTIONS[execution](implementation(torch)), *inputs)
+        run = partial(_EXECUTIONS[execution](implementation(torch)), *inputs)
+        return _launched(run, execution)
 
     def backward(
         self,
@@ -236,7 +254,7 @@ class Torch(Framework):
             result = function(*inputs)
             return result, grad(result, sources, cotangent)
 
-        return run
+        return _launched(run, execution)
 
     def learner(self, job: Job) -> Learner:
         """A model of ``nn.Module`` with ``DataLoader`` and ``torch.optim``."""

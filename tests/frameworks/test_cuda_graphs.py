@@ -1,0 +1,189 @@
+"""PyTorch's executions for GPUs, with a stand-in for CUDA: captured once, replayed when timed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench import grid
+from fwbench.errors import WrongResult
+from fwbench.frameworks.declared import manifests
+from fwbench.frameworks.standin import standing_in
+from fwbench.manifest import Device
+from fwbench.options.options import Selection
+from fwbench.testing import FakeFramework
+from fwbench.workloads import adam, gemm, lenet_step, solve
+from support.fakes import case_of, cell, operation
+
+ON_GPU = ("reduce_overhead", "max_autotune", "cuda_graph")
+
+
+class FakeCuda:
+    """``torch.cuda``: what is called while a graph is captured is done by its replays only.
+
+    Attributes:
+        done: what was called, in order.
+    """
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self._captures: Any = None
+        self.kernel: Callable[[], Any] | None = None
+
+    def current_stream(self) -> SimpleNamespace:
+        return SimpleNamespace(wait_stream=lambda other: self.done.append("join"))
+
+    def Stream(self) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
+        return SimpleNamespace(wait_stream=lambda other: self.done.append("fork"))
+
+    @contextmanager
+    def stream(self, stream: Any) -> Iterator[None]:
+        self.done.append("aside")
+        yield
+        self.done.append("back")
+
+    def CUDAGraph(self) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
+        def replay() -> None:
+            self.done.append("replay")
+            assert self.kernel is not None
+            self.kernel()
+
+        return SimpleNamespace(replay=replay)
+
+    @contextmanager
+    def graph(self, graph: Any) -> Iterator[None]:
+        self.done.append("capture")
+        self._captures = graph
+        yield
+        self._captures = None
+        self.done.append("captured")
+
+    def launch(self, kernel: Callable[[], Any]) -> None:
+        """What PyTorch does with a kernel: run it, or keep it for the graph."""
+        if self._captures is None:
+            kernel()
+        else:
+            self.kernel = kernel
+
+
+@pytest.fixture
+def cuda() -> FakeCuda:
+    """CUDA as PyTorch offers it."""
+    return FakeCuda()
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
+    """The adapter's module on it."""
+    with standing_in({"torch"}):
+        module = importlib.import_module("fwbench.frameworks.torch.graphs")
+    monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
+    return module
+
+
+def test_a_call_is_captured_after_others_on_a_stream_of_their_own(
+    graphs: ModuleType, cuda: FakeCuda
+) -> None:
+    """In PyTorch's documented order; then each call is a replay and nothing else."""
+    replay = graphs.captured(lambda: cuda.done.append("call"))
+    before = ["fork", "aside", *["call"] * 3, "back", "join"]
+    assert cuda.done == [*before, "capture", "call", "captured"]
+    cuda.kernel = lambda: None
+    cuda.done.clear()
+    replay()
+    replay()
+    assert cuda.done == ["replay", "replay"]
+
+
+class Graphed(FakeFramework):
+    """The fake framework, whose calls are captured.
+
+    Attributes:
+        copies_inputs: whether the kernel has a copy of its inputs, which nobody changes.
+    """
+
+    cuda: FakeCuda
+    captured: Callable[[Any], Any]
+    copies_inputs = False
+
+    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
+        """A kernel that writes where it did when it was captured."""
+        function = implementation(np)
+        operands = [np.array(x) for x in inputs] if self.copies_inputs else inputs
+        static: NDArray[Any] = np.empty_like(inputs[0])
+
+        def kernel() -> None:
+            self._cost()
+            static[...] = function(*operands)
+
+        def run() -> NDArray[Any]:
+            self.cuda.launch(kernel)
+            return static
+
+        return self.captured(run)
+
+
+def graphed(graphs: ModuleType, cuda: FakeCuda, *, copies_inputs: bool) -> Any:
+    """A case of it."""
+    framework = Graphed()
+    framework.cuda, framework.captured = cuda, graphs.captured
+    framework.copies_inputs = copies_inputs
+    return case_of(cell(operation(), device="gpu:0"), framework)
+
+
+def test_replays_are_verified_on_inputs_that_are_copied_in(
+    graphs: ModuleType, cuda: FakeCuda
+) -> None:
+    """The same replay that was timed, on other numbers and on the first again."""
+    case = graphed(graphs, cuda, copies_inputs=False)
+    case.measure()
+    facts = case.benchmark.extra_info["fwbench"]
+    assert facts["max_relative_error"] <= facts["tolerance"]
+    assert cuda.done.count("capture") == 1
+    assert cuda.done.count("replay") > 10
+
+
+def test_a_graph_of_other_arrays_is_wrong(graphs: ModuleType, cuda: FakeCuda) -> None:
+    """It has captured a copy of its inputs, and computes with their first values for ever."""
+    case = graphed(graphs, cuda, copies_inputs=True)
+    with pytest.raises(WrongResult, match=r"^a call on changed inputs is wrong"):
+        case.measure()
+
+
+def _gaps(of: Any, device: str) -> dict[str, str | None]:
+    """Why PyTorch cannot run a workload in them, by execution."""
+    torch = manifests()["torch"]
+    gpu = Device("gpu:0", "NVIDIA H200")
+    here = torch.__class__(**{**torch.__dict__, "devices": (*torch.devices, gpu)})
+    selection = Selection(devices=(device,), executions=ON_GPU)
+    found = grid.cells([of], selection, {"torch": here}, more=grid.Asked(verify_only=True))
+    return {each.execution: each.gap for each in found if each.direction != "backward"}
+
+
+def test_they_are_gaps_on_a_cpu() -> None:
+    """Each with its reason."""
+    gaps = _gaps(gemm, "cpu")
+    assert [*gaps] == [*ON_GPU]
+    assert "launches CUDA graphs" in str(gaps["reduce_overhead"])
+    assert "tries kernels for GPUs" in str(gaps["max_autotune"])
+    assert "captured on a GPU" in str(gaps["cuda_graph"])
+
+
+def test_what_a_graph_cannot_hold_is_a_gap() -> None:
+    """Steps that go on from one another, and calls in which the host waits."""
+    assert {*_gaps(gemm, "gpu:0").values()} == {None}
+    assert "steps that nothing verifies" in str(_gaps(adam, "gpu:0")["cuda_graph"])
+    assert "waits for the GPU" in str(_gaps(solve, "gpu:0")["cuda_graph"])
+    assert _gaps(solve, "gpu:0")["max_autotune"] is None
+
+
+def test_training_does_not_have_them() -> None:
+    """They are of operations: a network's step is a gap that says so."""
+    assert all(_gaps(lenet_step, "gpu:0").values())
