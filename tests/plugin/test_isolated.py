@@ -219,7 +219,7 @@ def test_processes(project: Project, isolation: str) -> None:
         for entry in project.entries("measured.json")
         if entry["params"]["framework"] == "pool"
     ]
-    assert toggles == [{"omp_num_threads_at_import": "1"}] * 4
+    assert toggles == [{"inputs": "normal", "omp_num_threads_at_import": "1"}] * 4
 
 
 # Pytest's and pytest-benchmark's own options
