@@ -2,7 +2,7 @@
 
 This file is a script and a test file in one. The script measures forty cases, ten a framework,
 in fresh processes, in turn: for 0.4 seconds each (`--fw-precision=off`), and until the median is
-precise or the quarter of a second of the quick grid is over (the default). Of each case it compares
+precise or the time is over that the quick grid gives a case (the default). Of each case it compares
 the medians of all launches.
 
 - The time that cases take apart from the start of their processes (rounds, and all that comes
