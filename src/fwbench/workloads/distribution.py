@@ -1,7 +1,7 @@
 """Which numbers an operation computes with while it is timed: its own, or zeros.
 
-A GPU draws less power for zeros and keeps a higher clock: products on an H200 reached 894 TFLOP/s
-instead of 788. Figures that were measured on empty arrays cannot be compared with others.
+A GPU draws less power for zeros and keeps a higher clock: others report 894 TFLOP/s of products on
+an H200 instead of 788. Figures that were measured on empty arrays cannot be compared with others.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from fwbench.workloads.operations.optimisers import OPTIMISERS
 
 _ON_CPU = {
     "reduce_overhead": "torch.compile's reduce-overhead launches CUDA graphs, and a CPU has none",
-    "max_autotune": "torch.compile's max-autotune tries kernels for GPUs; on a CPU it does so for "
-    "constant factors of products alone, and inputs are not constant",
+    "max_autotune": "torch.compile's max-autotune is for GPUs: on a CPU it has little to try "
+    "(products of constant factors, or of batches), and fwbench leaves it out",
     "cuda_graph": "a CUDA graph is captured on a GPU",
 }
 
