@@ -12,6 +12,7 @@ from fwbench.composition.link import LOOPBACK
 from fwbench.composition.strategy import ALLREDUCE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import GangFacts
+from fwbench.report.model import Record
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
 from fwbench.toggles import is_of_gang
@@ -161,6 +162,29 @@ def scalings(cases: Iterable[Shared]) -> list[Scaling]:
     strong = [group for group in groups.values() if not grown & {*map(id, group)}]
     found = [Scaling(group) for group in strong] + [Scaling(group, weak=True) for group in weak]
     return [scaling for scaling in found if any(case.gang for case in scaling.cases)]
+
+
+def case_of(record: Record, suffix: str = "") -> Shared:
+    """A record as one of several numbers of replicas.
+
+    Args:
+        record: with a number of replicas that was asked for.
+        suffix: added to the contestant's name, to tell runs apart.
+    """
+    name = alone(record.series) + suffix
+    return Shared(name, record.median_s, *record.quartiles_s, record.facts, record.measured)
+
+
+def unshared(records: Iterable[Record]) -> list[Record]:
+    """The records of work that no replicas shared: those that no table of replicas has.
+
+    Args:
+        records: all that a report shows.
+    """
+    every = [*records]
+    asked = {id(record): case_of(record) for record in every if was_asked(record.series)}
+    shown = {id(case) for each in scalings(asked.values()) for case in each.cases}
+    return [record for record in every if id(asked.get(id(record))) not in shown]
 
 
 def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shared]]:

@@ -132,3 +132,13 @@ def test_sessions_without_replicas_have_no_such_section(tmp_path: Path) -> None:
     """A case of a single process is none."""
     made = sections.details(_run(tmp_path, case()))
     assert not [one for one in made if one.title.startswith("replicas")]
+
+
+def test_what_replicas_share_is_in_no_section_of_operations(tmp_path: Path) -> None:
+    """Each case is told of once; a single replica that has no others stays an operation."""
+    plain = case("softmax", "torch", [1.0] * 8, toggles_asked={"replicas": "1"})
+    run = stored(tmp_path, "run.json", step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
+    titles = [one.title for one in sections.details([run])]
+    assert titles.count(_STEP) == titles.count(_EXCHANGE) == 1
+    assert [title for title in titles if title.startswith(("lenet_step", "all_reduce"))] == []
+    assert {"gemm cpu forward float32", "softmax cpu forward float32"} <= {*titles}

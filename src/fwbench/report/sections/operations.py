@@ -14,6 +14,7 @@ from fwbench.report.group import Group
 from fwbench.report.model import Record, Run, frameworks, operations
 from fwbench.report.ranking.condition import condition_of, marks
 from fwbench.report.ranking.contests import split
+from fwbench.report.scaling import unshared
 from fwbench.report.section import (
     AGAINST_FASTEST,
     Row,
@@ -64,11 +65,13 @@ _LEFT_OUT = (
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each operation, device, direction and dtype; views are apart from copies.
 
+    What replicas shared has sections of its own (:mod:`~fwbench.report.sections.replicas`).
+
     Args:
         runs: in the order to show them.
         names: of the runs.
     """
-    records = operations(record for run in runs for record in run.records)
+    records = unshared(operations(record for run in runs for record in run.records))
     colours = palette.colours(frameworks(runs))
     groups = [
         Group(f"{title}{label}", line_names(part, names), names, colours)

@@ -16,7 +16,7 @@ from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Record, Run, frameworks, operations
 from fwbench.report.ranking.condition import marked
-from fwbench.report.scaling import Scaling, Shared
+from fwbench.report.scaling import Scaling, Shared, case_of
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
 
 ORDER = 48
@@ -61,8 +61,8 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         names: of the runs.
     """
     records = operations(record for run in runs for record in run.records)
-    cases = [_case(record, names) for record in records if scaling.was_asked(record.series)]
-    found = scaling.scalings(cases)
+    asked = (record for record in records if scaling.was_asked(record.series))
+    found = scaling.scalings(case_of(record, run_suffix(record.run, names)) for record in asked)
     colours = palette.colours(frameworks(runs))
     trained = [each for each in found if any(case.rate is not None for case in each.cases)]
     exchanged = [each for each in found if each not in trained]
@@ -70,12 +70,6 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         *(_shared(each, colours) for each in trained),
         *(_exchanged(title, group) for title, group in _by_kind(exchanged).items()),
     ]
-
-
-def _case(record: Record, names: Sequence[str]) -> Shared:
-    name = scaling.alone(record.series) + run_suffix(record.run, names)
-    low_s, high_s = record.quartiles_s
-    return Shared(name, record.median_s, low_s, high_s, record.facts, record.measured)
 
 
 def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
