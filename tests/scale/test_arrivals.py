@@ -172,7 +172,9 @@ def test_a_role_ends_with_its_usher(path: Path) -> None:
     pids = gang.pids
     usher = psutil.Process(pids[0]).parent()
     assert usher is not None
+    role = psutil.Process(pids[0])
     usher.kill()
+    psutil.wait_procs([role], timeout=30.0)  # the kernel ends it, a moment later
     with pytest.raises(GangFailed, match="worker 0 of 2 was lost with what watched it"):
         gang.ask("used", limit_s=30.0, doing="counting")
     assert not any(map(psutil.pid_exists, pids))

@@ -101,7 +101,7 @@ _FAULTS: dict[str, tuple[str, str]] = {
     ),
     "a package that is not there": (
         "faulty('torchvision:no').inference",
-        r"faulty is 'torchvision:no', and torchvision cannot be imported: .*; install a build of it",
+        r"faulty is 'torchvision:no', and torchvision cannot be imported: .*; install a build",
     ),
     "a name": (
         "faulty('zoo:resnet18').inference",
