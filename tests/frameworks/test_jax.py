@@ -23,7 +23,7 @@ from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.names import DTYPES
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, recomputing, xla_costs
+from support import jax_learners, jax_replicas, recomputing, xla_costs
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, counted, kept, passes, verify
@@ -170,6 +170,14 @@ def test_models_of_users(project: Project) -> None:
     said = " ".join(str(result.stdout).split())
     assert "has the shape (2, 2), and the model declares (2, 7)" in said
     assert "the first loss of infinite in jax" in said
+
+
+def test_replicas_train_as_one_worker(
+    made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two and three of them; each way not to is found before any timing."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    jax_replicas.check(_run(made, jax_replicas.PROGRAM, str(tmp_path)))
 
 
 _DIVIDED = """

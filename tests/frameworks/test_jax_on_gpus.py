@@ -21,11 +21,11 @@ class FakeJax:
         self.values: dict[str, Any] = {"jax_default_matmul_precision": None}
         self.config = SimpleNamespace(update=self.values.__setitem__)
 
-    def devices(self, kind: str) -> list[SimpleNamespace]:
+    def local_devices(self, backend: str) -> list[SimpleNamespace]:
         """Those of a platform; as in JAX an error where there are none."""
-        if kind not in self._devices:
-            raise RuntimeError(f"Unknown backend: {kind!r} requested")
-        return [SimpleNamespace(device_kind=model) for model in self._devices[kind]]
+        if backend not in self._devices:
+            raise RuntimeError(f"Unknown backend: {backend!r} requested")
+        return [SimpleNamespace(device_kind=model) for model in self._devices[backend]]
 
 
 @pytest.fixture

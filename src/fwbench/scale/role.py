@@ -27,7 +27,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, cast
 
@@ -132,12 +132,18 @@ class Role:
             self._share = share_of(made, self._framework, self._member)
 
     def _check(self, steps: int) -> dict[str, Any]:
-        return self._share.check(steps)
+        with self._scope:
+            return self._share.check(steps)
 
     def _round(self, steps: int) -> dict[str, Any]:
-        task = self._share.task
-        with self._framework.scope(task.device, task.dtype):
+        with self._scope:
             return timed_round(self._member, self._step, self._share.waiter(), steps)
+
+    @property
+    def _scope(self) -> AbstractContextManager[Any]:
+        """In which arrays are as the case has them, also those that a check makes."""
+        task = self._share.task
+        return self._framework.scope(task.device, task.dtype)
 
     @property
     def _step(self) -> Callable[[], Any]:
@@ -155,7 +161,8 @@ class Role:
             return self._round(steps)
 
     def _look(self) -> dict[str, Any]:
-        return self._share.look()
+        with self._scope:
+            return self._share.look()
 
     def _used(self) -> dict[str, Any]:
         return used() | {"updates": self._participant.updates()}

@@ -23,6 +23,7 @@ from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
@@ -46,6 +47,8 @@ _VARIABLES = (
     *("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
     "XLA_PYTHON_CLIENT_PREALLOCATE",
 )
+
+_NO_SERVERS = "jax has no parameter servers: its processes exchange arrays by collectives alone"
 
 #: How XLA names the threads of its pool for computing on the CPU (xla/pjrt/cpu/cpu_client.cc).
 _POOL = "XLAEigen"
@@ -71,9 +74,15 @@ class Jax(Framework):
     training_dtypes = ("float32", "float64", "bfloat16")
     process_toggles = ("tf32", "model_parallel")
     recomputing_executions = ("jit",)
+    # Called operation by operation, shard_map is slow and nobody's way to exchange arrays.
+    gang_executions = ("jit",)
+    collectives = ("all_reduce", "reduce_scatter", "all_gather")
+    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
-        "(--fw-toggle sparse=off)"
+        "(--fw-toggle sparse=off)",
+        ("eager", "strategy", "allreduce"): "JAX's processes exchange arrays in compiled functions "
+        "(--fw-execution jit)",
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
@@ -217,6 +226,13 @@ class Jax(Framework):
             return DividedLearner(job, [*map(_device, job.devices)], self._keep)
         return JaxLearner(job, _device(job.device), self._keep)
 
+    def member(self, seat: Seat) -> Member:
+        """A process of ``jax.distributed``."""
+        # Here: processes without others need none of it.
+        from fwbench.frameworks.jax.replicas import JaxMember
+
+        return JaxMember(seat, self._keep)
+
     def model_learner(self, job: Job) -> ModelLearner:
         """A function with parameters of the user's."""
         # Here, as above.
@@ -244,9 +260,9 @@ class Jax(Framework):
 
 
 def _devices(kind: str) -> Sequence[Any]:
-    """JAX's devices of a kind; none where this build, this machine or JAX_PLATFORMS has none."""
+    """The devices of this process; none where this build, machine or JAX_PLATFORMS has none."""
     try:
-        return jax.devices(kind)
+        return jax.local_devices(backend=kind)
     except RuntimeError:
         return ()
 
@@ -261,4 +277,4 @@ def _cotangent(result: Any, cotangent: Any) -> Any:
 def _device(name: str) -> Any:
     """JAX's own object for a device of fwbench's."""
     kind, _, number = name.partition(":")
-    return jax.devices(kind)[int(number or 0)]
+    return jax.local_devices(backend=kind)[int(number or 0)]

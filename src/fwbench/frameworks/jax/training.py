@@ -142,8 +142,12 @@ class JaxLearner(Learner):
     def reset(self, *, exact: bool) -> None:
         """A state of the same shapes, so that compiled code stays; without dropout if exact."""
         state = self._initial(drops=not exact)
-        moments = jax.device_put(self._update.start(state.parameters), self._device)
+        moments = self.put(self._update.start(state.parameters))
         self._state = state._replace(moments=moments)
+
+    def put(self, tree: Any) -> Any:
+        """Arrays of the state where steps take them."""
+        return jax.device_put(tree, self._device)
 
     def _initial(self, *, drops: bool) -> State:
         """Of a network that nothing is trained with."""
@@ -158,7 +162,7 @@ class JaxLearner(Learner):
             jnp.zeros((), jnp.int32),
             jnp.asarray(training.optimizer.learning_rate),
         )
-        placed: State = jax.device_put(state, self._device)
+        placed: State = self.put(state)
         return placed
 
     def inference(self, examples: Any) -> Callable[[], Any]:
@@ -192,7 +196,7 @@ class JaxLearner(Learner):
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """A part of the state."""
-        rate = jax.device_put(jnp.asarray(learning_rate), self._device)
+        rate = self.put(jnp.asarray(learning_rate))
         self._state = self._state._replace(learning_rate=rate)
 
     def weights(self) -> Iterator[NDArray[Any]]:

@@ -1,0 +1,242 @@
+"""Several processes in JAX: ``jax.distributed``, whose collectives on the CPU are gloo's."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.extend.backend import clear_backends
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from fwbench.frameworks.jax.training import JaxLearner, Keep, State
+from fwbench.frameworks.learner import Job, Placed
+from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
+
+#: The one axis of the mesh; along it every replica has a device.
+_AXIS = "replicas"
+_SPLIT = PartitionSpec(_AXIS)
+_SAME = PartitionSpec()
+
+
+class JaxMember(Member):
+    """A process of ``jax.distributed``, with one device in a mesh of all of them.
+
+    Args:
+        seat: its place among the others.
+        keep: called with results that the clock has to wait for.
+    """
+
+    def __init__(self, seat: Seat, keep: Keep) -> None:
+        super().__init__(seat)
+        self._keep = keep
+        self._keeper: socket.socket | None = None
+        if seat.rank == 0:
+            # gRPC opens a port by its number, and with SO_REUSEPORT, as this does: until then the
+            # kernel gives the number to nobody who asks for any.
+            self._keeper = socket.socket()
+            self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            self._keeper.bind((seat.host, 0))
+
+    @property
+    def address(self) -> str:
+        """Host and port of the coordinator, which the first process has; others need nothing."""
+        if self._keeper is None:
+            return ""
+        host, port = self._keeper.getsockname()
+        return f"{host}:{port}"
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """``jax.distributed.initialize``, and a device that knows of those of the others.
+
+        JAX connects processes before there are devices. Counting its threads has made some, which
+        are given up here: nothing is on them yet.
+        """
+        clear_backends()
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(
+            addresses[0],
+            self.seat.replicas,
+            self.seat.rank,
+            cluster_detection_method="deactivate",
+            coordinator_bind_address=addresses[0],
+        )
+        if self._keeper is not None:
+            self._keeper.close()
+        self._mesh = Mesh(np.asarray(jax.devices("cpu")), (_AXIS,))
+        (self._device,) = self._mesh.local_devices
+        self._ready = self.all_reduce(jax.device_put(np.ones(1, np.float32), self._device))
+        self.barrier()
+
+    def barrier(self) -> None:
+        """A sum of one number, which nobody has before all have come."""
+        self._ready()
+
+    def all_reduce(self, source: Any) -> Callable[[], Any]:
+        """``lax.psum`` within ``jax.shard_map``, compiled."""
+        return self._exchange(partial(lax.psum, axis_name=_AXIS), source)
+
+    def reduce_scatter(self, source: Any) -> Callable[[], Any]:
+        """``lax.psum_scatter``, likewise."""
+        return self._exchange(partial(lax.psum_scatter, axis_name=_AXIS, tiled=True), source)
+
+    def all_gather(self, source: Any) -> Callable[[], Any]:
+        """``lax.all_gather``, likewise."""
+        return self._exchange(partial(lax.all_gather, axis_name=_AXIS, tiled=True), source)
+
+    def _exchange(self, collective: Callable[[Any], Any], source: Any) -> Callable[[], Any]:
+        # What comes of it counts as split, so that each replica looks at its own.
+        everywhere = jax.jit(
+            jax.shard_map(collective, mesh=self._mesh, in_specs=_SPLIT, out_specs=_SPLIT)
+        )
+        return partial(_own_part, everywhere, _global(self._mesh, _SPLIT, source))
+
+    def learner(self, job: Job) -> ReplicatedLearner:
+        """A model whose state is on all devices of the mesh."""
+        return _Replicated(ReplicatedJaxLearner(job, self._mesh, self._keep))
+
+    def close(self) -> None:
+        """``jax.distributed.shutdown``."""
+        jax.distributed.shutdown()
+
+
+def _own_part(everywhere: Callable[[Any], Any], values: Any) -> Any:
+    return everywhere(values).addressable_data(0).block_until_ready()
+
+
+def _global(mesh: Mesh, spec: PartitionSpec, own: Any) -> Any:
+    """The array of all devices of which this process has a part, or one of equal copies."""
+    shape = own.shape
+    if spec == _SPLIT:
+        shape = (mesh.size * shape[0], *shape[1:])
+    return jax.make_array_from_single_device_arrays(shape, NamedSharding(mesh, spec), [own])
+
+
+class ReplicatedJaxLearner(JaxLearner):
+    """The usual step in ``jax.shard_map``: on each device a share of the batch.
+
+    Args:
+        job: what to train; its batch is this replica's share.
+        mesh: of a device of each replica.
+        keep: called with results that the clock has to wait for.
+    """
+
+    executions = ("jit",)
+
+    def __init__(self, job: Job, mesh: Mesh, keep: Keep) -> None:
+        self._mesh = mesh
+        (device,) = mesh.local_devices
+        super().__init__(job, device, keep)
+        self.build()
+
+    def build(self) -> None:
+        """Compile the step of all replicas."""
+        # Unchecked: JAX would add up the gradients of what is the same everywhere by itself, and
+        # this step asks for their mean.
+        shared = jax.shard_map(
+            self._share,
+            mesh=self._mesh,
+            in_specs=(_SAME, _SPLIT, _SPLIT),
+            out_specs=(_SAME, _SPLIT),
+            check_vma=False,
+        )
+        self._step = jax.jit(shared, donate_argnums=0)
+
+    def _share(self, state: State, examples: Any, labels: Any) -> tuple[State, Any]:
+        """The state after a step, and its loss: a part of an array."""
+        later, loss = self._train(state, examples, labels)
+        return later, loss[None]
+
+    def _differentiated(self, parameters: Any, state: Any, examples: Any, labels: Any) -> Any:
+        """With the mean gradients of all replicas."""
+        found, gradients = super()._differentiated(parameters, state, examples, labels)
+        return found, self.exchanged(gradients)
+
+    def exchanged(self, gradients: Any) -> Any:
+        """The mean over all replicas."""
+        return lax.pmean(gradients, _AXIS)
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The loss of this replica's share; the state before it is given up."""
+        self._state, losses = self._step(self._state, examples, labels)
+        loss = losses.addressable_data(0)
+        self._keep(loss)
+        return loss
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step as NumPy's number."""
+        return np.asarray([loss.item() for loss in losses])
+
+    def put(self, tree: Any) -> Any:
+        """Copies of which every device has one; what was made of such copies is there already."""
+        return jax.tree.map(self._copied, tree)
+
+    def _copied(self, array: Any) -> Any:
+        if not array.is_fully_addressable:
+            return array
+        return _global(self._mesh, _SAME, super().put(array))
+
+    def place(self, batch: Batch) -> Placed:
+        """This replica's share of what all devices have."""
+        examples, labels = jax.tree.map(partial(_global, self._mesh, _SPLIT), super().place(batch))
+        return examples, labels
+
+    def gradients(self) -> list[NDArray[Any]]:
+        """Of the first update since the learner was reset, read from what it has left."""
+        optimizer = self.job.training.optimizer
+        return _READERS[type(optimizer)](self, optimizer)
+
+    def moments(self, place: int) -> list[NDArray[Any]]:
+        """What the optimiser keeps of each parameter.
+
+        Args:
+            place: which of :attr:`State.moments`.
+        """
+        return [*map(np.asarray, jax.tree.leaves(self._state.moments[place]))]
+
+    def decreases(self) -> list[NDArray[Any]]:
+        """By how much each parameter has become smaller."""
+        initial = self.trained(self.job.training.initial())
+        return [before - now for before, now in zip(initial, self.weights(), strict=True)]
+
+
+def _adam(learner: ReplicatedJaxLearner, adam: Adam) -> list[NDArray[Any]]:
+    """The first moment is (1 - beta 1) times the gradient."""
+    return [moment / (1.0 - adam.beta_1) for moment in learner.moments(0)]
+
+
+def _rmsprop(learner: ReplicatedJaxLearner, rmsprop: RMSprop) -> list[NDArray[Any]]:
+    """The mean square is (1 - rho) times that of the gradient; its sign is that of the update."""
+    return [
+        np.sign(decrease) * np.sqrt(square / (1.0 - rmsprop.rho))
+        for decrease, square in zip(learner.decreases(), learner.moments(0), strict=True)
+    ]
+
+
+def _sgd(learner: ReplicatedJaxLearner, sgd: SGD) -> list[NDArray[Any]]:
+    """The first velocity is the gradient; without one the update is the learning rate times it."""
+    if sgd.momentum:
+        return learner.moments(0)
+    return [decrease / sgd.learning_rate for decrease in learner.decreases()]
+
+
+_READERS: Mapping[type[Any], Callable[[ReplicatedJaxLearner, Any], list[NDArray[Any]]]] = {
+    Adam: _adam,
+    RMSprop: _rmsprop,
+    SGD: _sgd,
+}
+
+
+class _Replicated(ReplicatedLearner):
+    def __init__(self, learner: ReplicatedJaxLearner) -> None:
+        self.learner: ReplicatedJaxLearner = learner
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """What the optimiser's state says of the first update."""
+        return self.learner.gradients()
