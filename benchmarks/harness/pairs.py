@@ -43,15 +43,33 @@ def measure(case: Case, turn: int, other: Callable[[Case], float]) -> None:
         turn: its number.
         other: returns seconds a call.
     """
-    call = partial(other, case)
-    if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
-        call = partial(empty_stack.call, call)
+    call = _by_hand(case, other)
     if turn % 2:
         case.benchmark.extra_info[_OTHER] = call()
         case.measure()
     else:
         case.measure()
         case.benchmark.extra_info[_OTHER] = call()
+
+
+def enclose(case: Case, other: Callable[[Case], float]) -> None:
+    """Measure a case by fwbench, and by something else before it and after it.
+
+    Args:
+        case: the case.
+        other: returns seconds a call, without knowing what fwbench did; the mean of both is kept.
+    """
+    call = _by_hand(case, other)
+    before_s = call()
+    case.measure()
+    case.benchmark.extra_info[_OTHER] = statistics.mean([before_s, call()])
+
+
+def _by_hand(case: Case, other: Callable[[Case], float]) -> Callable[[], float]:
+    call = partial(other, case)
+    if case.framework.reads_stack:  # by hand one writes a script, whose stack is shallow
+        call = partial(empty_stack.call, call)
+    return call
 
 
 def measured(file: str, rounds: int) -> Pairs:
