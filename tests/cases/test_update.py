@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from fwbench.cases.bind import bind
 from fwbench.errors import WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell
+from support.fakes import Immutable, case_of, cell
 
 
 def in_place(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
@@ -41,24 +40,6 @@ def momentum(step: Callable[..., Any], **changes: Any) -> Operation:
         "implementations": {"fake": lambda np: step},
     }
     return Operation(**{**facts, **changes})
-
-
-class Immutable(FakeFramework):
-    """A framework whose arrays cannot be written, as JAX's."""
-
-    def write(self, array: Any, source: Any) -> bool:
-        """Never."""
-        return False
-
-    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
-        """A partial call, which can be given other arrays."""
-        function = implementation(np)
-
-        def call(*arrays: Any) -> Any:
-            self._cost()
-            return function(*arrays)
-
-        return partial(call, *inputs)
 
 
 def measured(step: Callable[..., Any], framework: FakeFramework | None = None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,30 +17,12 @@ from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import contests
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell, fails, operation
+from support.fakes import Immutable, case_of, cell, fails, operation
 from support.grids import RICH
 
 ZEROS = (("inputs", "zeros"),)
 
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
-
-
-class Immutable(FakeFramework):
-    """A framework whose arrays cannot be written, as JAX's."""
-
-    def write(self, array: Any, source: Any) -> bool:
-        """Never."""
-        return False
-
-    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
-        """A partial call, which can be given other arrays."""
-        function = implementation(np)
-
-        def call(*arrays: Any) -> Any:
-            self._cost()
-            return function(*arrays)
-
-        return partial(call, *inputs)
 
 
 def facts(of: Operation, framework: FakeFramework, **changes: Any) -> dict[str, Any]:

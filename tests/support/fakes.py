@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -22,6 +23,24 @@ from fwbench.plugin.host import FixtureBenchmark
 from fwbench.testing import Differentiable, FakeFramework
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
+
+
+class Immutable(FakeFramework):
+    """A framework whose arrays cannot be written, as JAX's."""
+
+    def write(self, array: Any, source: Any) -> bool:
+        """Never."""
+        return False
+
+    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
+        """A partial call, which can be given other arrays."""
+        function = implementation(np)
+
+        def call(*arrays: Any) -> Any:
+            self._cost()
+            return function(*arrays)
+
+        return partial(call, *inputs)
 
 
 def manifest(**changes: Any) -> Manifest:
