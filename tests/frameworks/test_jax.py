@@ -172,12 +172,14 @@ def test_models_of_users(project: Project) -> None:
     assert "the first loss of infinite in jax" in said
 
 
-def test_replicas_train_as_one_worker(
-    made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", jax_replicas.PARTS)
+def test_replicas(
+    made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    """Two and three of them; each way not to is found before any timing."""
+    """They train as one worker; what is wrong is found before any timing, who fails is named."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    jax_replicas.check(_run(made, jax_replicas.PROGRAM, str(tmp_path)))
+    program, check = jax_replicas.PARTS[part]
+    check(_run(made, program, str(tmp_path)))
 
 
 _DIVIDED = """

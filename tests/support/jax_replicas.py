@@ -1,5 +1,7 @@
 """Replicas of JAX: what they exchange and train, and how each way not to train is found."""
 
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 #: A program for an environment with JAX; its argument is a folder. Prints what it found, as JSON.
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from fwbench import workloads
 from fwbench.errors import VerificationError
+from fwbench.measure.traffic import sent_bytes
 from fwbench.scale import judgement
 from fwbench.scale.shares import Task
 from fwbench.workloads.models import trajectories
@@ -35,11 +38,13 @@ def judged(gang, training, batch):
 
 
 def trained(gang, training):
-    losses = np.mean([told["losses"] for told in judged(gang, training, 120)], axis=0)
+    answers = judged(gang, training, 120)
+    losses = np.mean([told["losses"] for told in answers], axis=0)
     expected = np.array(trajectories.expected_losses(training, 120, lazy=False)[:10])
     ask(gang, "round", 3)
     judgement.same_weights(ask(gang, "look"), "after the timing")
-    return float(abs(losses / expected - 1.0).max())
+    least_bytes = 10 * 2 * (len(answers) - 1) * 4 * training.parameters
+    return float(abs(losses / expected - 1.0).max()), judgement.sent(answers), least_bytes
 
 
 def exchanged(gang, collective, dtype):
@@ -57,10 +62,10 @@ def said(gang, batch):
     return ""
 
 
-found = {"deviations": {}}
+found = {"trained": {}, "counts": sent_bytes() is not None}
 for replicas in (2, 3):
     gang = started(replicas, "cheating_jax")
-    found["deviations"][replicas] = [
+    found["trained"][replicas] = [
         trained(gang, training) for training in (workloads.mlp, workloads.lenet)
     ]
     if replicas == 2:
@@ -74,22 +79,114 @@ for replicas in (2, 3):
 print(json.dumps(found))
 """
 
+#: Another one, of which each gang is ended by a fault: JAX itself would wait for minutes, or end
+#: the others with a trace of its own. Prints, as JSON, how each has failed, which processes are
+#: left, and where its members could be reached: in a network of their own, where there can be one.
+FAULTS = """
+import json, os, signal, sys, threading
+from dataclasses import asdict
+import psutil
+from fwbench.composition.link import Link
+from fwbench.errors import GangFailed
+from fwbench.scale.engines import Local
+from fwbench.scale.gang import Gang
+from fwbench.scale.network import missing
+from fwbench.scale.shares import Task
+from support.gangs import SOON, composition
 
-def check(found: dict[str, Any]) -> None:
-    """Losses are those of one worker, nobody keeps silent, and each mistake is named.
+FOR_EVER = 10**6
+
+
+class Struck(Gang):
+    moment, number, pids_then, addresses = "", 0, (), ()
+
+    def ask(self, kind, *values, **how):
+        if kind == "join":
+            self.pids_then, self.addresses = self.pids, values[0]
+        if kind == self.moment:
+            strike = os.kill, (self.pids[1], self.number)
+            if kind == "round":
+                threading.Timer(0.3, *strike).start()
+            else:
+                os.kill(*strike[1])
+            how["limit_s"] = 1.5 if self.number == signal.SIGSTOP else 300.0
+        return super().ask(kind, *values, **how)
+
+
+def failed(moment, number, network="loopback"):
+    gang = Struck(composition(2, "jax", network=network), Local(), SOON)
+    gang.moment, gang.number = moment, number
+    try:
+        gang.start()
+        task = Task("all_reduce", 1000, "cpu", "jit", "float32", sparse=False)
+        gang.ask("bind", asdict(task), limit_s=300.0, doing="building")
+        gang.ask("check", 3, limit_s=300.0, doing="checking")
+        gang.ask("round", FOR_EVER, limit_s=300.0, doing="stepping")
+    except GangFailed as error:
+        said = str(error)
+    left = [pid for pid in gang.pids_then if psutil.pid_exists(pid)]
+    return {"said": said, "left": left, "addresses": gang.addresses}
+
+
+network = "loopback" if missing(Link(100_000_000)) else "100mbit"
+print(json.dumps({
+    "killed before they join": failed("join", signal.SIGKILL),
+    "stopped before they join": failed("join", signal.SIGSTOP),
+    "killed": failed("round", signal.SIGKILL),
+    "stopped": failed("round", signal.SIGSTOP, network),
+    "network": network,
+}))
+"""
+
+
+def check_faults(found: dict[str, Any]) -> None:
+    """The role is named, at once or at the limit; nothing is left; links are those asked for.
 
     Args:
         found: what the program has printed.
     """
-    for deviations in found["deviations"].values():
-        assert max(deviations) < 1e-5
+    network = found.pop("network")
+    for fault, (said, doing) in {
+        "killed before they join": ("worker 1 of 2 was killed by SIGKILL", "joining the others"),
+        "stopped before they join": ("did not answer within 1.5 s", "joining the others"),
+        "killed": ("worker 1 of 2 was killed by SIGKILL", "stepping"),
+        "stopped": ("did not answer within 1.5 s", "stepping"),
+    }.items():
+        told = found[fault]["said"]
+        assert said in told, told
+        assert f"while {doing}" in told, told
+        assert "stopped" not in fault or "worker 1 of 2 is stopped (SIGSTOP" in told, told
+        assert found[fault]["left"] == []
+    (host, *_) = (each.rpartition(":")[0] for each in found["stopped"]["addresses"])
+    assert host == ("127.0.0.1" if network == "loopback" else "10.77.0.1")
+
+
+def check(found: dict[str, Any]) -> None:
+    """Losses are those of one worker, all that must be sent is, and each mistake is named.
+
+    Args:
+        found: what the program has printed.
+    """
+    counts = found["counts"]
+    assert counts or sys.platform != "linux"
+    for trained in found["trained"].values():
+        for deviation, sent, least_bytes in trained:
+            assert deviation < 1e-5
+            assert (sent >= least_bytes) if counts else sent is None
     for exchange, sent in found["sent"].items():
         factor = 2.0 if exchange.startswith("all_reduce") else 1.0
-        bytes_each = 8 if exchange.endswith("float64") else 4
-        assert sent is None or sent >= 3 * factor * bytes_each * 1002, exchange
+        least_bytes = 3 * factor * (8 if exchange.endswith("float64") else 4) * 1002
+        assert (sent >= least_bytes) if counts else sent is None, exchange
     nothing, summed, otherwise, skipped = found["cheats"]
     wrong = "WrongGradient: before the timing, what 2 replicas exchange is wrong: the gradient by "
     assert nothing.startswith(wrong)
     assert summed.startswith(wrong)
     assert "worker 1 has other weights than worker 0 before the first step" in otherwise
     assert "worker 1 has other weights than worker 0 after step 3" in skipped
+
+
+#: Each program, with the check of what it prints.
+PARTS: Mapping[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
+    "train": (PROGRAM, check),
+    "fail": (FAULTS, check_faults),
+}

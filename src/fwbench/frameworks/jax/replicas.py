@@ -10,8 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.backend import clear_backends
+from jax._src import distributed, xla_bridge
+from jax.extend.backend import clear_backends, register_backend_factory
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import _jax
 from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
@@ -59,7 +61,9 @@ class JaxMember(Member):
         are given up here: nothing is on them yet.
         """
         clear_backends()
-        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        register_backend_factory(
+            "cpu", partial(_cpu_client, self.seat.host), priority=0, fail_quietly=False
+        )
         jax.distributed.initialize(
             addresses[0],
             self.seat.replicas,
@@ -104,6 +108,22 @@ class JaxMember(Member):
     def close(self) -> None:
         """``jax.distributed.shutdown``."""
         jax.distributed.shutdown()
+
+
+def _cpu_client(host: str) -> Any:
+    """JAX's usual client of CPUs, whose gloo is at an address of its own.
+
+    JAX has no public way to say the address, and then takes that of the machine's name: often
+    127.0.0.1 or 127.0.1.1, which in a network namespace or on another machine is nobody's else, and
+    otherwise one that may lie outside of loopback.
+
+    Args:
+        host: at which the others reach this process.
+    """
+    gloo = _jax.make_gloo_tcp_collectives(
+        distributed_client=distributed.global_state.client, hostname=host
+    )
+    return xla_bridge.make_cpu_client(gloo)
 
 
 def _own_part(everywhere: Callable[[Any], Any], values: Any) -> Any:
