@@ -144,6 +144,7 @@ TOGGLES: Mapping[str, Toggle] = {
             gpu=True,
         ),
         Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
+        Toggle("pinned", _ON_OFF, "off", "copies have page-locked memory of the host", gpu=True),
         Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
         Toggle(
             "tf32",

@@ -113,6 +113,20 @@ def test_doctor_says_the_rates_of_a_gpu_in_full(
     assert "e+" not in "".join(_lines(capsys.readouterr().out))
 
 
+def test_doctor_says_the_rates_between_host_and_gpu(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By direction and memory, each with who was best."""
+    copied = {"copy_to_device": 2.5e10, "copy_to_host, pinned": 5e10}
+    stored_ceilings(here, {"Fake 9000": Ceiling({}, None, {"copy_to_device": "fake 1.2"}, copied)})
+    assert cli.main(["doctor"]) == 0
+    assert _lines(capsys.readouterr().out) == [
+        "ceilings of Fake 9000",
+        "  copy_to_device 25 GB/s (fake 1.2)",
+        "  copy_to_host, pinned 50 GB/s (unknown)",
+    ]
+
+
 def test_doctor_bears_rates_that_are_nobodys(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

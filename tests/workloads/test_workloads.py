@@ -274,6 +274,7 @@ def test_costs(of: Operation) -> None:
 #: What these read of their operands depends on the size, or on the data: their own tests say how
 #: much it is.
 _READ_IN_PART = {
+    *("copy_to_device", "copy_to_host"),  # across a bus, once
     *("slice", "strided_slice", "diag_part", "zeros_like", "arange"),
     *("gather_rows", "embedding", "gather_elements", "pick", "gather_nd", "boolean_mask"),
 }

@@ -7,6 +7,7 @@ from typing import cast
 
 from fwbench.cases import kept, reading
 from fwbench.cases.backward import Backward
+from fwbench.cases.copies import Copy
 from fwbench.cases.creation import Creation
 from fwbench.cases.forward import Forward
 from fwbench.cases.random import Random
@@ -55,6 +56,8 @@ def _work(operation: Operation, direction: str) -> Callable[[Cell, Framework], O
         return Backward
     if operation.creates:
         return Creation
+    if operation.copies_to:
+        return Copy
     if operation.moments:
         return Random
     return Update if operation.updates else Forward

@@ -10,7 +10,7 @@ be a :class:`functools.partial`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,10 @@ from fwbench.frameworks.contract import Array, BoundCall, Framework
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
+
+
+#: Places an array of NumPy's, in a dtype.
+Create = Callable[[NDArray[Any], str], Array]
 
 
 def is_float(array: NDArray[Any]) -> bool:
@@ -74,12 +78,15 @@ class Inputs:
         framework: that computes with them.
         device: where they lie.
         dtype: of those that are floating-point.
+        create: ``create(values, dtype)`` places them, if not the framework's creator does.
     """
 
-    def __init__(self, framework: Framework, device: str, dtype: str) -> None:
+    def __init__(
+        self, framework: Framework, device: str, dtype: str, create: Create | None = None
+    ) -> None:
         self._framework = framework
-        self._device = device
         self._dtype = dtype
+        self._create = create or (lambda values, dtype: framework.creator(device, dtype)(values))
         self._bound: list[Array] = []  # what was bound to the call
         self._current: list[Array] = []  # what the latest call has: the same, or in their place
         self._digests: list[int] = []
@@ -176,7 +183,7 @@ class Inputs:
 
     def _placed(self, operand: NDArray[Any]) -> Array:
         dtype = self._dtype_of(operand)
-        array = self._framework.creator(self._device, dtype)(operand)
+        array = self._create(operand, dtype)
         verify.placed(self._framework.to_numpy(array), operand, dtype)
         return array
 

@@ -26,15 +26,30 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json as stored_run
 from fwbench.records.table import DamagedFact
+from fwbench.workloads import COPIES
 
 #: The suite, eagerly: what is compiled computes its products with the same libraries. For the whole
 #: of its time, because a ceiling is the fastest round of many.
 _ARGUMENTS = (
     *("--fw-execution=eager", "--fw-timeout=120", "-v"),
-    *("--benchmark-max-time=0.5", "--fw-precision=off"),
+    *("--benchmark-max-time=0.5", "--fw-precision=off", "--fw-toggle=pinned=off,on"),
 )
 
 _COPY = "copy"
+
+_BETWEEN = {of.name for of in COPIES}
+
+
+def path_of(facts: CaseFacts) -> str:
+    """Between which memory a case copies; empty where it does not go between host and GPU.
+
+    Args:
+        facts: of the case.
+    """
+    if facts.workload not in _BETWEEN:
+        return ""
+    pinned = (facts.toggles or {}).get("pinned") == "on"
+    return f"{facts.workload}, pinned" if pinned else facts.workload
 
 
 @dataclass(frozen=True)
@@ -45,12 +60,29 @@ class Ceiling:
         flops_per_s: of the best matrix product, by dtype.
         bytes_per_s: of the best copy of an array that no cache holds, read and written bytes
             together; None where none could be measured.
-        by: by dtype, and by ``copy``: the framework and version that was best.
+        by: by dtype, by ``copy``, and by what is copied between host and GPU: the framework and
+            version that was best.
+        copied_per_s: bytes a second of the best copies between host and GPU, each byte once: by
+            ``copy_to_device`` and ``copy_to_host``, with ``, pinned`` of page-locked memory.
     """
 
     flops_per_s: Mapping[str, float] = field(default_factory=dict)
     bytes_per_s: float | None = None
     by: Mapping[str, str] = field(default_factory=dict)
+    copied_per_s: Mapping[str, float] = field(default_factory=dict)
+
+    def least_s(self, facts: CaseFacts) -> float | None:
+        """The least seconds that a case can take; None where that is not known.
+
+        Args:
+            facts: of the case.
+        """
+        if facts.flops is None or facts.bytes is None:
+            return None
+        if path := path_of(facts):
+            rate = self.copied_per_s.get(path)
+            return facts.bytes / rate if rate else None
+        return self.attainable_s(facts.flops, facts.bytes, facts.dtype)
 
     def attainable_s(self, flops: float, moved_bytes: float, dtype: str) -> float | None:
         """The least seconds that work can take; None where that is not known.
@@ -73,6 +105,12 @@ class Ceiling:
             seconds: of its fastest round.
         """
         by = f"{facts.framework} {facts.framework_version}"
+        if path := path_of(facts):
+            rate = (facts.bytes or 0.0) / seconds
+            if rate <= self.copied_per_s.get(path, 0.0):
+                return self
+            copied = {**self.copied_per_s, path: rate}
+            return dataclasses.replace(self, copied_per_s=copied, by={**self.by, path: by})
         if facts.workload == _COPY:
             rate = (facts.bytes or 0.0) / seconds
             if rate <= (self.bytes_per_s or 0.0):
@@ -179,7 +217,12 @@ def of_run(output_json: Mapping[str, Any]) -> dict[str, Ceiling]:
 def of_session(session: SessionFacts) -> dict[str, Ceiling]:
     """The ceilings stored with a session."""
     return {
-        device: Ceiling(stored.flops_per_s or {}, stored.bytes_per_s, stored.by or {})
+        device: Ceiling(
+            stored.flops_per_s or {},
+            stored.bytes_per_s,
+            stored.by or {},
+            stored.copied_per_s or {},
+        )
         for device, stored in (session.ceilings or {}).items()
     }
 
@@ -197,9 +240,9 @@ def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceilin
     for entry in entries:
         facts = CaseFacts.unchecked(entry.get("extra_info", {}).get("fwbench", {}))
         ceiling = ceilings.get(facts.device_name or "")
-        if ceiling is None or facts.flops is None or facts.bytes is None or facts.result_is_view:
+        if ceiling is None or facts.result_is_view:
             continue
-        seconds = ceiling.attainable_s(facts.flops, facts.bytes, facts.dtype)
+        seconds = ceiling.least_s(facts)
         median_s = entry["stats"].get("median")
         if seconds and median_s:
             share = seconds / median_s

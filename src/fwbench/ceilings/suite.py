@@ -1,5 +1,7 @@
 """What ``fwbench doctor --peaks`` measures: matrix products in every dtype, and copies.
 
+Copies within the memory of a device, and between the host and a GPU.
+
 The products are large enough for the best rate, and the copied array is larger than any cache. A
 copy goes into memory that is there already, where a framework has a way to do that: the pages of
 new memory cost more than the copy.
@@ -15,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench import Case, Operation
-from fwbench.workloads import gemm
+from fwbench.workloads import COPIES, gemm
 from fwbench.workloads.workload import Cost
 
 _HALVES = ("float16", "bfloat16")
@@ -104,4 +106,10 @@ def test_product_on_gpu(case: Case) -> None:
 @pytest.mark.fwbench(copy)
 def test_copy(case: Case) -> None:
     """Copies of a large array, on every device."""
+    case.measure()
+
+
+@pytest.mark.fwbench(*COPIES, devices="gpu", sizes=(2**26,))
+def test_copy_between_host_and_gpu(case: Case) -> None:
+    """Both ways, from and to ordinary memory and page-locked memory."""
     case.measure()

@@ -229,6 +229,10 @@ def _ceilings(by_device: dict[str, Any]) -> list[str]:
         if ceiling.bytes_per_s:
             best = four_digits(ceiling.bytes_per_s / 1e9)
             lines.append(f"  copy      {best} GB/s ({ceiling.by.get('copy', 'unknown')})")
+        lines += [
+            f"  {path} {four_digits(rate / 1e9)} GB/s ({ceiling.by.get(path, 'unknown')})"
+            for path, rate in ceiling.copied_per_s.items()
+        ]
     return lines
 
 

@@ -36,8 +36,9 @@ _PAGE = """\
 {count} operations in {families} families. A session that asks for nothing in particular has those
 in bold, which represent their families; `--fw-family`, `-k` or the name of a file selects others
 (`--fw-family all` has everything). *yes*: verified in every execution, direction and dtype that
-the framework has; *partly* and *no*: the reasons are below the table. NumPy has no gradients, and
-creations are each framework's own. `fwbench list --json` has the sizes of every preset.
+the framework has; *partly* and *no*: the reasons are below the table. NumPy has no gradients,
+creations are each framework's own, and copies are between the host and a GPU: on a CPU they are
+gaps, and no GPU has verified them. `fwbench list --json` has the sizes of every preset.
 """
 
 

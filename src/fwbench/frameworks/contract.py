@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from fwbench.frameworks import declarations, sources, table
+from fwbench.frameworks.copies import Copying
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Replicable
@@ -45,7 +46,7 @@ class Saved(NamedTuple):
     tensors: int
 
 
-class Framework(Replicable, ABC):
+class Framework(Replicable, Copying, ABC):
     """One framework's way to compute, wait and differentiate.
 
     Attributes:
@@ -325,7 +326,7 @@ class Framework(Replicable, ABC):
             cpu_model: the name of this machine's CPU.
         """
         missing = table.missing_paths(self.operations, self.namespace)
-        operations = tuple(name for name in self.operations if name not in missing)
+        operations = tuple(name for name in self.written() if name not in missing)
         return Manifest(
             name=self.name,
             version=self.version,
@@ -357,6 +358,11 @@ class Framework(Replicable, ABC):
             sources=sources.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),
         )
+
+    @classmethod
+    def written(cls) -> tuple[str, ...]:
+        """The names of the operations of fwbench's that it has code for, creations apart."""
+        return (*cls.operations, *cls.written_copies())
 
     @classmethod
     def every_toggle_gap(cls) -> Iterator[tuple[str, str, str, str]]:

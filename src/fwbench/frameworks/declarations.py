@@ -47,7 +47,7 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
         DeclarationError: a name in the table that no operation has, an entry that is neither a
             path nor a function, or a gap that is not a :class:`~fwbench.manifest.Gap`.
     """
-    known = [operation.name for operation in OPERATIONS if not operation.creates]
+    known = [operation.name for operation in OPERATIONS if operation.is_in_tables]
     for name, entry in table.items():
         if name not in known:
             raise DeclarationError(

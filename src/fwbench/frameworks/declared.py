@@ -47,7 +47,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         executions=framework.executions,
         on_request=tuple(sorted(framework.on_request)),
         dtypes=framework.dtypes,
-        operations=tuple(framework.operations),
+        operations=framework.written(),
         missing={},
         differentiable=framework.differentiable,
         gaps=tuple(framework.gaps),

@@ -40,7 +40,15 @@ class StoredCeiling(Table):
     bytes_per_s: float | None = fact(
         "bytes a second in copies", _A_SECOND, NOT_NEGATIVE, null="where none could be measured"
     )
-    by: dict[str, str] | None = fact("framework that was best, by dtype and `copy`")
+    copied_per_s: dict[str, float] | None = fact(
+        "bytes a second of copies between host and GPU, by direction, and `, pinned` of "
+        "page-locked memory",
+        _A_SECOND,
+        NOT_NEGATIVE,
+    )
+    by: dict[str, str] | None = fact(
+        "framework that was best, by dtype, `copy`, and the keys of `copied_per_s`"
+    )
 
 
 class StoredPlan(Table):

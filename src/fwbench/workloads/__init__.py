@@ -17,6 +17,7 @@ from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
 from fwbench.workloads.operations.attention import ATTENTION
 from fwbench.workloads.operations.convolution import CONVOLUTION
+from fwbench.workloads.operations.copies import COPIES
 from fwbench.workloads.operations.creation import CREATIONS
 from fwbench.workloads.operations.elementwise import ELEMENTWISE
 from fwbench.workloads.operations.fft import FFT
@@ -40,6 +41,7 @@ from fwbench.workloads.workload import Cost, Workload
 #: The fundamental operations by family, in the order to show them.
 FAMILIES: dict[str, tuple[Operation, ...]] = {
     "creation": CREATIONS,
+    "copies": COPIES,
     "activations": ACTIVATIONS,
     "elementwise": ELEMENTWISE,
     "reductions": REDUCTIONS,
@@ -84,6 +86,7 @@ __all__ = [
     "CLASSIFICATIONS",
     "COLLECTIVES",
     "CONVOLUTION",
+    "COPIES",
     "CREATIONS",
     "ELEMENTWISE",
     "FAMILIES",

@@ -39,6 +39,9 @@ _OF_FLOAT16 = 2**14
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
+#: Where copies go.
+DEVICE, HOST = "device", "host"
+
 
 @dataclass(frozen=True, eq=False)
 class Operation(Workload):
@@ -71,6 +74,8 @@ class Operation(Workload):
         compilable: whether executions other than ``eager`` make sense.
         source: ``source(array)``, the host data from which an operation creates an array. Such an
             operation is the framework's own creator, so no framework implements it.
+        copies_to: ``device`` or ``host`` of an operation that copies an array from the other one
+            (:meth:`fwbench.frameworks.copies.Copying.copier`); empty of others.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
         average: whether the result is the mean of all its terms, and each counts as much.
@@ -99,6 +104,7 @@ class Operation(Workload):
     differentiable: bool = True
     compilable: bool = True
     source: Callable[[NDArray[Any]], Any] | None = None
+    copies_to: str = ""
     terms: Callable[[Any], int] = lambda _: 1
     average: bool = False
     tolerance: float = 1.0
@@ -246,6 +252,11 @@ class Operation(Workload):
         """Whether the operation turns host data into an array, which must be a copy."""
         return self.source is not None
 
+    @property
+    def is_in_tables(self) -> bool:
+        """Whether frameworks' tables name it; others are methods of their adapters."""
+        return not (self.creates or self.copies_to)
+
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """What ``direction`` costs at ``size``; None where it is not declared."""
         cost = self.cost if direction == "forward" else self.backward_cost
@@ -299,6 +310,10 @@ class Operation(Workload):
         return (
             first(
                 {
+                    f"{self.name} copies between the host and a GPU, and the device is cpu": bool(
+                        self.copies_to
+                    )
+                    and device == "cpu",
                     f"{self.name} has no gradient": backward and not self.differentiable,
                     f"{self.name} has nothing to compile": execution != "eager"
                     and not self.compilable,

@@ -52,6 +52,19 @@ def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
     assert note in markdown.render([made])
 
 
+def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> None:
+    """In the table, with a word on what their share is of; not in the charts."""
+    between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
+    with_copy = part(
+        [stored(tmp_path, "run.json", *on_the_roof(), between, ceilings=CEILINGS)], _ROOFLINE
+    )
+    without = part([stored(tmp_path, "other.json", *on_the_roof(), ceilings=CEILINGS)], _ROOFLINE)
+    (share,) = (row["of attainable"] for row in rows(with_copy) if "copy_to" in row["operation"])
+    assert share == "50%"
+    assert "Copies between host and GPU" in with_copy.notes[-1]
+    assert [chart.text for chart in with_copy.charts] == [chart.text for chart in without.charts]
+
+
 def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
     """Also without ceilings in the run: it is the record's."""
     for session in ({}, {"ceilings": CEILINGS}):

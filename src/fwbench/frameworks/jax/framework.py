@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.jax.planning import planned
@@ -81,6 +82,8 @@ class Jax(Framework):
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)",
+        ("eager", "pinned", "on"): "page-locked memory of the host is not written "
+        "for jax (--fw-toggle pinned=off)",
         ("eager", "strategy", "allreduce"): "JAX's processes exchange arrays in compiled functions "
         "(--fw-execution jit)",
     }
@@ -158,6 +161,13 @@ class Jax(Framework):
     def waiter(self, device: str) -> Callable[[], Any]:
         """Waits for the results of the latest call."""
         return self._wait
+
+    def copier(self, device: str, *, pinned: bool) -> Copies:
+        """``jax.device_put``."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.jax.copies import JaxCopies
+
+        return JaxCopies(device, _device(device), _device("cpu"), self._keep)
 
     def _keep(self, results: Any) -> None:
         self._latest = results

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probing
 from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Seat
@@ -225,6 +226,13 @@ class MXNet(Framework):
             array, source = array.reshape((1,)), source.reshape((1,))
         mx.nd.identity(source, out=array)
         return True
+
+    def copier(self, device: str, *, pinned: bool) -> Copies:
+        """``NDArray.copyto``."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.mxnet.copies import MXNetCopies
+
+        return MXNetCopies(_context(device), pinned=pinned)
 
     def address(self, array: Any) -> int | None:
         """The address of an array on the CPU, through DLPack, which has no booleans here.

@@ -14,6 +14,8 @@ from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.numpy.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
+from fwbench.manifest import Gap
+from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 
 _NO_SERVERS = "NumPy has no parameter servers; its ring shows what the wire allows an all-reduce"
@@ -34,7 +36,7 @@ class NumPy(Framework):
         *(*OPENBLAS, *MKL, *OPENMP),
     )
     operations = OPERATIONS
-    gaps = GAPS
+    gaps = (*GAPS, *(Gap("numpy computes on the CPU alone", copy.name) for copy in COPIES))
     toggle_gaps: ClassVar = {
         ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
     }

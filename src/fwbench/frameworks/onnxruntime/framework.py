@@ -23,6 +23,7 @@ from fwbench.frameworks.onnxruntime.sources import (
     missing,
 )
 from fwbench.manifest import Gap
+from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -52,6 +53,7 @@ class OnnxRuntime(Framework):
             Gap("onnxruntime takes NumPy's arrays as they are, and creates none", name)
             for name in ("from_numpy", "from_list")
         ),
+        *(Gap("onnxruntime is on the CPU alone here", copy.name) for copy in COPIES),
         Gap("onnxruntime offers no gradients", direction="backward"),
         MXNET_GAP,
         *missing(),

@@ -22,6 +22,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.cotangents import differentiated
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Seat
@@ -127,6 +128,8 @@ class TensorFlow(Framework):
             for execution, why in _ONLY_GRAPHS.items()
             for strategy in ("allreduce", "ps_async")
         },
+        ("eager", "pinned", "on"): "tensorflow has no tensors in page-locked memory "
+        "(--fw-toggle pinned=off)",
         ("xla", "model_parallel", "2"): "XLA compiles a program for one device "
         "(--fw-toggle model_parallel=1)",
     }
@@ -224,6 +227,13 @@ class TensorFlow(Framework):
                 tf.raw_ops.SyncDevice()
 
         return wait
+
+    def copier(self, device: str, *, pinned: bool) -> Copies:
+        """``tf.identity`` on the other device."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.tensorflow.copies import TensorFlowCopies
+
+        return TensorFlowCopies(device)
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str

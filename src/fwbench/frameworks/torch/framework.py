@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework, Saved
+from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
@@ -210,6 +211,13 @@ class Torch(Framework):
             return None
         wait: Callable[[], Any] = torch.cuda.current_stream(_index(device)).synchronize
         return wait
+
+    def copier(self, device: str, *, pinned: bool) -> Copies:
+        """``Tensor.to``."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.torch.copies import TorchCopies
+
+        return TorchCopies(device, pinned=pinned)
 
     def device_clock(self, device: str) -> DeviceClock:
         """CUDA events."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fwbench.ceilings.ceilings import path_of
 from fwbench.names import real_dtype
 from fwbench.records.units import four_digits
 from fwbench.report.drawing import lines, palette
@@ -36,6 +37,11 @@ _NOTE = (
     "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
     "of data moved by copies (fwbench doctor --peaks). Each operation is shown where it came "
     "nearest to it. More than 100 % is right where a cache holds the data."
+)
+
+_BETWEEN = (
+    "Copies between host and GPU are shown against the best of their kind, page-locked memory or "
+    "not, and are in no chart."
 )
 
 
@@ -74,8 +80,10 @@ def _section(
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
     rows = [_row(name, record) for (name, _, _), record in best.items()]
-    drawn = _charts(title, best, copied, compute, colours)
-    return [Section(title, _COLUMNS, rows, drawn, [note]).without_empty_columns()]
+    within = {key: record for key, record in best.items() if not path_of(record.facts)}
+    notes = [note] if within == best else [note, _BETWEEN]
+    drawn = _charts(title, within, copied, compute, colours)
+    return [Section(title, _COLUMNS, rows, drawn, notes).without_empty_columns()]
 
 
 def _charts(

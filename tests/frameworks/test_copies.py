@@ -1,0 +1,125 @@
+"""How adapters copy between host and GPU, with stand-ins for their frameworks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock, call
+
+import numpy as np
+import pytest
+
+from fwbench.frameworks.copies import PINNED
+from fwbench.frameworks.declared import manifests
+from fwbench.frameworks.standin import standing_in
+from fwbench.workloads import COPIES
+
+
+def _module(framework: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
+    """The module with a framework's copies, with these in place of the framework."""
+    with standing_in({framework}):
+        module = importlib.import_module(f"fwbench.frameworks.{framework}.copies")
+    for name, value in names.items():
+        monkeypatch.setattr(module, name, value)
+    return module
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
+    monkeypatch: pytest.MonkeyPatch, pinned: bool
+) -> None:
+    """Without waiting it copies from pinned memory, and into some."""
+    fake = Mock(float32="float32")
+    copies = _module("torch", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
+    copies.on_host([1.0], "float32")
+    assert fake.tensor.call_args == call([1.0], dtype="float32", pin_memory=pinned)
+    array = Mock()
+    copies.to_device(array)
+    copies.to_host(array)
+    assert array.to.call_args_list == [
+        call("cuda:1", non_blocking=pinned),
+        call("cpu", non_blocking=pinned),
+    ]
+
+
+def test_pytorch_tells_where_a_tensor_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, or in either memory of the host."""
+    copies = _module("torch", monkeypatch).TorchCopies("gpu:1", pinned=True)
+    cuda, cpu = SimpleNamespace(type="cuda", index=1), SimpleNamespace(type="cpu", index=None)
+    assert copies.place(Mock(device=cuda)) == "gpu:1"
+    assert copies.place(Mock(device=cpu, is_pinned=lambda: False)) == "cpu"
+    assert copies.place(Mock(device=cpu, is_pinned=lambda: True)) == PINNED
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_mxnet_copies_between_contexts(monkeypatch: pytest.MonkeyPatch, pinned: bool) -> None:
+    """Of which pinned memory is one."""
+    fake = Mock(
+        cpu=lambda: SimpleNamespace(device_type="cpu", device_id=0),
+        cpu_pinned=lambda: SimpleNamespace(device_type="cpu_pinned", device_id=0),
+    )
+    gpu = SimpleNamespace(device_type="gpu", device_id=1)
+    copies = _module("mxnet", monkeypatch, mx=fake).MXNetCopies(gpu, pinned=pinned)
+    copies.on_host([1.0], "float32")
+    host = fake.nd.array.call_args.kwargs["ctx"]
+    array = Mock()
+    copies.to_device(array)
+    copies.to_host(array)
+    assert array.copyto.call_args_list == [call(gpu), call(host)]
+    assert copies.place(Mock(context=host)) == (PINNED if pinned else "cpu")
+    assert copies.place(Mock(context=gpu)) == "gpu:1"
+
+
+def test_tensorflow_copies_to_the_device_of_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And begins on the host, whatever the scope of the case is."""
+    entered: list[str] = []
+
+    @contextmanager
+    def device(name: str) -> Iterator[None]:
+        entered.append(name)
+        yield
+        entered.pop()
+
+    fake = Mock(
+        device=device,
+        identity=lambda array: (array, *entered),
+        constant=lambda *_, **__: [*entered],
+    )
+    copies = _module("tensorflow", monkeypatch, tf=fake).TensorFlowCopies("gpu:1")
+    with device("GPU:1"):
+        assert copies.on_host(np.zeros(1), "float32")[-1] == "CPU:0"
+        assert copies.to_device("array")[-1] == "GPU:1"
+        assert copies.to_host("array")[-1] == "CPU:0"
+    where = "/job:localhost/replica:0/task:0/device:"
+    assert copies.place(Mock(backing_device=f"{where}GPU:1")) == "gpu:1"
+    assert copies.place(Mock(backing_device=f"{where}CPU:0")) == "cpu"
+
+
+def test_jax_tells_the_clock_of_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for arrays, and a copy is one."""
+    kept: list[Any] = []
+    fake = Mock(device_put=lambda array, device: (array, device))
+    module = _module("jax", monkeypatch, jax=fake, jnp=Mock())
+    copies = module.JaxCopies("gpu:1", "GPU", "CPU", kept.append)
+    assert copies.to_device("array") == ("array", "GPU")
+    assert copies.to_host("array") == ("array", "CPU")
+    assert kept == [(("array", "GPU"),), (("array", "CPU"),)]
+    copies.on_host([1.0], "float32")
+    assert module.jnp.array.call_args == call([1.0], dtype="float32", device="CPU")
+    places = [copies.place(Mock(devices=lambda on=on: {on})) for on in ("GPU", "CPU", "TPU")]
+    assert places == ["gpu:1", "cpu", "TPU"]
+
+
+def test_frameworks_with_gpus_copy() -> None:
+    """The others say why they do not; pinned memory is a gap where there is none."""
+    found = manifests()
+    names = {one.name for one in COPIES}
+    written = {name for name, one in found.items() if {*one.operations} >= names}
+    assert written == {"jax", "mxnet", "tensorflow", "torch"}
+    for name in ("numpy", "onnxruntime"):
+        assert names <= {gap.workload for gap in found[name].gaps if gap.whole}
+    pinned = {name for name in written if not found[name].toggle_gap("eager", "pinned", "on")}
+    assert pinned == {"mxnet", "torch"}
