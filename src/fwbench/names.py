@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 #: The dtype of the two numbers of a complex one, by its dtype.
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
@@ -28,6 +31,16 @@ def is_complex(dtype: str) -> bool:
 def real_dtype(dtype: str) -> str:
     """The dtype of the parts of complex numbers; of real numbers it is their own."""
     return _PARTS.get(dtype, dtype)
+
+
+def product_precision(dtype: str, toggles: Mapping[str, Any]) -> str:
+    """What products are computed in: the dtype of the parts, or ``tf32`` where that is on.
+
+    Args:
+        dtype: of the case.
+        toggles: of the case, with their values.
+    """
+    return "tf32" if dtype == "float32" and toggles.get("tf32") == "on" else real_dtype(dtype)
 
 
 def answered_dtype(dtype: str) -> str:

@@ -56,6 +56,15 @@ def test_what_is_impossible_is_refused(changes: dict[str, float], said: str) -> 
         rates.check(_facts(**changes), _LIMITS)
 
 
+def test_tf32_is_held_against_products_in_tf32() -> None:
+    """They are many times as fast as those of float32, and that is no mistake."""
+    limits = replace(_LIMITS, flops_per_s={"float32": 1e9, "tf32": 8e9})
+    fast = {"flops": 8e9, "toggles": {"tf32": "on"}}
+    assert rates.check(_facts(**fast), limits).limit_flops_per_s == 8e9
+    with pytest.raises(ImpossibleRate):
+        rates.check(_facts(**{**fast, "toggles": {"tf32": "off"}}), limits)
+
+
 @pytest.mark.parametrize("is_view", [True, None])
 def test_views_move_no_bytes(is_view: bool | None) -> None:
     """Nor does what may be one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fwbench.errors import ImpossibleRate
 from fwbench.measure.limits import Limits
-from fwbench.names import real_dtype
+from fwbench.names import product_precision
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import four_digits, time
 
@@ -32,7 +32,7 @@ def check(facts: CaseFacts, limits: Limits) -> CaseFacts:
     Raises:
         ImpossibleRate: it was faster.
     """
-    dtype = real_dtype(facts.dtype)
+    dtype = product_precision(facts.dtype, facts.toggles or {})
     flops_per_s = limits.flops_per_s.get(dtype) if facts.flops else None
     moves = facts.bytes and facts.result_is_view is False
     bytes_per_s = limits.bytes_per_s if moves else None

@@ -19,7 +19,8 @@ from typing import Any, Self
 from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.jsontext import loads
-from fwbench.names import real_dtype
+from fwbench.measure.device_time import EVENTS
+from fwbench.names import product_precision, real_dtype
 from fwbench.processes import session
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
@@ -32,10 +33,11 @@ from fwbench.workloads import COPIES
 #: of its time, because a ceiling is the fastest round of many.
 _ARGUMENTS = (
     *("--fw-execution=eager", "--fw-timeout=120", "-v"),
-    *("--benchmark-max-time=0.5", "--fw-precision=off", "--fw-toggle=pinned=off,on"),
+    *("--benchmark-max-time=0.5", "--fw-precision=off"),
+    *("--fw-toggle=pinned=off,on", "--fw-toggle=tf32=off,on"),
 )
 
-_COPY = "copy"
+_COPY, _CACHED = "copy", "cached_copy"
 
 _BETWEEN = {of.name for of in COPIES}
 
@@ -57,19 +59,22 @@ class Ceiling:
     """What one device can do at most.
 
     Attributes:
-        flops_per_s: of the best matrix product, by dtype.
+        flops_per_s: of the best matrix product, by dtype, and in ``tf32``.
         bytes_per_s: of the best copy of an array that no cache holds, read and written bytes
             together; None where none could be measured.
         by: by dtype, by ``copy``, and by what is copied between host and GPU: the framework and
             version that was best.
         copied_per_s: bytes a second of the best copies between host and GPU, each byte once: by
             ``copy_to_device`` and ``copy_to_host``, with ``, pinned`` of page-locked memory.
+        cached_per_s: bytes a second of copies within a GPU that its cache may hold, by the bytes
+            that they read and write, as text. Which of them it holds, their rates show.
     """
 
     flops_per_s: Mapping[str, float] = field(default_factory=dict)
     bytes_per_s: float | None = None
     by: Mapping[str, str] = field(default_factory=dict)
     copied_per_s: Mapping[str, float] = field(default_factory=dict)
+    cached_per_s: Mapping[str, float] = field(default_factory=dict)
 
     def least_s(self, facts: CaseFacts) -> float | None:
         """The least seconds that a case can take; None where that is not known.
@@ -82,7 +87,17 @@ class Ceiling:
         if path := path_of(facts):
             rate = self.copied_per_s.get(path)
             return facts.bytes / rate if rate else None
-        return self.attainable_s(facts.flops, facts.bytes, facts.dtype)
+        toggles = facts.toggles or {}
+        moved_at = self._rate_of(facts.bytes) if toggles.get("l2") == "hot" else self.bytes_per_s
+        precision = product_precision(facts.dtype, toggles)
+        return dataclasses.replace(self, bytes_per_s=moved_at).attainable_s(
+            facts.flops, facts.bytes, precision
+        )
+
+    def _rate_of(self, moved_bytes: float) -> float | None:
+        """The best rate at which so many bytes were moved, or more: a cache holds fewer, too."""
+        rates = [rate for size, rate in self.cached_per_s.items() if float(size) >= moved_bytes]
+        return max([*rates, self.bytes_per_s]) if self.bytes_per_s else None
 
     def attainable_s(self, flops: float, moved_bytes: float, dtype: str) -> float | None:
         """The least seconds that work can take; None where that is not known.
@@ -90,7 +105,7 @@ class Ceiling:
         Args:
             flops: how many floating-point operations it has.
             moved_bytes: how many bytes it reads and writes at least.
-            dtype: of its operations.
+            dtype: of its operations, or ``tf32``.
         """
         best = self.flops_per_s.get(real_dtype(dtype))
         if not self.bytes_per_s or (flops and not best):
@@ -102,25 +117,38 @@ class Ceiling:
 
         Args:
             facts: of the result's record.
-            seconds: of its fastest round.
+            seconds: of its fastest round; what the GPU itself needed counts, where its own clock
+                has told.
         """
+        has_clock = facts.device_clock == EVENTS and facts.device_s is not None
+        if facts.workload == _CACHED and not has_clock:
+            return self  # launches take longer than such copies
+        if has_clock:
+            seconds = min(seconds, facts.device_s or seconds)
         by = f"{facts.framework} {facts.framework_version}"
-        if path := path_of(facts):
-            rate = (facts.bytes or 0.0) / seconds
-            if rate <= self.copied_per_s.get(path, 0.0):
-                return self
-            copied = {**self.copied_per_s, path: rate}
-            return dataclasses.replace(self, copied_per_s=copied, by={**self.by, path: by})
         if facts.workload == _COPY:
             rate = (facts.bytes or 0.0) / seconds
             if rate <= (self.bytes_per_s or 0.0):
                 return self
             return dataclasses.replace(self, bytes_per_s=rate, by={**self.by, _COPY: by})
-        dtype, rate = facts.dtype, (facts.flops or 0.0) / seconds
-        if rate <= self.flops_per_s.get(dtype, 0.0):
+        table, place, work = _place(facts)
+        known, rate = getattr(self, table), (work or 0.0) / seconds
+        if rate <= known.get(place, 0.0):
             return self
-        rates = {**self.flops_per_s, dtype: rate}
-        return dataclasses.replace(self, flops_per_s=rates, by={**self.by, dtype: by})
+        whose = {**self.by, _CACHED if facts.workload == _CACHED else place: by}
+        return dataclasses.replace(self, **{table: {**known, place: rate}, "by": whose})
+
+
+def _place(facts: CaseFacts) -> tuple[str, str, float | None]:
+    """Where the rate of a result belongs: in which of the tables of a ceiling, and at what place.
+
+    The third is the work of a call.
+    """
+    if path := path_of(facts):
+        return "copied_per_s", path, facts.bytes
+    if facts.workload == _CACHED:
+        return "cached_per_s", str(int(facts.bytes or 0)), facts.bytes
+    return "flops_per_s", product_precision(facts.dtype, facts.toggles or {}), facts.flops
 
 
 def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str, Ceiling]:
@@ -222,6 +250,7 @@ def of_session(session: SessionFacts) -> dict[str, Ceiling]:
             stored.bytes_per_s,
             stored.by or {},
             stored.copied_per_s or {},
+            {size: r for size, r in (stored.cached_per_s or {}).items() if size.isdecimal()},
         )
         for device, stored in (session.ceilings or {}).items()
     }

@@ -23,19 +23,29 @@ from fwbench.workloads.workload import Cost
 _HALVES = ("float16", "bfloat16")
 
 
+#: Numbers of float32, so that two arrays have 1 to 128 MiB: on both sides of what a GPU's L2 holds,
+#: 6 MiB in 2017 and 126 MiB in 2025.
+_CACHED = tuple(2**exponent for exponent in range(17, 25))
+
+
 def _array(size: int, rng: np.random.Generator) -> tuple[NDArray[Any]]:
     return (np.resize(rng.standard_normal(4_096), size),)
 
 
-copy = Operation(
-    name="copy",
-    inputs=_array,
-    reference=np.copy,
-    sizes=(2**26,),  # 256 MiB of float32
-    cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
-    differentiable=False,
-    compilable=False,
-)
+def _copy(name: str, *sizes: int) -> Operation:
+    return Operation(
+        name=name,
+        inputs=_array,
+        reference=np.copy,
+        sizes=sizes,
+        cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+        differentiable=False,
+        compilable=False,
+    )
+
+
+copy = _copy("copy", 2**26)  # 256 MiB of float32
+cached_copy = _copy("cached_copy", *_CACHED)
 
 
 def _kept(like: Callable[[Any], Any], into: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -56,6 +66,7 @@ def _(numpy: Any) -> Callable[[Any], Any]:
     return _kept(numpy.empty_like, numpy.copyto)
 
 
+@cached_copy.implement("torch")
 @copy.implement("torch")
 def _(torch: Any) -> Callable[[Any], Any]:
     return _kept(torch.empty_like, lambda kept, x: kept.copy_(x))
@@ -99,7 +110,7 @@ def test_product_of_halves(case: Case) -> None:
     gemm, devices="gpu", sizes=(4_096, 8_192), dtypes=("float32", "float64", *_HALVES)
 )
 def test_product_on_gpu(case: Case) -> None:
-    """Products on the first GPU, in every dtype."""
+    """Products on the first GPU, in every dtype, and in TF32."""
     case.measure()
 
 
@@ -112,4 +123,11 @@ def test_copy(case: Case) -> None:
 @pytest.mark.fwbench(*COPIES, devices="gpu", sizes=(2**26,))
 def test_copy_between_host_and_gpu(case: Case) -> None:
     """Both ways, from and to ordinary memory and page-locked memory."""
+    case.measure()
+
+
+# Launches take longer than such copies, so only a framework that tells the GPU's own time is asked.
+@pytest.mark.fwbench(cached_copy, devices="gpu", frameworks="torch", sizes=_CACHED)
+def test_copy_in_the_cache_of_a_gpu(case: Case) -> None:
+    """Of what its L2 holds, and of what it does not."""
     case.measure()

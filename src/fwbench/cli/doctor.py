@@ -22,7 +22,7 @@ from fwbench.manifest import Manifest
 from fwbench.options import values
 from fwbench.progress.live import Live
 from fwbench.project import project_root
-from fwbench.records.units import four_digits
+from fwbench.records.units import four_digits, mebibytes
 from fwbench.scale import network
 from fwbench.workloads import data
 
@@ -232,6 +232,11 @@ def _ceilings(by_device: dict[str, Any]) -> list[str]:
         lines += [
             f"  {path} {four_digits(rate / 1e9)} GB/s ({ceiling.by.get(path, 'unknown')})"
             for path, rate in ceiling.copied_per_s.items()
+        ]
+        lines += [
+            f"  copy of {mebibytes(int(size) / 2)} {four_digits(rate / 1e9)} GB/s "
+            f"({ceiling.by.get('cached_copy', 'unknown')})"
+            for size, rate in ceiling.cached_per_s.items()
         ]
     return lines
 

@@ -35,7 +35,9 @@ class StoredCeiling(Table):
     strict = True
 
     flops_per_s: dict[str, float] | None = fact(
-        "floating-point operations a second in matrix products, by dtype", _A_SECOND, NOT_NEGATIVE
+        "floating-point operations a second in matrix products, by dtype, and in `tf32`",
+        _A_SECOND,
+        NOT_NEGATIVE,
     )
     bytes_per_s: float | None = fact(
         "bytes a second in copies", _A_SECOND, NOT_NEGATIVE, null="where none could be measured"
@@ -46,8 +48,13 @@ class StoredCeiling(Table):
         _A_SECOND,
         NOT_NEGATIVE,
     )
+    cached_per_s: dict[str, float] | None = fact(
+        "bytes a second of copies that a GPU's cache may hold, by the bytes that they move",
+        _A_SECOND,
+        NOT_NEGATIVE,
+    )
     by: dict[str, str] | None = fact(
-        "framework that was best, by dtype, `copy`, and the keys of `copied_per_s`"
+        "framework that was best, by dtype, `copy`, `cached_copy`, and the keys of `copied_per_s`"
     )
 
 

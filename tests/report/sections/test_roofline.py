@@ -65,6 +65,19 @@ def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> N
     assert [chart.text for chart in with_copy.charts] == [chart.text for chart in without.charts]
 
 
+def test_tf32_is_under_a_roof_of_its_own(tmp_path: Path) -> None:
+    """With the rate of products in TF32, beside that of float32."""
+    rates = {**CEILING.flops_per_s, "tf32": 4e11}
+    found = ceilings.to_json({"Fake CPU": Ceiling(rates, 1e10)})
+    share = {"attainable_s": 0.01, "attainable_share": 0.25}
+    tf32 = work("gemm", 0.04, 2e9, 1e8, size=1000, toggles={"tf32": "on"}, **share)
+    made = stored(tmp_path, "run.json", *on_the_roof(), tf32, ceilings=found)
+    assert "100 GFLOP/s" in part([made], _ROOFLINE).notes[0]
+    roof = part([made], "roofline Fake CPU tf32")
+    assert "400 GFLOP/s" in roof.notes[0]
+    assert len(rows(roof)) == 1
+
+
 def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
     """Also without ceilings in the run: it is the record's."""
     for session in ({}, {"ceilings": CEILINGS}):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fwbench.ceilings.ceilings import path_of
-from fwbench.names import real_dtype
+from fwbench.names import product_precision, real_dtype
 from fwbench.records.units import four_digits
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
@@ -17,7 +17,6 @@ from fwbench.report.section import (
     Section,
     TableCell,
     billions,
-    grouped,
     line_name,
     row_keys,
     share,
@@ -39,6 +38,11 @@ _NOTE = (
     "nearest to it. More than 100 % is right where a cache holds the data."
 )
 
+_CACHED = (
+    "What a GPU's cache may hold is held against the best copy of as much data or more, which is "
+    "faster than that."
+)
+
 _BETWEEN = (
     "Copies between host and GPU are shown against the best of their kind, page-locked memory or "
     "not, and are in no chart."
@@ -55,13 +59,25 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return [
         section
         for run in runs
-        for (title, records) in grouped(
-            (record for record in run.records if record.facts.attainable_share),
-            "device_name",
-            "dtype",
-        ).items()
+        for title, records in _by_precision(run.records).items()
         for section in _section(title, records, run, names, palette.colours(frameworks(runs)))
     ]
+
+
+def _by_precision(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Records with a share, by their device and what their products are computed in."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.facts.attainable_share:
+            title = f"{record.facts.device_name} {_precision(record)}"
+            groups.setdefault(title, []).append(record)
+    return groups
+
+
+def _precision(record: Record) -> str:
+    """The dtype of the case, or TF32."""
+    products = product_precision(record.facts.dtype, record.facts.toggles or {})
+    return products if products == "tf32" else record.facts.dtype
 
 
 def _section(
@@ -74,14 +90,16 @@ def _section(
     best: Best = {}
     for record in sorted(records, key=lambda record: record.facts.attainable_share or 0.0):
         best[line_name(record, names), record.facts.workload, record.facts.direction] = record
-    compute, copied = ceiling.flops_per_s.get(real_dtype(first.facts.dtype)), ceiling.bytes_per_s
+    compute = ceiling.flops_per_s.get(real_dtype(_precision(first)))
+    copied = ceiling.bytes_per_s
     rate = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
     note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
     rows = [_row(name, record) for (name, _, _), record in best.items()]
     within = {key: record for key, record in best.items() if not path_of(record.facts)}
-    notes = [note] if within == best else [note, _BETWEEN]
+    notes = [note, *([_CACHED] if ceiling.cached_per_s else [])]
+    notes += [] if within == best else [_BETWEEN]
     drawn = _charts(title, within, copied, compute, colours)
     return [Section(title, _COLUMNS, rows, drawn, notes).without_empty_columns()]
 
