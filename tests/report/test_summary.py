@@ -139,6 +139,7 @@ _NOTES: dict[str, tuple[dict[str, Any], str]] = {
     "contended": ({"contended": True}, "contended"),
     "drifting": ({"condition": "drifting", "drift": 0.34}, "drifting"),
     "spinning": ({"spinning": True}, "OMP_WAIT_POLICY=PASSIVE"),
+    "leak": ({"device_memory_left_bytes": 2**30}, "leak"),
     "reduced": ({"precision_bits": 10}, "fewer bits"),
 }
 

@@ -21,7 +21,7 @@ from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.measure.limits import Limits
-from fwbench.measure.memory import PeakMemory
+from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.throttling import GpuWatch
@@ -137,9 +137,11 @@ class Case:
             if isinstance(self.cell.workload, Operation):
                 draw(self.cell.workload, self.cell.size)
             memory = PeakMemory()
+            on_device = self._device_memory()
             work = self.bind()
             first_call_s, result = self._clock.time(work.run)
             memory.pause()
+            held = _held(on_device)
             kept_bytes = KEPT.size_bytes
             verified = work.verify(result)
             readable = bool(work.arrays(result))
@@ -161,8 +163,15 @@ class Case:
             host_memory_before_bytes=memory.before_bytes,
             peak_host_memory_bytes=memory.peak_bytes,
         )
-        self._record(warmed_up | verified)
+        self._record(warmed_up | verified | held)
         return last
+
+    def _device_memory(self) -> DeviceMemory | None:
+        """What its framework has in use on its GPU; None on a CPU."""
+        device = self.cell.device
+        return (
+            None if device == "cpu" else DeviceMemory(device, self.framework.watch_memory(device))
+        )
 
     def _warm_up(self, work: Work, *, readable: bool) -> CaseFacts:
         """Warm up, and check that calls are over when their work is; nothing if none is timed."""
@@ -273,3 +282,14 @@ class Case:
             with self._discarded_on_failure():
                 known |= rates.check(known, self._limits)
             benchmark.keep(dict(known))
+
+
+def _held(memory: DeviceMemory | None) -> CaseFacts:
+    """The memory of a GPU that its operands, its result and what computes it take."""
+    if memory is None:
+        return CaseFacts()
+    return CaseFacts(
+        device_memory_before_bytes=memory.before_bytes,
+        device_memory_left_bytes=memory.left_bytes,
+        peak_device_memory_bytes=memory.peak_bytes,
+    )

@@ -15,29 +15,24 @@ from fwbench.measure.device_time import EVENTS, SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
 from fwbench.records.gangs import GangFacts
-from fwbench.records.gpus import Gpu, GpuIdentity
+from fwbench.records.gpus import UNTOLD, Gpu, GpuIdentity, MeasuredOnGpu
 from fwbench.records.probed import Memory, Profile
 from fwbench.records.table import Table, fact
 from fwbench.records.units import (
     BYTES,
-    CELSIUS,
     COUNT,
     CPUS,
     FLOPS,
-    HERTZ,
-    JOULES,
     NATS,
     PER_SECOND,
     SECONDS,
     SHARE,
-    WATTS,
 )
 
 #: Version of the layout; a file with a higher one is refused.
 SCHEMA = 1
 
 _NO_GPU = "where NVML knows no GPU"
-_UNTOLD = "where NVML does not tell"
 _NO_PROC = "where the system does not tell"
 _NOTHING_SHOWN = "where nothing was warmed up"
 
@@ -90,7 +85,7 @@ class Data(Table):
     test: int | None = fact("examples to test on", COUNT, NOT_NEGATIVE)
 
 
-class Measured(Table):
+class Measured(MeasuredOnGpu):
     """What every launch measures again; the case has the median over its launches, or the first."""
 
     # Times of its rounds.
@@ -111,7 +106,7 @@ class Measured(Table):
         check=one_of(EVENTS, SLOPE),
     )
     device_cycles: float | None = fact(
-        "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=_UNTOLD
+        "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=UNTOLD
     )
     throughput_s: float | None = fact(
         "time of each further call: of twice as many calls over as many", SECONDS, POSITIVE,
@@ -127,7 +122,7 @@ class Measured(Table):
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
     others_on_gpu: int | None = fact(
-        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=_UNTOLD
+        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=UNTOLD
     )
     drift: float | None = fact(
         "median of the last fifth of the rounds over that of the first, minus 1",
@@ -139,20 +134,6 @@ class Measured(Table):
         "`clean`, `drifting` or `contended`: docs/measuring.md", check=one_of(*CONDITIONS)
     )
     spinning: bool | None = fact("whether its threads spent processor time on waiting")
-    sm_clock_hz: float | None = fact(
-        "median clock of a GPU's multiprocessors while it was measured", HERTZ, POSITIVE,
-        null=_UNTOLD,
-    )  # fmt: skip
-    throttled: list[str] | None = fact(
-        "why that was not higher, settings apart, such as `power` or `heat`", null=_UNTOLD
-    )
-    power_w: float | None = fact("what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=_UNTOLD)
-    energy_j: float | None = fact("energy of a call or an epoch", JOULES, POSITIVE, null=_UNTOLD)
-    temperature_c: float | None = fact("its temperature then", CELSIUS, null=_UNTOLD)
-    discarded_rounds: int | None = fact(
-        "rounds that were made again, because its clock was below 75 % of its default", COUNT,
-        NOT_NEGATIVE,
-    )  # fmt: skip
     median_interval: float | None = fact(
         "width of the 99 % interval of the median of its rounds, over that median", SHARE,
         NOT_NEGATIVE, null="where there were fewer than nine rounds",
@@ -333,8 +314,9 @@ class CaseFacts(Measured):
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)
     cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
     peak_device_memory_bytes: int | None = fact(
-        "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
-    )
+        "peak memory of the device; of an operation, until its first call is done", BYTES,
+        NOT_NEGATIVE, null="where the framework does not tell",
+    )  # fmt: skip
 
     gang: GangFacts | None = fact("the processes that did it together")
 

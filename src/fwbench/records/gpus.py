@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fwbench.records.checks import NOT_NEGATIVE, POSITIVE
 from fwbench.records.table import Table, fact
-from fwbench.records.units import BYTES, HERTZ, JOULES, SHARE, WATTS
+from fwbench.records.units import BYTES, CELSIUS, COUNT, HERTZ, JOULES, SHARE, WATTS
 
-_UNTOLD = "where NVML does not tell"
+UNTOLD = "where NVML does not tell"
+_FRAMEWORK_UNTOLD = "where the framework does not tell"
 
 
 class Gpu(Table):
@@ -23,12 +24,39 @@ class Gpu(Table):
 class GpuIdentity(Table):
     """Which GPU a case ran on, and how it was set up, as NVML knows it."""
 
-    uuid: str | None = fact("its own, or that of a slice (MIG)", null=_UNTOLD)
-    vbios: str | None = fact("version of its firmware", null=_UNTOLD)
-    ecc: bool | None = fact("whether its memory corrects errors", null=_UNTOLD)
-    power_limit_w: float | None = fact("what it may draw", WATTS, POSITIVE, null=_UNTOLD)
+    uuid: str | None = fact("its own, or that of a slice (MIG)", null=UNTOLD)
+    vbios: str | None = fact("version of its firmware", null=UNTOLD)
+    ecc: bool | None = fact("whether its memory corrects errors", null=UNTOLD)
+    power_limit_w: float | None = fact("what it may draw", WATTS, POSITIVE, null=UNTOLD)
     default_sm_clock_hz: float | None = fact(
         "clock of its multiprocessors unless settings or heat want another", HERTZ, POSITIVE,
-        null=_UNTOLD,
+        null=UNTOLD,
     )  # fmt: skip
     mig: str | None = fact("profile of a slice", null="for a whole GPU")
+
+
+class MeasuredOnGpu(Table):
+    """What is measured of a case on a GPU."""
+
+    sm_clock_hz: float | None = fact(
+        "median clock of a GPU's multiprocessors while it was measured", HERTZ, POSITIVE,
+        null=UNTOLD,
+    )  # fmt: skip
+    throttled: list[str] | None = fact(
+        "why that was not higher, settings apart, such as `power` or `heat`", null=UNTOLD
+    )
+    power_w: float | None = fact("what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=UNTOLD)
+    energy_j: float | None = fact("energy of a call or an epoch", JOULES, POSITIVE, null=UNTOLD)
+    temperature_c: float | None = fact("its temperature then", CELSIUS, null=UNTOLD)
+    discarded_rounds: int | None = fact(
+        "rounds that were made again, because its clock was below 75 % of its default", COUNT,
+        NOT_NEGATIVE,
+    )  # fmt: skip
+    device_memory_before_bytes: int | None = fact(
+        "memory of the GPU that the framework had in use before a call was bound", BYTES,
+        NOT_NEGATIVE, null=_FRAMEWORK_UNTOLD,
+    )  # fmt: skip
+    device_memory_left_bytes: int | None = fact(
+        "what earlier cases of its process had left of that: beyond what the first one found",
+        BYTES, NOT_NEGATIVE, null=_FRAMEWORK_UNTOLD,
+    )  # fmt: skip

@@ -76,6 +76,14 @@ def mebibytes(size_bytes: float) -> str:
     return f"{size_bytes / 2**20:,.0f} MiB"
 
 
+def amount(size_bytes: float) -> str:
+    """Memory of any size, in the largest unit that it has one of: ``1.5 MiB``, ``640 B``."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.3g} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
 def percent(share: float) -> str:
     """A share as a percentage with two digits behind the point: ``98.25%``."""
     return f"{share:.2%}"

@@ -34,6 +34,8 @@ def facts(**values: Any) -> CaseFacts:
         ({"condition": "drifting", "drift": -0.25}, "drifting -25 %"),
         ({"condition": "contended", "drift": 0.5}, "contended"),
         ({"condition": "contended", "spinning": True}, "contended, spinning"),
+        ({"device_memory_left_bytes": 64 * 2**20}, ""),
+        ({"device_memory_left_bytes": 65 * 2**20}, "after a leak"),
         ({"precision_bits": 10}, "10 of 23 bits"),
         ({"precision_bits": 23}, ""),
         # Of versions that did not record a condition.
@@ -80,6 +82,14 @@ def test_spinning_names_the_remedy() -> None:
     (line,) = condition.notes([*spinning, facts(spinning=False)], 2)
     assert line.startswith("3 of 4 cases (torch, mxnet) spent")
     assert "OMP_WAIT_POLICY=PASSIVE" in line
+
+
+def test_leaks_name_the_first_case_after_them() -> None:
+    """And how much was held at most; workspaces that a framework keeps are no leak."""
+    left = [facts(device_memory_left_bytes=size * 2**20, size=size) for size in (1, 32, 512, 2048)]
+    (line,) = condition.notes([*left, facts()], 2)
+    assert line.startswith("2 of 5 cases (torch) began while earlier cases held up to 2,048 MiB")
+    assert "gemm torch eager forward 512 was the first of them" in line
 
 
 def test_without_a_doubt_nothing_is_said() -> None:

@@ -257,3 +257,13 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
     assert [len(one.rows) for one in found.values()] == [2, 2, 2]
     assert "2 of 3 operations whose times differ most" in found["a"].notes[0]
     assert found["b"].notes == []
+
+
+def test_the_memory_of_a_gpu_has_a_column(tmp_path: Path) -> None:
+    """What a call takes beyond what was held before; nothing where that is not known."""
+    memory = {"device_memory_before_bytes": 2**20, "peak_device_memory_bytes": 5 * 2**19}
+    known = stored(tmp_path, "known.json", case(**memory))
+    (cell,) = column(part([known], "gemm"), "GPU memory").values()
+    assert cell.text == "1.5 MiB"
+    unknown = stored(tmp_path, "unknown.json", case())
+    assert "GPU memory" not in part([unknown], "gemm").columns

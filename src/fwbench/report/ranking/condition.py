@@ -10,13 +10,17 @@ from fwbench.composition.link import LOOPBACK
 from fwbench.measure import condition
 from fwbench.measure.condition import CONTENDED, DRIFTING
 from fwbench.records.facts import CaseFacts
-from fwbench.records.units import count
+from fwbench.records.units import count, mebibytes
 from fwbench.report.ranking.precision import full_bits, reduced_bits
 
 Cases = Sequence[CaseFacts]
 
 #: Where OpenMP's threads wait asleep; see the OpenMP specification 5.2, section 21.7.
 _PASSIVE = "OMP_WAIT_POLICY=PASSIVE"
+
+#: What a framework may rightly keep of a GPU from case to case. PyTorch's workspaces of cuBLAS are
+#: 32 MiB for each stream on Hopper (its CUDA semantics, "cuBLAS workspaces"); twice that for two.
+_KEPT_BYTES = 2 * 32 * 2**20
 
 
 def condition_of(facts: CaseFacts) -> str:
@@ -51,6 +55,11 @@ def is_unranked(facts: CaseFacts) -> bool:
     return is_contended(facts)
 
 
+def is_after_leak(facts: CaseFacts) -> bool:
+    """Whether earlier cases of its process held memory of its GPU that they should not have."""
+    return (facts.device_memory_left_bytes or 0) > _KEPT_BYTES
+
+
 def marks(facts: CaseFacts) -> str:
     """What stands beside the number of a case: ``contended``, ``drifting +34 %``; often empty."""
     state, bits = condition_of(facts), reduced_bits(facts)
@@ -61,6 +70,8 @@ def marks(facts: CaseFacts) -> str:
         said.append(CONTENDED)
     if facts.spinning:
         said.append("spinning")
+    if is_after_leak(facts):
+        said.append("after a leak")
     if bits is not None:
         said.append(f"{bits} of {full_bits(facts)} bits")
     return ", ".join(said)
@@ -88,6 +99,7 @@ def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
         _contended(cases, [facts for facts in cases if is_contended(facts)], cpus),
         _drifting(cases, [facts for facts in cases if condition_of(facts) == DRIFTING]),
         _spinning(cases, [facts for facts in cases if facts.spinning]),
+        _after_leaks(cases, [facts for facts in cases if is_after_leak(facts)]),
         _reduced(cases, [facts for facts in cases if reduced_bits(facts) is not None]),
     )
     return [doubt for doubt in doubts if doubt]
@@ -131,6 +143,17 @@ def _reduced(cases: Cases, reduced: Cases) -> str:
     return (
         f"{_some(reduced, cases)} ({_frameworks(reduced)}) were computed in fewer bits than their "
         "dtype has: they are ranked apart"
+    )
+
+
+def _after_leaks(cases: Cases, after: Cases) -> str:
+    if not after:
+        return ""
+    most_bytes = max(facts.device_memory_left_bytes or 0 for facts in after)
+    return (
+        f"{_some(after, cases)} ({_frameworks(after)}) began while earlier cases held up to "
+        f"{mebibytes(most_bytes)} of their GPU (leak): less was free for them; "
+        f"{_name(after[0])} was the first of them"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fwbench.measure.condition import CLEAN
-from fwbench.records.units import time
+from fwbench.records.units import amount, time
 from fwbench.report import charts
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
@@ -49,6 +49,7 @@ _COLUMNS = (
         "GB/s",
         "of attainable",
         "energy",
+        "GPU memory",
         "measured",
     ),
 )
@@ -134,10 +135,21 @@ def _row(
             billions(record.facts.bytes, record.median_s),
             share(record.facts.attainable_share),
             joules(record.facts.energy_j),
+            _device_memory(record),
             TableCell(record.measured, record.number),
         ],
         row_keys(record),
     )
+
+
+def _device_memory(record: Record) -> TableCell:
+    """The memory of a GPU that its operands, its result and what computes it take."""
+    facts = record.facts
+    before_bytes, peak_bytes = facts.device_memory_before_bytes, facts.peak_device_memory_bytes
+    if before_bytes is None or peak_bytes is None:
+        return TableCell("")
+    above_bytes = max(0, peak_bytes - before_bytes)
+    return TableCell(amount(above_bytes), above_bytes)
 
 
 def _first_call(record: Record) -> TableCell:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fwbench.ceilings.ceilings import path_of
 from fwbench.names import product_precision, real_dtype
-from fwbench.records.units import four_digits
+from fwbench.records.units import amount, four_digits
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
@@ -160,7 +160,7 @@ def _moved(title: str, best: Best, bytes_per_s: float, colours: Colours) -> Char
         "bytes moved by a call",
         "bytes a second",
         lambda rate: f"{four_digits(rate / 1e9)} GB/s",
-        _size,
+        amount,
         {"the best copy": [(min(places), bytes_per_s), (max(places), bytes_per_s)]},
         looks=_looks(best, colours),
         joined=False,
@@ -202,10 +202,3 @@ def _series(
             label = f"{workload} {direction} {record.facts.size_text}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series
-
-
-def _size(moved_bytes: float) -> str:
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if moved_bytes >= factor:
-            return f"{moved_bytes / factor:.3g} {unit}"
-    return f"{moved_bytes:.0f} B"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from fwbench.measure.condition import DRIFTING
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.condition import condition_of, is_contended
+from fwbench.report.ranking.condition import condition_of, is_after_leak, is_contended
 from fwbench.report.ranking.precision import reduced_bits
 
 #: Stands where a mean lacks some of the sizes or operations that others have.
@@ -16,6 +16,7 @@ _SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
     "!": (is_contended, "contended (not ranked)"),
     "~": (lambda facts: condition_of(facts) == DRIFTING, "drifting"),
     "*": (lambda facts: bool(facts.spinning), "spinning"),
+    "m": (is_after_leak, "memory leaked before"),
     "b": (lambda facts: reduced_bits(facts) is not None, "computed in fewer bits"),
     "#": (lambda facts: facts.unequal is not None, "another training (not ranked)"),
 }
