@@ -14,7 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from fwbench.errors import GangFailed, VerificationError, WrongGradient, WrongTraining
+from fwbench.errors import (
+    GangFailed,
+    VerificationError,
+    WrongGradient,
+    WrongResult,
+    WrongTraining,
+)
 from fwbench.scale import judgement
 from fwbench.scale.engines import Local
 from fwbench.scale.gang import Composition, Gang
@@ -28,8 +34,8 @@ _PATIENCE_S = 120.0
 _FOR_EVER = 10**9
 
 
-def _composition(strategy: str, replicas: int = 2, *, trains: bool = True) -> Composition:
-    return Composition("cheating", strategy, replicas, 1, 1, "scheduler", trains=trains)
+def _composition(strategy: str, replicas: int = 2, *, updating: bool = True) -> Composition:
+    return Composition("cheating", strategy, replicas, 1, 1, "scheduler", updating=updating)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,6 +63,13 @@ def _started(composition: Composition) -> Iterator[Gang]:
 def synchronous() -> Iterator[Gang]:
     """Two workers, a server and the scheduler."""
     with _started(_composition("ps_sync")) as gang:
+        yield gang
+
+
+@pytest.fixture(scope="module")
+def asynchronous() -> Iterator[Gang]:
+    """The same, with workers that do not wait for each other."""
+    with _started(_composition("ps_async")) as gang:
         yield gang
 
 
@@ -143,24 +156,24 @@ def test_three_workers_train_as_one() -> None:
         assert _judged(gang, mlp, 120) < 1e-5
 
 
-def test_workers_that_do_not_wait_learn() -> None:
+def test_workers_that_do_not_wait_learn(asynchronous: Gang) -> None:
     """One alone does the work of one process; servers make every update of all."""
-    with _started(_composition("ps_async")) as gang:
-        for objective in (lenet, mlp):
-            answers = _checked(gang, f"{objective.name}_step", 80, 10 + 20)
-            found, checked = judgement.asynchronous(
-                answers, objective, 40, "float32", "before the timing"
-            )
-            assert found.max_loss_deviation < 1e-5
-            assert checked.gradient_error < 1e-4
-        before = gang.used()
-        gang.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
-        assert judgement.served(before, gang.used(), 14, "timed").updates == 14
+    gang = asynchronous
+    for objective in (lenet, mlp):
+        answers = _checked(gang, f"{objective.name}_step", 80, 10 + 20)
+        found, checked = judgement.asynchronous(
+            answers, objective, 40, "float32", "before the timing"
+        )
+        assert found.max_loss_deviation < 1e-5
+        assert checked.gradient_error < 1e-4
+    before = gang.used()
+    gang.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
+    assert judgement.served(before, gang.used(), 14, "timed").updates == 14
 
 
 def test_sums_of_arrays_are_right() -> None:
     """Servers add up; what is exchanged is checked before and after timed steps."""
-    with _started(_composition("ps_sync", trains=False)) as gang:
+    with _started(_composition("ps_sync", updating=False)) as gang:
         for dtype in ("float32", "float64"):
             _bind(gang, "all_reduce", 1001, dtype=dtype)
             before = gang.used()
@@ -170,6 +183,57 @@ def test_sums_of_arrays_are_right() -> None:
             gang.ask("round", 3, limit_s=_PATIENCE_S, doing="stepping")
             left = gang.ask("look", limit_s=_PATIENCE_S, doing="looking")
             assert left == [{}, {}]
+
+
+# Null steps and sparse reads
+
+_OTHER = "before the timing, worker [01] fetched other numbers than "
+
+
+@pytest.fixture(params=["synchronous", "asynchronous"])
+def served(request: pytest.FixtureRequest) -> Gang:
+    """A gang of either kind."""
+    gang: Gang = request.getfixturevalue(request.param)
+    return gang
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "bytes_each"),
+    [("null_step", 16 * 250, 2 * 4 * 16 * 250), ("sparse_read", 500, 4 * 32 * 64)],
+)
+def test_steps_that_compute_nothing_are_right(
+    served: Gang, name: str, size: int, bytes_each: int
+) -> None:
+    """Before and after steps that are timed; all parameters move, and of a table some rows."""
+    _bind(served, name, size)
+    for _ in range(2):
+        before = served.used()
+        answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+        judgement.fetched(answers, "before the timing")
+        sent = judgement.sent(answers, before, served.used())
+        assert sent is None or sent >= 3 * 2 * bytes_each
+        served.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
+        left = served.ask("look", limit_s=_PATIENCE_S, doing="looking")
+        judgement.fetched(left, "after the timing")
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [
+        ("null_step", 32, _OTHER + "the updates of"),
+        ("null_step", 48, _OTHER + "the updates of"),
+        ("sparse_read", 96, _OTHER + "32 rows of the table"),
+    ],
+    ids=["fetches nothing", "loses an update", "reads the step before"],
+)
+def test_steps_that_leave_something_out_are_found(
+    served: Gang, name: str, size: int, said: str
+) -> None:
+    """By what is checked before anything is timed."""
+    _bind(served, name, size)
+    answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    with pytest.raises(WrongResult, match=said):
+        judgement.fetched(answers, "before the timing")
 
 
 # Faults

@@ -1,4 +1,4 @@
-"""Steps with parameter servers: right ones pass, and what leaves out updates is found."""
+"""Steps with parameter servers: right ones pass, and each way to leave something out is found."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from fwbench.errors import WrongResult
-from fwbench.frameworks.member import Member, NullSteps, Seat
+from fwbench.frameworks.member import Member, Seat, ServedSteps
 from fwbench.frameworks.numpy.framework import NumPy
+from fwbench.scale import judgement
 from fwbench.scale.kinds import share_of
 from fwbench.scale.shares import Task
 
 _REPLICAS = 3
-_SIZE = 48
+_SIZE = 96
 
 
 @dataclass
@@ -29,44 +30,70 @@ class Server:
     lock: threading.Lock = field(default_factory=threading.Lock)
     parameters: Any = 0.0
 
+    def meet(self) -> None:
+        """Return when all workers are here."""
+        self.barrier.wait(60)
 
-class Steps(NullSteps):
-    """Null steps: in lock-step, or whenever a worker comes."""
 
-    def __init__(self, member: Worker, shards: Sequence[Any]) -> None:
-        self._member, self._shards = member, [*shards]
-        self._fetched: Any = None
-
-    def _meet(self) -> None:
-        if self._member.seat.strategy == "ps_sync":
-            self._member.barrier()
-
-    def fetch(self) -> None:
-        with self._member.server.lock:
-            whole = self._member.server.parameters + np.zeros_like(np.concatenate(self._shards))
-        self._fetched = np.split(whole, len(self._shards))
-
-    def run(self) -> None:
-        self.fetch()
-        self._meet()
-        with self._member.server.lock:
-            self._member.server.parameters += self._member.update(np.concatenate(self._shards))
-        self._meet()
-
-    def fetched(self) -> list[Any]:
-        return list(self._fetched)
+class _Settled(ServedSteps):
+    def fetched(self, answer: Any) -> list[Any]:
+        return [*answer]
 
     def settle(self) -> None:
         pass
 
 
+class Steps(_Settled):
+    """Null steps: in lock-step, or whenever a worker comes.
+
+    Attributes:
+        lie: what the last worker does otherwise.
+    """
+
+    def __init__(self, server: Server, seat: Seat, shards: Sequence[Any], lie: str) -> None:
+        self._server, self._shards, self._lie = server, shards, lie
+        self._meet = server.meet if seat.strategy == "ps_sync" else lambda: None
+        self._kept: Any = None
+
+    def _fetch(self) -> Any:
+        with self._server.lock:
+            fetched = np.split(
+                self._server.parameters + np.zeros_like(np.concatenate(self._shards)),
+                len(self._shards),
+            )
+        earlier, self._kept = self._kept, fetched
+        if self._lie == "fetches nothing":
+            return [np.zeros_like(shard) for shard in self._shards]
+        return earlier or fetched if self._lie == "fetches the step before" else fetched
+
+    def take(self, which: int) -> Any:
+        answer = self._fetch()
+        self._meet()
+        if self._lie != "sends nothing":
+            with self._server.lock:
+                update = (which + 1) * np.concatenate(self._shards)
+                self._server.parameters = self._server.parameters + update
+        self._meet()
+        return answer
+
+
+class Reads(_Settled):
+    """Rows of a table."""
+
+    def __init__(self, table: Any, sets: Sequence[Any], lie: str) -> None:
+        self._table, self._sets, self._lie = table, sets, lie
+
+    def take(self, which: int) -> Any:
+        return [self._table[self._sets[which - (self._lie == "fetches the step before")]]]
+
+
 class Worker(Member):
     """A worker in a thread."""
 
-    def __init__(self, seat: Seat, server: Server) -> None:
+    def __init__(self, seat: Seat, server: Server, lie: str) -> None:
         super().__init__(seat)
-        self.server = server
-        self.skips = False
+        self._server = server
+        self._lie = lie if seat.rank == _REPLICAS - 1 else ""
 
     address = ""
 
@@ -77,68 +104,78 @@ class Worker(Member):
         pass
 
     def barrier(self) -> None:
-        self.server.barrier.wait(60)
+        self._server.meet()
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
         raise NotImplementedError
 
-    def update(self, shards: Any) -> Any:
-        """What this worker sends; nothing, if it skips."""
-        return 0 if self.skips else (self.seat.rank + 1) * shards
-
     def null_steps(self, shards: Sequence[Any]) -> Steps:
-        return Steps(self, shards)
+        return Steps(self._server, self.seat, shards, self._lie)
 
-    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> list[Any]:
-        shift = int(self.skips)
-        return [lambda rows=rows: table[(rows + shift) % len(table)] for rows in sets]
+    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Reads:
+        return Reads(table, sets, self._lie)
 
 
-def _checked(name: str, strategy: str, *, skips: bool = False) -> list[str]:
-    """What each worker says of three steps, seven more, and three again; the last one may skip."""
+def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
+    """What all workers say of three steps, of the last of seven more, and of three again."""
     server = Server()
 
-    def check(rank: int) -> str:
-        worker = Worker(Seat(rank, _REPLICAS, strategy, "", servers=1), server)
-        worker.skips = skips and rank == _REPLICAS - 1
-        share = share_of(
-            Task(name, _SIZE, "cpu", "eager", "float32", sparse=False), NumPy(), worker
-        )
-        try:
-            share.check(3)
-            for _ in range(7):
-                share.run()
-            share.look()
-            share.check(3)
-        except WrongResult as error:
-            return str(error)
-        except threading.BrokenBarrierError:
-            return "another one has failed"
-        finally:
-            if skips:
-                server.barrier.abort()
-        return ""
+    def found(rank: int) -> list[Any]:
+        worker = Worker(Seat(rank, _REPLICAS, strategy, "", servers=1), server, lie)
+        task = Task(name, _SIZE, "cpu", "eager", "float32", sparse=False)
+        share = share_of(task, NumPy(), worker)
+        first = share.check(3)
+        for _ in range(7):
+            share.run()
+        worker.barrier()  # a controller asks all when it has heard of all
+        left = share.look()
+        worker.barrier()
+        return [first, left, share.check(3)]
 
     with ThreadPoolExecutor(_REPLICAS) as threads:
-        return [*threads.map(check, range(_REPLICAS))]
+        return [[*each] for each in zip(*threads.map(found, range(_REPLICAS)), strict=True)]
 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
 @pytest.mark.parametrize("name", ["null_step", "sparse_read"])
 def test_right_steps_pass(name: str, strategy: str) -> None:
-    """In lock-step every one; otherwise all together."""
-    assert _checked(name, strategy) == [""] * _REPLICAS
+    """In lock-step every one; otherwise one after another, and all together."""
+    for answers in _found(name, strategy):
+        judgement.fetched(answers, "at any time")
+
+
+_OTHER = "before the timing, worker [012] fetched other numbers than the updates of"
 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
-def test_updates_that_are_left_out_are_found(strategy: str) -> None:
-    """By whoever fetches the sums."""
-    said = _checked("null_step", strategy, skips=True)
-    assert any("null_step fetched other numbers than" in each for each in said)
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        ("sends nothing", _OTHER),
+        ("fetches nothing", _OTHER.replace("[012]", "2")),
+        ("fetches the step before", _OTHER.replace("[012]", "2")),
+    ],
+)
+def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, said: str) -> None:
+    """By whoever fetches what it must not, before anything is timed."""
+    first, *_ = _found("null_step", strategy, lie)
+    with pytest.raises(WrongResult, match=said):
+        judgement.fetched(first, "before the timing")
 
 
-def test_wrong_rows_are_found() -> None:
+@pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
+def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
+    """Whoever waits for nobody fetches the updates at least that it has sent itself."""
+    _, left, _ = _found("null_step", strategy, "fetches nothing")
+    said = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
+    with pytest.raises(WrongResult, match=said):
+        judgement.fetched(left, "after the timing")
+
+
+def test_rows_of_another_step_are_found() -> None:
     """By the worker that has read them."""
-    *right, wrong = _checked("sparse_read", "ps_sync", skips=True)
-    assert right == [""] * (_REPLICAS - 1)
-    assert "sparse_read fetched other numbers than 32 rows of the table: element 0, 0 is" in wrong
+    for answers in _found("sparse_read", "ps_async", "fetches the step before"):
+        assert [bool(each["wrong"]) for each in answers] == [False, False, True]
+        said = "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"
+        with pytest.raises(WrongResult, match=said):
+            judgement.fetched(answers, "at any time")

@@ -1,6 +1,6 @@
 """MXNet's replicas, each with a mistake of its own: which one, the batch of a replica says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -64,8 +64,54 @@ CHEATS: dict[int, Callable[[Any, int], None]] = {
 }
 
 
+def fetches_nothing(steps: Any) -> None:
+    """Parameters stay as they were at the beginning."""
+    steps._store.pull = lambda key, out: None
+
+
+def loses_an_update(steps: Any) -> None:
+    """Nothing is added up in the third step."""
+    taken, take = [0], steps.take
+
+    def wrong(which: int) -> Any:
+        taken[0] += 1
+        updates = steps._updates
+        if taken[0] == 3:
+            steps._updates = [0 * update for update in updates]
+        answer = take(which)
+        steps._updates = updates
+        return answer
+
+    steps.take = wrong
+
+
+def reads_the_step_before(steps: Any) -> None:
+    """A step's answer is that of the step before."""
+    take = steps.take
+    steps.take = lambda which: take(which - 1)
+
+
+#: By the length of a shard, or of a table; others are honest, and so is the first worker.
+SERVED_CHEATS: dict[int, Callable[[Any], None]] = {
+    2: fetches_nothing,
+    3: loses_an_update,
+    96: reads_the_step_before,
+}
+
+
 class Member(MXNetMember):
     """One of its workers."""
+
+    def _tampered(self, steps: Any, length: int) -> Any:
+        if self.seat.rank and length in SERVED_CHEATS:
+            SERVED_CHEATS[length](steps)
+        return steps
+
+    def null_steps(self, shards: Sequence[Any]) -> Any:
+        return self._tampered(super().null_steps(shards), len(shards[0]))
+
+    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
+        return self._tampered(super().sparse_reads(table, sets), len(table))
 
     def learner(self, job: Job) -> Any:
         made = super().learner(job)

@@ -118,24 +118,32 @@ class ReplicatedLearner:
         return None
 
 
-class NullSteps(ABC):
-    """Steps with parameter servers that compute nothing; by :meth:`Member.null_steps`."""
+class ServedSteps(ABC):
+    """Steps of workers with parameter servers that compute nothing."""
 
     @abstractmethod
-    def run(self) -> Any:
-        """Fetch all parameters, then send the update of each of :attr:`Member.ranks`."""
+    def take(self, which: int) -> Any:
+        """Take a step, or have it taken.
+
+        Args:
+            which: the rank of its worker, one of :attr:`Member.ranks`, or the place of a set of
+                rows, as the method says that has bound these steps.
+
+        Returns:
+            What :meth:`fetched` takes.
+        """
 
     @abstractmethod
-    def fetch(self) -> Any:
-        """Fetch all parameters."""
+    def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
+        """What a step has fetched, array by array.
 
-    @abstractmethod
-    def fetched(self) -> Sequence[NDArray[Any]]:
-        """What was fetched last, by shard."""
+        Args:
+            answer: of :meth:`take`: that of the last step of a worker, or of a set.
+        """
 
     @abstractmethod
     def settle(self) -> None:
-        """Return when all updates that this process has sent are made."""
+        """Return when all steps are done, and their updates made."""
 
 
 def _each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
@@ -241,26 +249,27 @@ class Member(Participant):
         """
         raise NotImplementedError(f"{type(self).__name__} has no broadcast")
 
-    def null_steps(self, shards: Sequence[NDArray[Any]]) -> NullSteps:
-        """Steps that fetch parameters from servers and send an update, and compute nothing.
+    def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
+        """Bind steps that fetch all parameters from servers, then send an update of all.
 
         Args:
             shards: into which parameters are divided, which begin at 0. The update of the worker
                 of rank r is r + 1 times these.
+
+        Returns:
+            Steps by the rank of their worker.
         """
         raise NotImplementedError(f"{type(self).__name__} has no null_step")
 
-    def sparse_reads(
-        self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]
-    ) -> Sequence[Callable[[], Any]]:
+    def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
         """Bind reads of rows of a table that lies on servers.
 
         Args:
             table: the same in every worker.
-            sets: numbers of rows, as many in each.
+            sets: numbers of rows, as many in each: no row twice, in ascending order.
 
         Returns:
-            ``run()`` for each set, which returns its rows, done.
+            Steps by the place of their set, of whatever worker; each fetches a single array.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sparse_read")
 

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from fwbench.cases.case import Case
 from fwbench.composition.link import link_of
@@ -66,6 +66,9 @@ class GangCase(Case):
     _engine: str
     _threads: int
     _are_here: bool
+
+    #: Whether parameter servers update what they have, or only add up what they are sent.
+    servers_update: ClassVar[bool] = True
 
     #: What took no steps while rounds were timed.
     _serving: Sequence[Serving] = ()
@@ -165,8 +168,7 @@ class GangCase(Case):
         if not self._has_servers:
             return own
         servers, coordinator = int(cell.toggle("servers")), self.framework.coordinator
-        trains = cell.direction == "train"
-        return replace(own, servers=servers, coordinator=coordinator, trains=trains)
+        return replace(own, servers=servers, coordinator=coordinator, updating=self.servers_update)
 
     @property
     def _has_servers(self) -> bool:

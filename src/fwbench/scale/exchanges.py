@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ _PERIOD = 7
 
 class CollectiveCase(GangCase):
     """An exchange of arrays; roles compare the results themselves."""
+
+    servers_update: ClassVar = False
 
     @property
     def _collective(self) -> Collective:

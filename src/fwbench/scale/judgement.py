@@ -58,6 +58,21 @@ def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -
         )
 
 
+def fetched(answers: Answers, when: str) -> None:
+    """Refuse what workers have fetched from servers, and found to be wrong.
+
+    Args:
+        answers: of all processes that took steps, each with what is ``wrong``, or nothing.
+        when: it was fetched, for the message.
+
+    Raises:
+        WrongResult: something is.
+    """
+    wrong = next((each["wrong"] for each in answers if each["wrong"]), "")
+    if wrong:
+        raise WrongResult(f"{when}, {wrong}")
+
+
 def same_weights(answers: Answers, when: str) -> None:
     """Refuse replicas whose weights differ, or do not change.
 

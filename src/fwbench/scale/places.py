@@ -37,7 +37,8 @@ class Composition:
             none.
         network: what joins them, as the toggle ``network`` calls it.
         version: of the framework, as the controller has it; empty where it has none.
-        trains: whether servers update what they have: those that do cannot be told to add up again.
+        updating: whether servers update what they have: those that do cannot be told to add up
+            again.
     """
 
     framework: str
@@ -48,7 +49,7 @@ class Composition:
     coordinator: str = ""
     network: str = LOOPBACK
     version: str = ""
-    trains: bool = False
+    updating: bool = False
 
     @property
     def places(self) -> list[Place]:

@@ -1,25 +1,26 @@
 """Steps between workers and parameter servers: what is measured of them, and how it is checked.
 
 Workers of ``ps_sync`` go in lock-step: what each of them fetches in a step is the sum of all
-earlier updates, exactly. Of those of ``ps_async`` only the sum of all updates is known, once all
-are made.
+earlier updates, exactly. Of those of ``ps_async`` that is known where one worker takes a step after
+another; otherwise a worker fetches its own earlier updates at least.
 """
 
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases import verify
 from fwbench.composition.strategy import ASYNCHRONOUS
-from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.member import Member
+from fwbench.frameworks.member import Member, ServedSteps
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import Checked
+from fwbench.scale import judgement
 from fwbench.scale.case import CHECKED_STEPS, GangCase
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Share, Task
@@ -47,7 +48,12 @@ class NullStepCase(GangCase):
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Workers have compared what they fetched."""
+        judgement.fetched(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
+
+    def judge_left(self, answers: Answers) -> None:
+        """So they have after the last timed step."""
+        judgement.fetched(answers, "after the timing")
 
 
 class SparseReadCase(NullStepCase):
@@ -69,7 +75,57 @@ class SparseReadCase(NullStepCase):
         return float(self.cell.replicas * self.exchanged_bytes)
 
 
-class NullShare(Share):
+class ServedShare(Share):
+    """Steps of this process' workers, whose servers' part is asynchronous.
+
+    What is wrong is told when all steps are taken: others wait for this process in theirs.
+    """
+
+    _steps: ServedSteps
+
+    def waiter(self) -> Callable[[], Any]:
+        """Until all steps are done, and all updates made."""
+        return self._steps.settle
+
+    @abstractmethod
+    def _differences(self) -> Iterator[str]:
+        """What is wrong of what each worker has fetched last."""
+
+    def look(self) -> dict[str, Any]:
+        """What the last timed steps have fetched."""
+        self._steps.settle()
+        return _told(self._differences())
+
+    def _compared(
+        self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], of: str
+    ) -> str:
+        """What is wrong of what a worker has fetched; nothing if each element is within bounds.
+
+        Args:
+            rank: which worker.
+            actual: what it has fetched.
+            least: the smallest right elements.
+            most: the largest ones.
+            of: what is right, for the message.
+        """
+        who = f"worker {rank} fetched"
+        if actual.shape != least.shape:
+            return f"{who} an array of shape {actual.shape} instead of {least.shape}: {of}"
+        wrong = np.argwhere(~((least <= actual) & (actual <= most)))  # not a number, too
+        if not wrong.size:
+            return ""
+        place = tuple(wrong[0])
+        right = f"{least[place]:.9g}"
+        if least[place] != most[place]:
+            right = f"{right} to {most[place]:.9g}"
+        return (
+            f"{who} other numbers than {of} in {self.task.workload}: element "
+            f"{', '.join(map(str, place))} is {actual[place]:.9g}, and {right} is right; "
+            f"{len(wrong):,} of {actual.size:,} elements are wrong"
+        )
+
+
+class NullShare(ServedShare):
     """Parameters that begin at 0, and updates of whole numbers."""
 
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
@@ -77,86 +133,119 @@ class NullShare(Share):
         period = 1 + np.arange(_PERIOD)
         self._update = np.resize(period.astype(task.dtype), task.size)
         self._steps = member.null_steps(np.split(self._update, SHARDS))
+        self._waits = member.seat.strategy not in ASYNCHRONOUS
+        #: The steps that every worker has taken so far, and what its last one has fetched.
         self._taken = 0
+        self._last: dict[int, Any] = {}
         self.run = self._step
 
     def _step(self) -> None:
-        self._steps.run()
+        for rank in self.member.ranks:
+            self._last[rank] = self._steps.take(rank)
         self._taken += 1
 
     def _check(self, steps: int) -> dict[str, Any]:
-        """In lock-step after each step; otherwise once all updates are made."""
+        """In lock-step each step; otherwise steps of one worker after another, too."""
+        return _told([*(self._in_lock_step(steps) if self._waits else self._by_turns(steps))])
+
+    def _in_lock_step(self, steps: int) -> Iterator[str]:
+        """With one step more, which fetches what the last of them has sent."""
+        for _ in range(steps + 1):
+            self.run()
+            yield from self._differences()
+        self._steps.settle()
+
+    def _by_turns(self, steps: int) -> Iterator[str]:
+        """While nobody else sends anything it is known what a worker must fetch: all updates."""
+        yield from self._turns()
         for _ in range(steps):
             self.run()
-            if self.member.seat.strategy not in ASYNCHRONOUS:
-                self._verify(self._taken - 1)
-        if self.member.seat.strategy in ASYNCHRONOUS:
-            self._verify_total()
-        return {}
+        yield from self._turns()
 
-    def look(self) -> dict[str, Any]:
-        """What the last timed step has fetched."""
-        if self.member.seat.strategy in ASYNCHRONOUS:
-            self._verify_total()
-        else:
-            self._verify(self._taken - 1)
-        return {}
-
-    def _verify_total(self) -> None:
-        """The sum of all updates; nobody sends one meanwhile."""
+    def _turns(self) -> Iterator[str]:
+        """A step of each worker, begun when all updates of those before it are made."""
         self._steps.settle()
+        for rank in range(self.member.seat.replicas):
+            self.member.barrier()
+            if rank in self.member.ranks:
+                self._last[rank] = self._steps.take(rank)
+                self._steps.settle()
+                made = self._taken * self._of_all + _sum_of_ranks(rank)
+                yield self._between(rank, made, made)
         self.member.barrier()
-        self._steps.fetch()
-        self._verify(self._taken)
-        self.member.barrier()
+        self._taken += 1
 
-    def _verify(self, updates: int) -> None:
-        """What was fetched last is so many updates of every worker; worker r's is r + 1 times."""
-        replicas = self.member.seat.replicas
-        expected = updates * (replicas * (replicas + 1) // 2) * self._update
-        actual = np.concatenate([np.ravel(shard) for shard in self._steps.fetched()])
-        _compare(self.task.workload, actual, expected, f"{updates} updates of every worker")
+    def _differences(self) -> Iterator[str]:
+        """All updates in lock-step; otherwise at least the worker's own, at most everybody's."""
+        earlier = (self._taken - 1) * self._of_all
+        for rank in self.member.ranks:
+            if self._waits:
+                yield self._between(rank, earlier, earlier)
+            else:
+                own = (self._taken - 1) * (rank + 1)
+                yield self._between(rank, own, self._taken * self._of_all)
+
+    @property
+    def _of_all(self) -> int:
+        """The updates of a step of every worker: worker r's is r + 1 times the shards."""
+        return _sum_of_ranks(self.member.seat.replicas)
+
+    def _between(self, rank: int, least: int, most: int) -> str:
+        """What is wrong of what a worker has fetched last, if that is not so many updates."""
+        actual = np.concatenate([np.ravel(x) for x in self._steps.fetched(self._last[rank])])
+        of = f"the updates of {self._taken} steps"
+        return self._compared(rank, actual, least * self._update, most * self._update, of)
 
 
-class ReadShare(Share):
+class ReadShare(ServedShare):
     """A table, and rows of it that are drawn before anything is timed."""
 
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
         super().__init__(task, framework, member)
-        rng = np.random.default_rng([_SEED, member.seat.rank])
-        self._sets = [rng.integers(0, task.size, ROWS) for _ in range(_SETS)]
+        self._sets = [
+            _rows(task.size, rank, turn) for turn in range(_SETS) for rank in member.ranks
+        ]
         rows = np.arange(task.size, dtype=task.dtype)[:, None]
         self._table = rows + np.arange(COLUMNS, dtype=task.dtype) / COLUMNS
-        self._reads = member.sparse_reads(self._table, self._sets)
-        self._turns = itertools.cycle(range(_SETS))
+        self._steps = member.sparse_reads(self._table, self._sets)
+        self._turns = itertools.cycle(range(len(self._sets)))
+        #: Which set each worker has read last, and the answer.
+        self._last: dict[int, tuple[int, Any]] = {}
         self.run = self._step
 
     def _step(self) -> None:
-        self._turn = next(self._turns)
-        self._last = self._reads[self._turn]()
+        for rank in self.member.ranks:
+            which = next(self._turns)
+            self._last[rank] = which, self._steps.take(which)
 
     def _check(self, steps: int) -> dict[str, Any]:
         """After each step."""
+        return _told([*self._after_each(steps)])
+
+    def _after_each(self, steps: int) -> Iterator[str]:
         for _ in range(steps):
             self.run()
-            self.look()
-        return {}
+            yield from self._differences()
 
-    def look(self) -> dict[str, Any]:
-        """What the last step has read."""
-        expected = self._table[self._sets[self._turn]]
-        actual = self.framework.to_numpy(self._last)
-        _compare(self.task.workload, actual, expected, f"{ROWS} rows of the table")
-        return {}
+    def _differences(self) -> Iterator[str]:
+        """Whatever is not the table's."""
+        for rank, (which, answer) in self._last.items():
+            expected = self._table[self._sets[which]]
+            (actual,) = self._steps.fetched(answer)
+            yield self._compared(rank, actual, expected, expected, f"{ROWS} rows of the table")
 
 
-def _compare(what: str, actual: NDArray[Any], expected: NDArray[Any], of: str) -> None:
-    verify.same_shape(actual, expected)
-    wrong = np.argwhere(actual != expected)
-    if wrong.size:
-        place = tuple(wrong[0])
-        raise WrongResult(
-            f"{what} fetched other numbers than {of}: element {', '.join(map(str, place))} is "
-            f"{actual[place]:.9g}, and {expected[place]:.9g} is right; {len(wrong):,} of "
-            f"{expected.size:,} elements are wrong"
-        )
+def _told(wrong: Iterable[str]) -> dict[str, Any]:
+    """What a controller is told: the first thing that is wrong, if there is any."""
+    return {"wrong": next(filter(None, wrong), "")}
+
+
+def _sum_of_ranks(count: int) -> int:
+    """1 + 2 + ...: what the updates of so many workers add up to, the first ones."""
+    return count * (count + 1) // 2
+
+
+def _rows(size: int, rank: int, turn: int) -> NDArray[np.int64]:
+    """Rows of a table for a worker: no row twice, in ascending order."""
+    rng = np.random.default_rng([_SEED, rank, turn])
+    return np.sort(rng.choice(size, ROWS, replace=False, shuffle=False))

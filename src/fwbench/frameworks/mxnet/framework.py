@@ -171,6 +171,7 @@ class MXNet(Framework):
     )
     operations = OPERATIONS
     gang_executions = ("eager", "hybridize")
+    collectives = ("all_reduce", "null_step", "sparse_read")
     coordinator = "scheduler"
     strategies: ClassVar = {
         "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and BytePS, "

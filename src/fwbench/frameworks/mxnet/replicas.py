@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any
 
 import mxnet as mx
+import numpy as np
 from mxnet import gluon
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
-from fwbench.frameworks.mxnet.servers import SharedStore, Stored, enter
+from fwbench.frameworks.member import Member, ReplicatedLearner, Seat, ServedSteps
+from fwbench.frameworks.mxnet.served import NullSteps, SparseReads
+from fwbench.frameworks.mxnet.servers import ModelStore, Stored, enter
 from fwbench.frameworks.mxnet.training import MXNetLearner
 
 #: The stores by which replicas agree. With both of them servers update the parameters.
@@ -62,6 +64,15 @@ class MXNetMember(Member):
         first, self._next_key = self._next_key, self._next_key + count
         return first
 
+    def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
+        """``pull`` of each shard, then ``push``; servers add up with an optimizer of fwbench's."""
+        store = ModelStore(self._store, self._keys(len(shards)))
+        return NullSteps(store, [(self.seat.rank + 1) * shard for shard in shards])
+
+    def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
+        """``row_sparse_pull`` from a table that is sparse itself."""
+        return SparseReads(self._store, self._keys(1), table, sets)
+
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model whose trainer has a distributed KVStore.
 
@@ -87,69 +98,6 @@ def _summed(store: Any, key: int, source: Any, buffer: Any) -> Any:
     store.pushpull(key, buffer)
     buffer.wait_to_read()
     return buffer
-
-
-class ModelStore(SharedStore):
-    """The part of a store that has one model: trainers count keys from 0.
-
-    Args:
-        store: that all models share.
-        first: the model's first key.
-    """
-
-    def __init__(self, store: Any, first: int) -> None:
-        super().__init__(store)
-        self._first = first
-        self._known: set[int] = set()
-
-    def fill(self, parameters: Sequence[Any]) -> None:
-        """Have servers hold values instead of what they have learned; all workers call it at once.
-
-        Args:
-            parameters: by key, with their values.
-        """
-        if not self._known:
-            return  # a trainer will begin with its own
-        self.set_optimizer(Stored())
-        # Servers add up what workers push, if they wait for all of them.
-        factor = 0.0 if self.type == "dist_sync" and self.rank else 1.0
-        for key, parameter in enumerate(parameters):
-            if parameter.grad_req == "null":
-                continue  # nobody updates it
-            value = parameter.data()
-            self.push(key, factor * value)
-            self.pull(key, out=value)
-        mx.nd.waitall()
-
-    def set_optimizer(self, optimizer: Any) -> None:
-        """Send an optimizer once, when all workers have done what they did with the one before."""
-        mx.nd.waitall()
-        self._barrier()
-        if not self.rank:
-            super().set_optimizer(optimizer)
-        self._barrier()
-
-    def broadcast(self, key: int, value: Any, out: Any, priority: int = 0) -> None:
-        """Begin with the first worker's value, or with the one that servers were filled with."""
-        if key in self._known:
-            self.pull(key, out, priority)
-            return
-        self._known.add(key)
-        super().broadcast(self._first + key, value, out, priority)
-
-    def push(self, key: int, value: Any, priority: int = 0) -> None:
-        """See MXNet."""
-        super().push(self._first + key, value, priority)
-
-    def pull(
-        self, key: int, out: Any = None, priority: int = 0, ignore_sparse: bool = True
-    ) -> None:
-        """See MXNet."""
-        super().pull(self._first + key, out, priority, ignore_sparse)
-
-    def pushpull(self, key: int, value: Any, out: Any = None, priority: int = 0) -> None:
-        """See MXNet."""
-        super().pushpull(self._first + key, value, out, priority)
 
 
 class _Learner(MXNetLearner):

@@ -68,6 +68,83 @@ class Stored(mx.optimizer.Optimizer):  # type: ignore[misc]
         weight[:] = self.rescale_grad * grad
 
 
+class Added(mx.optimizer.Optimizer):  # type: ignore[misc]
+    """An "optimizer" by which servers add what was pushed to what they have.
+
+    It counts no updates.
+    """
+
+    def create_state(self, index: int, weight: Any) -> None:
+        """It has none."""
+
+    def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+        """Add what was pushed."""
+        weight += grad
+
+
+class ModelStore(SharedStore):
+    """The part of a store that has one model: trainers count keys from 0.
+
+    Args:
+        store: that all models share.
+        first: the model's first key.
+    """
+
+    def __init__(self, store: Any, first: int) -> None:
+        super().__init__(store)
+        self._first = first
+        self._known: set[int] = set()
+
+    def fill(self, parameters: Sequence[Any]) -> None:
+        """Have servers hold values instead of what they have learned; all workers call it at once.
+
+        Args:
+            parameters: by key, with their values.
+        """
+        if not self._known:
+            return  # a trainer will begin with its own
+        self.set_optimizer(Stored())
+        # Servers add up what workers push, if they wait for all of them.
+        factor = 0.0 if self.type == "dist_sync" and self.rank else 1.0
+        for key, parameter in enumerate(parameters):
+            if parameter.grad_req == "null":
+                continue  # nobody updates it
+            value = parameter.data()
+            self.push(key, factor * value)
+            self.pull(key, out=value)
+        mx.nd.waitall()
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Send an optimizer once, when all workers have done what they did with the one before."""
+        mx.nd.waitall()
+        self._barrier()
+        if not self.rank:
+            super().set_optimizer(optimizer)
+        self._barrier()
+
+    def broadcast(self, key: int, value: Any, out: Any, priority: int = 0) -> None:
+        """Begin with the first worker's value, or with the one that servers were filled with."""
+        if key in self._known:
+            self.pull(key, out, priority)
+            return
+        self._known.add(key)
+        super().broadcast(self._first + key, value, out, priority)
+
+    def push(self, key: int, value: Any, priority: int = 0) -> None:
+        """See MXNet."""
+        super().push(self._first + key, value, priority)
+
+    def pull(
+        self, key: int, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        """See MXNet."""
+        super().pull(self._first + key, out, priority, ignore_sparse)
+
+    def pushpull(self, key: int, value: Any, out: Any = None, priority: int = 0) -> None:
+        """See MXNet."""
+        super().pushpull(self._first + key, value, out, priority)
+
+
 class MXNetServing(Participant):
     """A parameter server, or the scheduler."""
 
