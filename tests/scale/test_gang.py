@@ -77,6 +77,14 @@ def test_a_killed_worker_ends_the_gang(gang: Gang) -> None:
     assert _gone(pids)
 
 
+def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
+    """The other, whose answer is missing, may wait for it."""
+    os.kill(gang.pids[0], signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, (gang.pids[1], signal.SIGKILL)).start()
+    with pytest.raises(GangFailed, match=r"^worker 1 of 2 was killed .*telling"):
+        gang.ask("used", limit_s=600.0, doing="telling")
+
+
 def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
     """Nobody notices but the limit; the message has where the others wait."""
     pids = gang.pids

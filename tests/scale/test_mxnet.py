@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
+from fwbench.scale import gang as gangs
 from fwbench.scale import judgement
 from fwbench.scale.engines import Local
 from fwbench.scale.gang import Composition, Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Task
 from fwbench.workloads import lenet, mlp
-from support.gangs import SOON, installed
+from support.gangs import SOON, Robbed, installed
 
 _TESTS = Path(__file__).parents[1]
 _PATIENCE_S = 120.0
@@ -306,3 +307,21 @@ def test_a_role_that_fails_before_it_joins(place: int, number: signal.Signals, s
     with pytest.raises(GangFailed, match=said):
         gang.start()
     assert _gone(gang.every_pid)
+
+
+def test_a_port_that_somebody_took_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler ends at once instead of keeping all waiting; it would be started again."""
+    monkeypatch.setattr(gangs, "_STARTS", 1)
+    gang = Robbed(_composition("ps_sync"), Local(), SOON)
+    said = "took the ports of a gang 1 times: the scheduler ended with exit status 1 .*bind failed"
+    with pytest.raises(GangFailed, match=f"(?s){said}"):
+        gang.start()
+    assert _gone([*gang.every_pid])
+
+
+def test_another_mxnet_is_refused() -> None:
+    """Servers and the scheduler, too, before anything is built."""
+    gang = Gang(replace(_composition("ps_sync"), version="0.1"), Local(), SOON)
+    said = r"the same versions.*; the scheduler on .* cheating 1\.9.*controller: .* cheating 0\.1"
+    with pytest.raises(GangFailed, match=said):
+        gang.start()

@@ -14,10 +14,11 @@ import psutil
 import pytest
 
 from fwbench.errors import GangFailed
+from fwbench.scale import gang as gangs
 from fwbench.scale.engines import Local
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
-from support.gangs import SOON, composition, started
+from support.gangs import SOON, Robbed, composition, started
 
 _TASK = asdict(Task("mlp_step", 16, "cpu", "graph", "float32", sparse=False))
 _SERVED = {"strategy": "ps_async", "servers": 1, "coordinator": "coordinator"}
@@ -116,3 +117,21 @@ def test_a_role_that_fails_before_it_joins(
     with pytest.raises(GangFailed, match=said):
         gang.start()
     assert _gone(gang.every_pid)
+
+
+def test_a_port_that_somebody_took_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what TensorFlow says of it; it would be started again."""
+    monkeypatch.setattr(gangs, "_STARTS", 1)
+    gang = Robbed(composition(2, "tensorflow"), Local(), SOON)
+    with pytest.raises(GangFailed, match=r"took the ports of a gang 1 times: .* gRPC server"):
+        gang.start()
+    assert _gone([*gang.every_pid])
+
+
+def test_another_tensorflow_is_refused() -> None:
+    """Before anything is built; the message says who has what."""
+    said = (
+        r"the same versions, and have worker 0 .* tensorflow 2\.\d+.*controller: .* tensorflow 0\.1"
+    )
+    with pytest.raises(GangFailed, match=said):
+        started(2, "tensorflow", version="0.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +53,21 @@ def started(
     gang = Gang(composition(replicas, framework, **more), Local(), limits)
     gang.start()
     return gang
+
+
+class Robbed(Gang):
+    """A gang whose members are told ports that somebody else has taken."""
+
+    every_pid: Sequence[int] = ()
+
+    def ask(self, kind: str, *values: Any, **how: Any) -> list[Any]:
+        """As ever; while they join, the ports are taken."""
+        if kind != "join":
+            return super().ask(kind, *values, **how)
+        self.every_pid = self.pids
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            return super().ask(kind, [each and address for each in values[0]], **how)
 
 
 @dataclass

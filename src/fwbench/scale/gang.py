@@ -37,11 +37,15 @@ _STOP_S = 2.0
 #: How long a role that has nothing to do may take to say so.
 _IDLE_S = 2.0
 
-#: How processes say that somebody else has taken a port between its choice and its use, and how
-#: many times a gang is started for that.
+#: How processes say that somebody else has taken a port between its choice and its use: sockets,
+#: MXNet's scheduler, TensorFlow's server, JAX's and, before that crashes, its gRPC.
 _PORT_TAKEN = re.compile(
-    r"address already in use|EADDRINUSE|could not start gRPC server", re.IGNORECASE
+    "address already in use|EADDRINUSE|bind failed|could not start gRPC server"
+    "|failed to start RPC server|failed to add port to server",
+    re.IGNORECASE,
 )
+
+#: How many times a gang is started for that.
 _STARTS = 3
 
 
@@ -257,15 +261,15 @@ class Gang:
         for role, values in zip(asked, requests, strict=True):
             with suppress(OSError):  # it has ended, which shows below
                 role.send(kind, *values)
-        watched = [role for role in self._roles if role not in asked]
+        idle = [role for role in self._roles if role not in asked]
         answers: dict[RoleProcess, Any] = {}
         until_s = time.monotonic() + limit_s
         while missing := [role for role in asked if role not in answers]:
-            arrived = waiting.arrived([*missing, *watched], self._roles, until_s, quiet_s)
+            arrived = waiting.arrived(self._roles, until_s, quiet_s)
             if not arrived:
                 over = time.monotonic() >= until_s
                 self._hang(
-                    [*self._silent(watched), *missing],
+                    [*self._silent(idle), *missing],
                     f"within {limit_s:.3g} s while {doing}"
                     if over
                     else f"while {doing}, and nothing in the gang has run for {quiet_s:.3g} s",

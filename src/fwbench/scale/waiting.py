@@ -38,24 +38,18 @@ class Limits:
 USUAL = Limits()
 
 
-def arrived(
-    missing: Sequence[RoleProcess],
-    roles: Sequence[RoleProcess],
-    until_s: float,
-    quiet_s: float,
-) -> list[RoleProcess]:
-    """The roles that have answered; none if the time is over, or all have slept too long.
+def arrived(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[RoleProcess]:
+    """The roles that have answered, or ended; none if the time is over, or all slept too long.
 
     Args:
-        missing: of which nothing has been heard.
-        roles: of the whole gang.
+        roles: of the whole gang, also those that have answered: others may wait for them.
         until_s: when the time is over, by the monotonic clock.
         quiet_s: how long all roles may sleep; infinite while they are timed, and not looked at.
     """
     awake_s = time.monotonic()
     while True:
         left_s = max(0.0, until_s - time.monotonic())
-        answered = ready(missing, left_s if quiet_s == math.inf else min(_LOOK_S, left_s))
+        answered = ready(roles, left_s if quiet_s == math.inf else min(_LOOK_S, left_s))
         if answered or time.monotonic() >= until_s:
             return answered
         if not all(role.body.is_asleep() for role in roles):

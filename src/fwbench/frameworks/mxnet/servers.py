@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -168,7 +169,7 @@ class MXNetServing(Participant):
         """Begin to serve, in a thread; workers know when all are connected."""
         enter(self.seat, addresses)
         self._store = _Served(mx.kv.create("dist"))
-        threading.Thread(target=KVStoreServer(self._store).run, daemon=True).start()
+        threading.Thread(target=_serve, args=[self._store], daemon=True).start()
 
     def updates(self) -> Mapping[str, int] | None:
         """Of the parameters of all models so far."""
@@ -176,6 +177,15 @@ class MXNetServing(Participant):
 
     def close(self) -> None:
         """It serves for as long as its process lives."""
+
+
+def _serve(store: SharedStore) -> None:
+    """Serve, and end this process with the reason if that fails: nobody waits for the thread."""
+    try:
+        KVStoreServer(store).run()
+    except Exception:  # noqa: BLE001 (whatever it is, the gang is told of it)
+        traceback.print_exc()
+        os._exit(1)
 
 
 class _Served(SharedStore):
