@@ -88,11 +88,12 @@ from dataclasses import asdict
 import psutil
 from fwbench.composition.link import Link
 from fwbench.errors import GangFailed
+from fwbench.scale import gang as gang_module
 from fwbench.scale.engines import Local
 from fwbench.scale.gang import Gang
 from fwbench.scale.network import missing
 from fwbench.scale.shares import Task
-from support.gangs import SOON, composition
+from support.gangs import SOON, Robbed, composition
 
 FOR_EVER = 10**6
 
@@ -111,6 +112,15 @@ class Struck(Gang):
                 os.kill(*strike[1])
             how["limit_s"] = 1.5 if self.number == signal.SIGSTOP else 300.0
         return super().ask(kind, *values, **how)
+
+
+def robbed():
+    gang_module._STARTS = 1
+    gang = Robbed(composition(2, "jax"), Local(), SOON)
+    try:
+        gang.start()
+    except GangFailed as error:
+        return str(error)
 
 
 def failed(moment, number, network="loopback"):
@@ -134,6 +144,7 @@ print(json.dumps({
     "stopped before they join": failed("join", signal.SIGSTOP),
     "killed": failed("round", signal.SIGKILL),
     "stopped": failed("round", signal.SIGSTOP, network),
+    "port": robbed(),
     "network": network,
 }))
 """
@@ -145,7 +156,7 @@ def check_faults(found: dict[str, Any]) -> None:
     Args:
         found: what the program has printed.
     """
-    network = found.pop("network")
+    assert "took the ports of a gang 1 times: worker 0 of 2" in found["port"], found["port"]
     for fault, (said, doing) in {
         "killed before they join": ("worker 1 of 2 was killed by SIGKILL", "joining the others"),
         "stopped before they join": ("did not answer within 1.5 s", "joining the others"),
@@ -158,7 +169,7 @@ def check_faults(found: dict[str, Any]) -> None:
         assert "stopped" not in fault or "worker 1 of 2 is stopped (SIGSTOP" in told, told
         assert found[fault]["left"] == []
     (host, *_) = (each.rpartition(":")[0] for each in found["stopped"]["addresses"])
-    assert host == ("127.0.0.1" if network == "loopback" else "10.77.0.1")
+    assert host == ("127.0.0.1" if found["network"] == "loopback" else "10.77.0.1")
 
 
 def check(found: dict[str, Any]) -> None:
