@@ -24,6 +24,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads.collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.trajectories import expected_losses
+from fwbench.workloads.serving import null_step
 from support import fakes
 from support.gangs import ScriptedGang
 
@@ -285,6 +286,45 @@ def test_servers_that_are_sent_too_little_fail() -> None:
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 20_000}] * 2}, serving=[_SERVER])
     said = "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
     fakes.fails(_case(gang, toggles=_SERVED), WrongResult, said)
+
+
+def _null_step(sent_bytes: int, *, wrong: str = "", left: str = "") -> GangCase:
+    """Two workers, each of which has 1,600 numbers to fetch and to send."""
+    check = [{"sent_bytes": None, "wrong": each} for each in ("", wrong)]
+    answers = {"check": check, "look": [{"wrong": ""}, {"wrong": left}]}
+    gang = ScriptedGang(answers=answers, sent_bytes=sent_bytes, serving=[_SERVER])
+    return _case(gang, null_step, size=1600, toggles=_SERVED)
+
+
+def test_null_steps_are_recorded() -> None:
+    """Servers update what they have, but nothing that is trained."""
+    case = _null_step(12_800)
+    case.measure()
+    found = _facts(case).gang
+    assert found is not None
+    assert case._composition.updating
+    assert found.least_bytes_per_step == 2 * 2 * 6400
+    assert (found.verified.steps, found.verified.updates) == (3, None)
+
+
+def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
+    """By the worker that says so."""
+    fakes.fails(_null_step(12_800, wrong="it is"), WrongResult, "^before the timing, it is$")
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (_null_step(12_700), "130 timed steps sent 3,308,400 bytes, .* takes 3,328,000 at least"),
+        (_null_step(12_800, left="it is"), "^after the timing, it is$"),
+    ],
+    ids=["sent too little", "fetched wrongly"],
+)
+def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, said: str) -> None:
+    """What was timed was not what had been checked."""
+    with pytest.raises(WrongResult, match=said):
+        case.measure()
+    assert host.record(case.benchmark) is None
 
 
 def _asynchronous(**changes: Any) -> GangCase:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fwbench import workloads
-from fwbench.errors import VerificationError, WrongGradient, WrongTraining
+from fwbench.errors import VerificationError, WrongGradient, WrongResult, WrongTraining
 from fwbench.records.facts import CaseFacts
 from fwbench.scale import judgement
 from fwbench.scale.gang import Gang
@@ -51,10 +51,14 @@ def served(cheating: str) -> Iterator[Gang]:
     made.close()
 
 
+def _bind(gang: Gang, name: str, size: int) -> None:
+    task = asdict(Task(name, size, "cpu", "graph", "float32", sparse=False))
+    gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
+
+
 def _asked(gang: Gang, step: str, batch: int) -> judgement.Answers:
     """What replicas found in training on a global batch."""
-    task = asdict(Task(step, batch, "cpu", "graph", "float32", sparse=False))
-    gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
+    _bind(gang, step, batch)
     return gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
 
 
@@ -97,8 +101,7 @@ def _round(gang: Gang, steps: int = 3) -> list[Any]:
 @pytest.mark.parametrize(("exchange", "bytes_each"), [("all_reduce", 4008), ("all_gather", 2004)])
 def test_exchanges_of_arrays_are_right(gang: Gang, exchange: str, bytes_each: int) -> None:
     """Before and after steps that are timed; they send what they must."""
-    task = asdict(Task(exchange, 1002, "cpu", "graph", "float32", sparse=False))
-    gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
+    _bind(gang, exchange, 1002)
     answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
     for told in answers:
         assert told["sent_bytes"] is None or told["sent_bytes"] >= 3 * bytes_each
@@ -160,3 +163,44 @@ def test_cheats_of_workers_of_servers_are_found(
     """By what is checked before anything is timed."""
     with pytest.raises(error, match=said):
         _judged(served, "lenet_step", batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "bytes_each"),
+    [("null_step", 16 * 250, 2 * 4 * 16 * 250), ("sparse_read", 500, 4 * 32 * 64)],
+)
+def test_steps_that_compute_nothing_are_right(
+    served: Gang, name: str, size: int, bytes_each: int
+) -> None:
+    """Before and after steps that are timed; all parameters move, and of a table some rows."""
+    _bind(served, name, size)
+    for _ in range(2):
+        answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+        judgement.fetched(answers, "before the timing")
+        before = served.used()
+        sent = judgement.sent(_round(served, 10), before, served.used())
+        assert sent is None or sent >= 10 * 2 * bytes_each
+        left = served.ask("look", limit_s=_PATIENCE_S, doing="looking")
+        judgement.fetched(left, "after the timing")
+
+
+_OTHER = "before the timing, worker [01] fetched other numbers than "
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [
+        ("null_step", 32, _OTHER + "the updates of"),
+        ("null_step", 48, _OTHER + "the updates of"),
+        ("sparse_read", 96, _OTHER + "32 rows of the table"),
+    ],
+    ids=["fetches nothing", "loses an update", "reads the step before"],
+)
+def test_steps_that_leave_something_out_are_found(
+    served: Gang, name: str, size: int, said: str
+) -> None:
+    """By what is checked before anything is timed."""
+    _bind(served, name, size)
+    answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+    with pytest.raises(WrongResult, match=said):
+        judgement.fetched(answers, "before the timing")

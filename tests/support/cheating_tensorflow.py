@@ -1,6 +1,6 @@
 """TensorFlow's replicas, each with a mistake of its own: which one, the batch of a replica says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from fwbench.frameworks.learner import Job
@@ -81,6 +81,49 @@ def never_updates(learner: Any, _: int) -> None:
     learner.optimizer.apply_gradients = lambda _: None
 
 
+class _Zeros:
+    """What a worker is said to have fetched: parameters as they were at the beginning."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def fetch(self) -> Any:
+        return [0 * array for array in self._answer.fetch()]
+
+
+def fetches_nothing(steps: Any) -> None:
+    """Parameters stay as they were at the beginning."""
+    take = steps.take
+    steps.take = lambda which: _Zeros(take(which))
+
+
+def loses_an_update(steps: Any) -> None:
+    """A step that is said to be given to a worker is not, once all of them are at work."""
+    taken, take, last = [0], steps.take, [None]
+
+    def wrong(which: int) -> Any:
+        taken[0] += 1
+        if taken[0] != 4:
+            last[0] = take(which)
+        return last[0]
+
+    steps.take = wrong
+
+
+def reads_the_step_before(steps: Any) -> None:
+    """A step's answer is that of the step before."""
+    take = steps.take
+    steps.take = lambda which: take(which - 1)
+
+
+#: By the length of a shard, or of a table; others are honest.
+SERVED_CHEATS: dict[int, Callable[[Any], None]] = {
+    2: fetches_nothing,
+    3: loses_an_update,
+    96: reads_the_step_before,
+}
+
+
 #: By strategy and the batch of a replica; others are honest.
 CHEATS: dict[tuple[str, int], Callable[[Any, int], None]] = {
     ("allreduce", 8): exchanges_nothing,
@@ -113,6 +156,18 @@ class Mirrored(_Cheating, MirroredMember):
 
 class Coordinator(_Cheating, servers.Coordinator):
     """What gives its workers their steps."""
+
+    def null_steps(self, shards: Sequence[Any]) -> Any:
+        return _tampered(super().null_steps(shards), len(shards[0]))
+
+    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
+        return _tampered(super().sparse_reads(table, sets), len(table))
+
+
+def _tampered(steps: Any, length: int) -> Any:
+    if length in SERVED_CHEATS:
+        SERVED_CHEATS[length](steps)
+    return steps
 
 
 class CheatingTensorFlow(TensorFlow):

@@ -78,6 +78,7 @@ class ScriptedGang:
         clock: of the controller.
         control_s: what each question and its answers take.
         step_s: what a step takes by each worker's clock.
+        sent_bytes: what each worker sends in a step.
         answers: of other questions than rounds, by kind.
         asked: all questions, with their first value.
         alive: whether no role has ended.
@@ -87,6 +88,7 @@ class ScriptedGang:
     clock: HandClock = field(default_factory=HandClock)
     control_s: float = 0.05
     step_s: Sequence[float] = (2.0**-8, 2.0**-7)
+    sent_bytes: int = 0
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True
@@ -128,10 +130,9 @@ class ScriptedGang:
         self.clock.spend(self.control_s)
         self.asked.append((kind, *values))
         if kind in ("round", "alone"):
-            return [
-                {"seconds": step_s * values[0], "cpu_s": 0.0, "preempted": 0, "sent_bytes": 0}
-                for step_s in self.step_s
-            ]
+            steps = values[0]
+            used = {"cpu_s": 0.0, "preempted": 0, "sent_bytes": self.sent_bytes * steps}
+            return [{"seconds": step_s * steps, **used} for step_s in self.step_s]
         return list(self.answers.get(kind, [{"sent_bytes": None}] * len(self.step_s)))
 
     def kill(self) -> None:

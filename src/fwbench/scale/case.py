@@ -268,6 +268,8 @@ class GangCase(Case):
         after = gang.used()
         judgement.served(before, after, self.updates(taken), "in the timed rounds")
         self._serving = facts.serving(gang.serving, before, after, taken)
+        told = [rank for each in clock.rounds for rank in each.ranks]
+        self.judge_timed(judgement.sent(told, before, after), taken)
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
@@ -285,6 +287,17 @@ class GangCase(Case):
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """How often servers update each array of parameters in so many steps, or their check."""
         return steps if self.cell.direction == "train" else 0
+
+    def judge_timed(self, moved: int | None, steps: int) -> None:
+        """Whether as much was sent in timed steps as must be, if their check cannot tell.
+
+        Args:
+            moved: the bytes that all processes have sent; None where that is not known.
+            steps: in which they have.
+
+        Raises:
+            VerificationError: it was not.
+        """
 
     def judge_left(self, answers: Answers) -> None:
         """Whether what the last timed step has left is right; roles have looked themselves.

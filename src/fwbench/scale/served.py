@@ -51,6 +51,11 @@ class NullStepCase(GangCase):
         judgement.fetched(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
 
+    def judge_timed(self, moved: int | None, steps: int) -> None:
+        """In a check coordinators have workers send them what these have fetched, too."""
+        who, what = f"{steps} timed steps", f"{self.elements:,} numbers"
+        judgement.refuse_silence(who, moved, steps * self.least_bytes, what)
+
     def judge_left(self, answers: Answers) -> None:
         """So they have after the last timed step."""
         judgement.fetched(answers, "after the timing")

@@ -136,8 +136,8 @@ class TensorFlow(Framework):
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
     gang_executions = ("graph",)
-    # Strategies have no others: what they scatter and broadcast they do within.
-    collectives = ("all_reduce", "all_gather")
+    # Strategies have no other exchanges: what they scatter and broadcast they do within.
+    collectives = ("all_reduce", "all_gather", "null_step", "sparse_read")
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""}
     coordinator = "coordinator"
     coordinated = ("ps_async",)

@@ -23,10 +23,12 @@ from fwbench.frameworks.member import (
     Participant,
     ReplicatedLearner,
     Seat,
+    ServedSteps,
     Updates,
 )
 from fwbench.frameworks.tensorflow.gradients import of_first_update
 from fwbench.frameworks.tensorflow.ports import ReservedPort
+from fwbench.frameworks.tensorflow.served import NullSteps, SparseReads
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.workloads.objective import Batch
 
@@ -118,6 +120,14 @@ class Coordinator(Member):
     def all_reduce(self, source: Any) -> Callable[[], Any]:
         """There is none: nobody asks for it."""
         raise NotImplementedError("workers of parameter servers exchange nothing with each other")
+
+    def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
+        """A variable for each shard; a step reads all, then adds to all."""
+        return NullSteps(self._coordinator, shards, self.seat.replicas)
+
+    def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
+        """``tf.gather`` from a variable, where that lies."""
+        return SparseReads(self._coordinator, table, sets)
 
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model whose variables lie on the servers, one server after the other."""
