@@ -22,6 +22,7 @@ from fwbench.workloads import (
     mlp_step,
     null_step,
     reduce_scatter,
+    sentiment_lstm_step,
     sparse_read,
 )
 from support.grids import POOR, RICH
@@ -33,6 +34,7 @@ _SHARED = replace(
     training_executions=("eager",),
     strategies={"allreduce": "", "ps_sync": _NONE, "ps_async": ""},
     coordinated=("ps_async",),
+    gang_gaps=(("ps_async", "sparse", "on", "servers of rich know no rows"),),
     gang_executions=("eager",),
     collectives=("all_reduce", "all_gather"),
 )
@@ -158,6 +160,11 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
             },
             "rich's workers take none with ps_async: a coordinator gives them graphs",
         ),
+        (
+            sentiment_lstm_step,
+            {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,), "sparse": ("on",)},
+            "servers of rich know no rows",
+        ),
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
@@ -167,7 +174,17 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
     ids=[
-        *("uneven", "odd", "servers", "not waiting", "straggler", "given", "alone", "single"),
+        *(
+            "uneven",
+            "odd",
+            "servers",
+            "not waiting",
+            "straggler",
+            "rows",
+            "given",
+            "alone",
+            "single",
+        ),
         *("parts", "unwritten", "no null step", "no read", "foreign"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -112,6 +112,7 @@ class Manifest:
         gang_executions: in which of its executions replicas can work.
         collectives: the exchanges that are written for its replicas.
         coordinated: the strategies whose workers take no steps of their own.
+        gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
         int8_executions: in which trained networks answer in int8, and in float32.
     """
 
@@ -141,6 +142,7 @@ class Manifest:
     gang_executions: tuple[str, ...] = ()
     collectives: tuple[str, ...] = ("all_reduce",)
     coordinated: tuple[str, ...] = ()
+    gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
     int8_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -159,6 +161,7 @@ class Manifest:
         tuples["devices"] = tuple(Device(**device) for device in values["devices"])
         tuples["gaps"] = tuple(Gap(**gap) for gap in values["gaps"])
         tuples["toggle_gaps"] = tuple(tuple(gap) for gap in values["toggle_gaps"])
+        tuples["gang_gaps"] = tuple(tuple(gap) for gap in values.get("gang_gaps", ()))
         own = values.get("own_toggles", ())
         tuples["own_toggles"] = tuple(Toggle.from_json(toggle) for toggle in own)
         return cls(**tuples)
@@ -242,8 +245,21 @@ class Manifest:
             toggle: the name of the toggle.
             value: what the toggle is set to.
         """
-        what = (execution, toggle, value)
-        return {(e, t, v): reason for e, t, v, reason in self.toggle_gaps}.get(what)
+        return _reasons(self.toggle_gaps).get((execution, toggle, value))
+
+    def gang_gap(self, strategy: str, toggle: str, value: str) -> str | None:
+        """Why replicas cannot do what a toggle asks for, though one process may; None if they can.
+
+        Args:
+            strategy: how they would agree.
+            toggle: the name of the toggle.
+            value: what the toggle is set to.
+        """
+        return _reasons(self.gang_gaps).get((strategy, toggle, value))
+
+
+def _reasons(gaps: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str, str], str]:
+    return {(how, toggle, value): reason for how, toggle, value, reason in gaps}
 
 
 @dataclass(frozen=True)

@@ -295,6 +295,8 @@ class Replicable:
         collectives: the workloads without a model that its :class:`Member` has, by their names.
         coordinated: the strategies whose workers take no steps of their own: they do what the
             coordinator gives them.
+        gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),
+            with the reason.
     """
 
     strategies: ClassVar[Mapping[str, str]] = {}
@@ -302,6 +304,7 @@ class Replicable:
     coordinator: ClassVar[str] = ""
     collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
     coordinated: ClassVar[tuple[str, ...]] = ()
+    gang_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
 
     def member(self, seat: Seat) -> Participant:
         """This process as one of several, for one of :attr:`strategies`.

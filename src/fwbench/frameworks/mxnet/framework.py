@@ -173,6 +173,11 @@ class MXNet(Framework):
     gang_executions = ("eager", "hybridize")
     collectives = ("all_reduce", "null_step", "sparse_read")
     coordinator = "scheduler"
+    gang_gaps: ClassVar = {
+        (strategy, "sparse", "on"): "servers of MXNet 1.9.1 end (copying size mismatch) when "
+        "workers send them the rows of a gradient (--fw-toggle sparse=off)"
+        for strategy in ("ps_sync", "ps_async")
+    }
     strategies: ClassVar = {
         "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and BytePS, "
         "which bring one, are not in its packages",

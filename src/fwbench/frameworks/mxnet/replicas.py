@@ -79,11 +79,6 @@ class MXNetMember(Member):
         Servers forget nothing, so models with the same arrays share them.
         """
         model = job.training.name, job.training.parameters, job.dtype
-        if job.sparse:
-            raise NotImplementedError(
-                "servers of MXNet 1.9.1 end (copying size mismatch) when workers send them the "
-                "rows of a gradient: leave out --fw-toggle sparse=on, or --fw-replicas"
-            )
         if model not in self._models:
             self._models[model] = ModelStore(self._store, self._keys(_KEYS))
         return _Replicated(job, self._context(job.device), self.seat, self._models[model])
