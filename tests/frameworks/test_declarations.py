@@ -9,6 +9,7 @@ import pytest
 from fwbench.errors import DeclarationError
 from fwbench.frameworks import declarations
 from fwbench.manifest import Gap
+from fwbench.workloads import WORKLOADS
 
 OFFERED = {
     "operations": ("gemm", "tanh"),
@@ -31,6 +32,8 @@ def notices(*gaps: Gap, missing: dict[str, str] | None = None) -> list[str]:
         Gap("x", "lenet", execution="fit"),
         Gap("x", "mlp_step", dtype="float32"),
         Gap("x", "mlp_loader", device="cpu"),
+        Gap("x", "broadcast"),
+        Gap("x", "null_step", execution="graph"),
         Gap("x", direction="train"),
         Gap("x", "sigmoid"),
     ],
@@ -39,6 +42,12 @@ def notices(*gaps: Gap, missing: dict[str, str] | None = None) -> list[str]:
 def test_a_gap_that_can_apply_says_nothing(gap: Gap) -> None:
     """Whatever parts it leaves open, and whether or not this machine has a GPU."""
     assert notices(gap) == []
+
+
+def test_every_workload_can_be_a_gap() -> None:
+    """Whatever kind it is of, as soon as fwbench has it."""
+    names = {*WORKLOADS} - {*OFFERED["operations"]}
+    assert notices(*(Gap("x", name) for name in names)) == []
 
 
 @pytest.mark.parametrize(

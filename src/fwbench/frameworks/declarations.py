@@ -13,17 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.table import Table
 from fwbench.manifest import Gap
-from fwbench.workloads import (
-    CLASSIFICATIONS,
-    COLLECTIVES,
-    FORWARD_BACKWARDS,
-    INFERENCES,
-    LOOPS,
-    MODELS,
-    OPERATIONS,
-    SERVED,
-    STEPS,
-)
+from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
 
 #: The directions of the grid.
 _DIRECTIONS = ("forward", "backward", "train")
@@ -107,10 +97,7 @@ def _stale(framework: str, gap: Gap, offered: Mapping[str, Collection[str]]) -> 
 
     Which devices there are is the machine's business, so of a device only its kind can be wrong.
     """
-    loops = [*LOOPS, *STEPS, *(loop.loader for loop in LOOPS)]
-    networks = (*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS)
-    shared = (*COLLECTIVES, *SERVED)
-    workloads = [workload.name for workload in (*OPERATIONS, *loops, *networks, *shared)]
+    workloads = [*WORKLOADS, *(loop.loader.name for loop in LOOPS)]
     known = {
         "workload": (gap.workload, workloads),
         "execution": (gap.execution, offered["executions"]),

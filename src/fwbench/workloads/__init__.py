@@ -72,7 +72,8 @@ LOOPS: tuple[Training, ...] = (*TRAININGS, *TEXT_TRAININGS)
 #: A step of each loop that has one of its own; others are among :data:`MODELS`, in any size.
 STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
 
-_BY_NAME: dict[str, Workload] = {
+#: Everything that can be imported from here by its name. Loaders belong to their training loops.
+WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *CLASSIFICATIONS),
@@ -112,6 +113,7 @@ __all__ = [
     "SORTING",
     "STEPS",
     "TRAININGS",
+    "WORKLOADS",
     "Cost",
     "Implementation",
     "Operation",
@@ -126,11 +128,11 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: no workload has that name.
     """
-    if name not in _BY_NAME:
+    if name not in WORKLOADS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _BY_NAME[name]
+    return WORKLOADS[name]
 
 
 def __dir__() -> list[str]:
     """The public names, and those of all workloads."""
-    return sorted({*__all__, *_BY_NAME})
+    return sorted({*__all__, *WORKLOADS})
