@@ -172,6 +172,51 @@ def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
         judgement.fetched(left, "after the timing")
 
 
+class _Late(Worker):
+    """All workers of a coordinator: one of them takes the step before the last all the time."""
+
+    ranks = range(_REPLICAS)
+
+    def __init__(self, missing: int) -> None:
+        super().__init__(Seat(0, _REPLICAS, "ps_async", "", servers=1), Server(), "")
+        self._missing = missing
+
+    def barrier(self) -> None:
+        """Nobody else takes steps."""
+
+    def null_steps(self, shards: Sequence[Any]) -> Any:
+        """What is fetched lacks some updates."""
+        steps, take = super().null_steps(shards), Steps.take
+        lacks = self._missing * np.concatenate(shards)
+        steps.take = lambda which: [  # type: ignore[method-assign]
+            shard - part
+            for shard, part in zip(take(steps, which), np.split(lacks, 16), strict=True)
+        ]
+        return steps
+
+
+@pytest.mark.parametrize(("missing", "wrong"), [(6, False), (7, True)])
+def test_workers_of_a_coordinator_may_miss_what_others_have_begun(
+    missing: int, wrong: bool
+) -> None:
+    """Of three workers two may be late with an update that is three times the shards."""
+    task = Task("null_step", _SIZE, "cpu", "eager", "float32", sparse=False)
+    share = share_of(task, NumPy(), _Late(missing))
+    for _ in range(7):
+        share.run()
+    assert bool(share.look()["wrong"]) == wrong
+
+
+def test_more_updates_than_can_be_counted_are_refused() -> None:
+    """Sums of whole numbers are exact as far as float32 has them all."""
+    task = Task("null_step", 16, "cpu", "eager", "float32", sparse=False)
+    share = share_of(task, NumPy(), _Late(0))
+    share.run()
+    share._taken = 10**6  # type: ignore[attr-defined]
+    said = "worker 0 was to fetch up to 18,000,000, and float32 counts exactly to 16,777,216: mea"
+    assert share.look()["wrong"].startswith(said)
+
+
 def test_rows_of_another_step_are_found() -> None:
     """By the worker that has read them."""
     for answers in _found("sparse_read", "ps_async", "fetches the step before"):
