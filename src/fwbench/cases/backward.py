@@ -36,7 +36,7 @@ class Backward(Forward):
         self.variables = [
             i for i, x in enumerate(operands) if is_inexact(x) and (chosen is None or i in chosen)
         ]
-        self._forms = [(x.shape, x.dtype) for x in self._reference(self._placed.check())]
+        self._forms = self._result_forms()
         cotangents = [
             self._placed.place(x) if is_inexact(x) else None
             for x in self._cotangents(_COTANGENT_SEED)
@@ -51,6 +51,10 @@ class Backward(Forward):
         return self.framework.backward(
             self.implementation, self.inputs, self.variables, self.cotangent, self.cell.execution
         )
+
+    def _result_forms(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shapes and dtypes of the reference's results."""
+        return [(x.shape, x.dtype) for x in self._reference(self._placed.check())]
 
     def _cotangents(self, seed: int) -> list[NDArray[Any]]:
         """What the gradients of the results begin with, as they lie in the framework.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from fwbench.cases import kept, reading
+from fwbench.cases import kept, products, reading
 from fwbench.cases.backward import Backward
 from fwbench.cases.copies import Copy
 from fwbench.cases.creation import Creation
@@ -47,12 +47,14 @@ def bind(cell: Cell, framework: Framework) -> Work:
     """
     operation = cast("Operation", cell.workload)
     draw(operation, cell.size)
-    return _work(operation, cell.direction)(cell, framework)
+    return _work(operation, cell)(cell, framework)
 
 
-def _work(operation: Operation, direction: str) -> Callable[[Cell, Framework], OperationWork]:
+def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], OperationWork]:
     """What knows the right results of an operation."""
-    if direction == "backward":
+    if products.is_large(operation, cell):
+        return products.ProductGradient if cell.direction == "backward" else products.Product
+    if cell.direction == "backward":
         return Backward
     if operation.creates:
         return Creation

@@ -78,6 +78,9 @@ class Operation(Workload):
             (:meth:`fwbench.frameworks.copies.Copying.copier`); empty of others.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
+        factors: ``factors(*operands)``, two arrays whose ``numpy.matmul`` is the result, of an
+            operation that is a product and nothing else; their axes may be moved or joined. Large
+            products are verified by it (:mod:`fwbench.cases.freivalds`).
         average: whether the result is the mean of all its terms, and each counts as much.
         dtypes: those in which it makes sense; None for all but complex ones. Where none is asked
             for it is float32, or the first of ``--fw-dtype``'s that is among them.
@@ -106,6 +109,7 @@ class Operation(Workload):
     source: Callable[[NDArray[Any]], Any] | None = None
     copies_to: str = ""
     terms: Callable[[Any], int] = lambda _: 1
+    factors: Callable[..., Any] | None = None
     average: bool = False
     tolerance: float = 1.0
     variables: tuple[int, ...] | None = None

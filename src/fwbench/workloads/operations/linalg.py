@@ -70,6 +70,7 @@ LINALG = family(
         # Forward and one more product for each gradient.
         backward_cost=lambda n: Cost(flops=6.0 * n**3, elements=9.0 * n**2),
         terms=lambda n: n,
+        factors=lambda x, y: (x, y),
     ),
     # A ``size`` x ``size`` matrix as a vector of ``size ** 2`` elements. It may be a view.
     Operation(

@@ -72,7 +72,11 @@ def _product_cost(
 
 
 def _product(
-    name: str, indices: str, reference: Callable[..., NDArray[Any]], sizes: Sizes
+    name: str,
+    indices: str,
+    reference: Callable[..., NDArray[Any]],
+    sizes: Sizes,
+    factors: Callable[..., Arrays] | None = None,
 ) -> Operation:
     """A product of two arrays.
 
@@ -81,6 +85,7 @@ def _product(
         indices: a letter for each axis of the operands, and of the result behind the arrow.
         reference: in NumPy.
         sizes: with the same letters.
+        factors: of :attr:`fwbench.Operation.factors`.
     """
     left, result = indices.split("->")
     operands = tuple(left.split(","))
@@ -93,6 +98,7 @@ def _product(
         cost=partial(_product_cost, operands, result),
         backward_cost=partial(_product_cost, operands, result, backward=True),
         terms=lambda size: math.prod(size[letter] for letter in summed),
+        factors=factors,
     )
 
 
@@ -110,14 +116,38 @@ PRODUCTS = (
     _product("gemv", "mk,k->m", np.matmul, _form("mk", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
     _product("outer", "m,n->mn", np.outer, _form("mn", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
     # Rectangular products, by whether an operand is transposed (t) or not (n).
-    _product("gemm_nn", "mk,kn->mn", np.matmul, _gemm_sizes(GEMM["nn"])),
-    _product("gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _gemm_sizes(GEMM["tn"])),
-    _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _gemm_sizes(GEMM["nt"])),
-    _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES),
+    _product("gemm_nn", "mk,kn->mn", np.matmul, _gemm_sizes(GEMM["nn"]), lambda x, y: (x, y)),
+    _product(
+        "gemm_tn",
+        "km,kn->mn",
+        lambda x, y: x.T @ y,
+        _gemm_sizes(GEMM["tn"]),
+        lambda x, y: (x.T, y),
+    ),
+    _product(
+        "gemm_nt",
+        "mk,nk->mn",
+        lambda x, y: x @ y.T,
+        _gemm_sizes(GEMM["nt"]),
+        lambda x, y: (x, y.T),
+    ),
+    _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES, lambda x, y: (x, y)),
     # A notation that is parsed in every call; the product is the one of queries and keys.
-    _product("einsum", "bmk,bnk->bmn", lambda x, y: x @ y.transpose(0, 2, 1), _EINSUM_SIZES),
+    _product(
+        "einsum",
+        "bmk,bnk->bmn",
+        lambda x, y: x @ y.transpose(0, 2, 1),
+        _EINSUM_SIZES,
+        lambda x, y: (x, y.transpose(0, 2, 1)),
+    ),
     # Summed over two axes.
-    _product("tensordot", "mkl,kln->mn", np.tensordot, _TENSORDOT_SIZES),
+    _product(
+        "tensordot",
+        "mkl,kln->mn",
+        np.tensordot,
+        _TENSORDOT_SIZES,
+        lambda x, y: (x.reshape(len(x), -1), y.reshape(-1, y.shape[-1])),
+    ),
     # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet is told n.
     Operation(
         name="linear",
