@@ -161,3 +161,40 @@ def test_what_was_not_warmed_up_is_not_called_unsteady() -> None:
     """Neither steady cases nor those without a warm-up are counted."""
     lines = shown(entry("a", steady=None), entry("a", steady=True))
     assert not any("not steady" in line for line in lines)
+
+
+# Energy
+
+
+def _energies(*records: _Record, in_full: bool = False) -> list[str]:
+    return notes.energy([timed(record) for record in records], in_full=in_full)
+
+
+def test_energy_is_told_by_work_and_contestant() -> None:
+    """The least first; who has not been told of is not named, nor a work without any."""
+    assert _energies(
+        entry("a", energy_j=8.125, device="gpu:0"),
+        entry("b", energy_j=2.0, device="gpu:0"),
+        entry("c", energy_j=None, device="gpu:0"),
+        entry("a", workload="dot"),
+    ) == ["energy of a call, gemm gpu:0 forward float32 8: b eager 2 J, a eager 8.12 J"]
+    assert _energies(entry("a"), entry("b", energy_j=None)) == []
+
+
+def test_energy_of_training_is_of_an_epoch() -> None:
+    """A round is an epoch there."""
+    facts = {"workload": "mlp", "direction": "train", "epoch_s": 1.0, "energy_j": 1500.0}
+    (line,) = _energies(entry("a", **facts))
+    assert line.startswith("energy of an epoch, mlp cpu train float32 8: a eager 1.5e+03 J")
+
+
+def test_works_that_took_most_energy_are_shown() -> None:
+    """Three of them, and how many more there are; with -v all."""
+    records = [entry("a", workload=f"work{i}", energy_j=float(i)) for i in range(1, 6)]
+    found = _energies(*records)
+    assert [line.partition(" cpu")[0] for line in found[:3]] == [
+        f"energy of a call, work{i}" for i in (5, 4, 3)
+    ]
+    assert found[3:] == ["energy of 2 other works: -v"]
+    assert len(_energies(*records, in_full=True)) == 5
+    assert "energy of a call, work5 cpu forward float32 8: a eager 5 J" in shown(*records)

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.units import count, time
+from fwbench.records.units import JOULES, count, time
 from fwbench.report.ranking import means
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.contests import Contest, Timed, contests, works
 from fwbench.report.ranking.early import early
 from fwbench.report.ranking.means import Ranking
 from fwbench.report.terminal.contestants import completion_s
@@ -88,6 +88,34 @@ def _most(cases: Iterable[tuple[float, CaseFacts]]) -> str:
     name = f"{facts.workload} {facts.execution} {facts.shape or facts.size}"
     times = f"{facts.text('dispatch_s')} of {facts.text('completion_s')} ({ratio:.0f}x)"
     return f", most of all {name}: after {times}"
+
+
+def energy(cases: Iterable[Timed], *, in_full: bool) -> list[str]:
+    """The energy of a call, or of an epoch, of each contestant that a GPU's counter told of.
+
+    Args:
+        cases: all that were measured.
+        in_full: whether every work has a line; otherwise those that took most.
+    """
+    told = []
+    for work in works(cases):
+        by_energy = [(t.facts.energy_j, t.name) for t in work.entrants if t.facts.energy_j]
+        if by_energy:
+            told.append((max(by_energy)[0], work, sorted(by_energy)))
+    told.sort(key=lambda each: each[0], reverse=True)
+    shown = told if in_full else told[:_SHOWN]
+    lines = [
+        f"energy of {'an epoch' if _is_loop(work) else 'a call'}, {work.title}: "
+        + ", ".join(f"{name} {JOULES.show(energy_j)}" for energy_j, name in by_energy)
+        for _, work, by_energy in shown
+    ]
+    more = len(told) - len(shown)
+    return [*lines, f"energy of {count(more, 'other work')}: -v"] if more else lines
+
+
+def _is_loop(work: Contest) -> bool:
+    """Whether a round of it is an epoch."""
+    return work.entrants[0].facts.epoch_s is not None
 
 
 def unsteady(cases: Sequence[tuple[str, CaseFacts]], *, in_full: bool) -> list[str]:

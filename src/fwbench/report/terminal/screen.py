@@ -175,6 +175,7 @@ def _notes(outcome: Outcome, view: View) -> Iterator[str]:
         yield from notes.overhead(cases)
     yield from training.unequal(records, toggles)
     yield from notes.dispatch(cases, in_full=view.in_full)
+    yield from notes.energy(outcome.timed, in_full=view.in_full)
     named = [*zip((str(entry["param"]) for entry in records), cases, strict=True)]
     yield from notes.unsteady(named, in_full=view.in_full)
     yield from probed.profiles(named, outcome.traces, in_full=view.in_full)
