@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+
 import pytest
 
+from support import fake_nvml
 from support.projects import Project
 
 #: The framework of pool_framework.py, on a GPU whose errors are sticky, as CUDA's are.
@@ -30,6 +34,9 @@ class Brittle(Pool):
 _CASES = """
 import os
 from pathlib import Path
+import inspect
+import os
+
 import pytest
 from brittle_framework import Brittle
 from declared import doubling
@@ -82,6 +89,9 @@ def test_a_spoiled_device_costs_one_case(project: Project) -> None:
 _THEN_ANOTHER = """
 import os
 from pathlib import Path
+import inspect
+import os
+
 import pytest
 from fwbench.workloads import tanh
 
@@ -144,6 +154,9 @@ class Greedy(Pool):
 """
 
 _TURNS = """
+import inspect
+import os
+
 import pytest
 from fwbench.workloads import sigmoid, tanh
 
@@ -167,6 +180,36 @@ def test_frameworks_share_a_gpu_that_takes_one_process(
     options = ("--fw-device=cpu,gpu", "--fw-direction=forward", asked)
     result = project.run(*options, fw="greedy,miserly")
     result.assert_outcomes(passed=16)
+
+
+#: NVML in a project, with one GPU in that mode.
+_EXCLUSIVE = f"""{inspect.getsource(fake_nvml)}
+_NVML = FakeNvml(Card("GPU-1", compute_mode=FakeNvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS))
+
+def __getattr__(name):
+    return getattr(_NVML, name)
+"""
+
+
+def test_frameworks_look_at_such_a_gpu_one_after_another(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both see it, and the cases of each run; that somebody else holds it is said in a sentence."""
+    holder = project.path / "holder"
+    monkeypatch.setenv("HOLDER", str(holder))
+    project.install_pool()
+    for name in ("greedy", "miserly"):
+        code = _GREEDY.replace("NAME", name).replace("SEES", "yes")
+        project.install(name, f"{name}_framework:Greedy", code)
+    (project.packages / "pynvml.py").write_text(_EXCLUSIVE, encoding="utf-8")
+    project.write("test_it.py", _TURNS)
+    options = ("--fw-device=gpu", "--fw-direction=forward", "--benchmark-disable")
+    project.run(*options, fw="greedy,miserly").assert_outcomes(passed=8)
+    holder.write_text(str(os.getpid()), encoding="utf-8")
+    result = project.run(*options, "--cache-clear", fw="greedy,miserly")
+    assert "a GPU here is in EXCLUSIVE_PROCESS mode and takes one process at a time" in " ".join(
+        (*result.outlines, *result.errlines)
+    )
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,8 @@ class Ceiling:
         if rate <= known.get(place, 0.0):
             return self
         whose = {**self.by, _CACHED if facts.workload == _CACHED else place: by}
-        changes: dict[str, Any] = {table: {**known, place: rate}, "by": whose}
-        return dataclasses.replace(self, **changes)
+        better: dict[str, Any] = {table: {**known, place: rate}, "by": whose}
+        return dataclasses.replace(self, **better)
 
 
 def _place(facts: CaseFacts) -> tuple[str, str, float | None]:

@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from fwbench.errors import FrameworkUnavailable, WorkerDied
 from fwbench.manifest import Absent, Manifest
+from fwbench.measure import nvml
 from fwbench.processes.process import START_TIMEOUT_S, Tick, WorkerProcess, WorkerSpec
+
+_ONE_AT_A_TIME = (
+    "a GPU here is in EXCLUSIVE_PROCESS mode and takes one process at a time: end others that use "
+    "it, or set the mode with nvidia-smi -c DEFAULT"
+)
 
 
 def describe(
@@ -21,7 +27,8 @@ def describe(
 ) -> dict[str, Manifest | Absent]:
     """The manifest of each framework, or why it cannot be used, by name.
 
-    Nothing is timed meanwhile, so all of them are asked at once.
+    Nothing is timed meanwhile, so all of them are asked at once; where a GPU takes one process at a
+    time, one after another, since a framework may hold it from its first look at it on.
 
     Args:
         names: the frameworks to ask.
@@ -33,6 +40,25 @@ def describe(
             them again would take as long. Those that have looked at a GPU end: they may hold a
             part of it, and one in EXCLUSIVE_PROCESS mode altogether. None to end them all.
     """
+    if not nvml.one_at_a_time():
+        return _at_once(names, threads, interpreter_of, tick, kept)
+    answers: dict[str, Manifest | Absent] = {}
+    for name in names:
+        answer = _at_once([name], threads, interpreter_of, tick, kept)[name]
+        if isinstance(answer, Absent) and not answer.remedy:
+            answer = replace(answer, remedy=_ONE_AT_A_TIME)
+        answers[name] = answer
+    return answers
+
+
+def _at_once(
+    names: Sequence[str],
+    threads: int,
+    interpreter_of: Callable[[str], str],
+    tick: Tick,
+    kept: MutableMapping[WorkerSpec, WorkerProcess] | None,
+) -> dict[str, Manifest | Absent]:
+    """The same, in processes that look at their devices at the same time."""
     workers: dict[WorkerSpec, WorkerProcess] = {}
     answers: dict[str, Manifest | Absent] = {}
     try:

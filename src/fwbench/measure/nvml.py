@@ -234,6 +234,19 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     return state.sm_clock_hz < _THROTTLED_BELOW * default_hz
 
 
+def one_at_a_time() -> bool:
+    """Whether a GPU of this machine is in EXCLUSIVE_PROCESS mode; False where NVML is silent."""
+    return bool(_asked(_exclusive))
+
+
+def _exclusive() -> bool:
+    import pynvml
+
+    pynvml.nvmlInit()
+    every = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    return any(Gpu(pynvml, handle).takes_one_process() for handle in every)
+
+
 def named(manifest: Manifest) -> Manifest:
     """A manifest in which every GPU has the name of its model.
 
