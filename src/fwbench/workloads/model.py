@@ -82,7 +82,7 @@ class Model:
         tolerance: factor on what results and losses may be off by.
 
     Raises:
-        DeclarationError: the name, the inputs or the batches cannot be used.
+        DeclarationError: the name, the inputs, the output or the batches cannot be used.
     """
 
     name: str
@@ -113,6 +113,11 @@ class Model:
         if not every or any(type(batch) is not int or batch < 1 for batch in every):
             raise DeclarationError(
                 f"model {self.name!r} has the batches {every}; give positive whole numbers"
+            )
+        if self.output is not None and not _is_shape(self.output):
+            raise DeclarationError(
+                f"model {self.name!r} declares the output {self.output!r}; give the shape of its "
+                f"first result: output=({BATCH!r}, 10)"
             )
         self.versions.update({name: Version(given) for name, given in self.models.items()})
 
@@ -245,6 +250,12 @@ def _opaque(_: Any) -> Any:
 
 def _sizes(batches: Sizes | Sequence[int]) -> Sizes:
     return batches if isinstance(batches, Sizes) else Sizes(tuple(batches))
+
+
+def _is_shape(given: Any) -> bool:
+    return isinstance(given, tuple | list) and all(
+        length == BATCH or (type(length) is int and length > 0) for length in given
+    )
 
 
 def _unwritten(model: Model, manifest: Manifest, dtype: str) -> str | None:
