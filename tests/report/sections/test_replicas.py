@@ -10,7 +10,7 @@ import pytest
 from fwbench.report import sections
 from fwbench.report.model import Run
 from support.gang_facts import gang
-from support.reports import case, chart_of, part, stored
+from support.reports import case, chart_of, parsed, part, stored
 from support.section_parts import rows
 
 _STEP = "replicas: lenet_step cpu train float32 48"
@@ -84,6 +84,14 @@ def test_ideals_begin_where_lines_do(tmp_path: Path) -> None:
     assert "ideal of torch eager 250 ms to 1 s" in times.text
 
 
+def test_ideals_have_the_full_colour_and_no_dots(tmp_path: Path) -> None:
+    """Paler lines are not seen on a dark page; on these nothing was measured."""
+    found = part(_run(tmp_path, step(1, 1.0), step(2, 0.625)), _STEP)
+    measured, ideal = found.legend["torch eager"], found.legend["ideal of torch eager"]
+    assert (ideal.colour, ideal.opacity) == (measured.colour, measured.opacity)
+    assert (measured.has_dots, ideal.has_dots) == (True, False)
+
+
 def test_more_threads_than_processors_have_no_efficiency(tmp_path: Path) -> None:
     """Its cell says why."""
     found = part(_run(tmp_path, step(1, 1.0), step(2, 0.6, oversubscribed=True)), _STEP)
@@ -103,6 +111,17 @@ def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
     assert bandwidth.legends == ["numpy eager, 2 replicas", "numpy eager, 4 replicas"]
 
 
+def test_long_names_of_bandwidths_have_a_row_of_the_legend_each(tmp_path: Path) -> None:
+    """In two columns they lie on each other."""
+    entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 3, 4)]
+    bandwidth = chart_of(part(_run(tmp_path, *entries), _EXCHANGE), "bus bandwidth")
+    names = [one.all("text")[0] for one in parsed(bandwidth.svg).of_class("legend")]
+    assert len({name.attributes["x"] for name in names}) == 1
+    heights = [float(name.attributes["y"]) for name in names]
+    assert len({*heights}) == len(names)
+    assert bandwidth.legend_height > max(heights) - min(heights)
+
+
 def _ring_s(replicas: int) -> float:
     return 2 * (replicas - 1) * (1e-3 + 4e6 / replicas / 12.5e6)
 
@@ -115,6 +134,11 @@ def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> No
     assert chart.legends == ["1,000,000", "1,000,000 (model)"]
     assert chart.title.endswith("time by size (dashed: model, not measured)")
     assert "stroke-dasharray:2 3" in chart.svg
+    measured, model = parsed(chart.svg).of_class("legend")
+    hollow = [
+        "fill-opacity:0" in one.all("rect")[0].attributes["style"] for one in (measured, model)
+    ]
+    assert hollow == [False, True]
     assert [row["replicas"] for row in rows(found)] == ["2", "3", "4"]
     assert any("within a factor of 1.5" in note for note in found.notes)
 

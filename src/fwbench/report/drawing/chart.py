@@ -54,6 +54,9 @@ _MARGIN = 12
 
 _LEGEND_COLUMNS = 2
 
+#: Names with more characters than this need a column that is as wide as a narrow chart.
+_LONG_NAME = 21
+
 #: As high as pygal's rows of a legend are, and what is around them.
 _LEGEND_ROW, _AROUND_LEGEND = 18, 4
 
@@ -193,9 +196,24 @@ def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
 
 
 def _legend_height(series: int) -> int:
-    if not series:
+    return _legend_rows_height(series, _LEGEND_COLUMNS)
+
+
+def _legend_rows_height(series: int, columns: int) -> int:
+    return _AROUND_LEGEND + _LEGEND_ROW * math.ceil(series / columns) if series else 0
+
+
+def _fit_legend(chart: Any, names: Sequence[str]) -> int:
+    """Give long names of a narrow chart a row each; returns how high its legend is."""
+    if not chart.config.show_legend:
         return 0
-    return _AROUND_LEGEND + _LEGEND_ROW * math.ceil(series / _LEGEND_COLUMNS)
+    planned = _legend_height(len(names))
+    if chart.config.width > _WIDTH or _longest(names) <= _LONG_NAME:
+        return planned
+    needed = _legend_rows_height(len(names), 1)
+    height = chart.config.height + needed - planned
+    chart.config(legend_at_bottom_columns=1, height=height, margin_bottom=_MARGIN)
+    return needed
 
 
 def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None = None) -> Chart:
@@ -207,8 +225,9 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
         text: what it shows, after the title, for people who do not see it.
         looks: of its series, by their names; those of others are made up.
     """
-    picture = chart.render_tree()
     names = [options["title"] for _, options in chart.raw_series]
+    legend_height = _fit_legend(chart, names)
+    picture = chart.render_tree()
     every = {**palette.neutral(names), **(looks or {})}
     for number, name in enumerate(names):
         _dress(picture, chart.uuid, number, every[name])
@@ -218,7 +237,6 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
     # XML does not have control characters, and names may.
     svg = escaping.terminal(etree.tostring(picture, encoding="unicode"))
     size = (chart.config.width, chart.config.height)
-    legend_height = _legend_height(len(names)) if chart.config.show_legend else 0
     of_contestants = all(every[name].keys for name in names)
     return Chart(
         title, f"{title}: {text}", svg, chart.uuid, names, size, legend_height, of_contestants
@@ -234,8 +252,8 @@ def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
     for node in _of_class(picture, f"serie-{number}"):
         node.attrib["style"] = look.paint
         _tag(node, look)
-        for line in _of_class(node, "line") if look.dash else ():
-            line.attrib["style"] = f"stroke-dasharray:{look.dash}"
+        for line in _of_class(node, "line") if look.line else ():
+            line.attrib["style"] = look.line
         for dot in _of_class(node, "dot") if not look.filled else ():
             dot.attrib["style"] = "fill:var(--paper);stroke-width:1.5"
     for node in _of_class(picture, "legend"):
@@ -245,7 +263,9 @@ def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
             _tag(node, look)
             # Not at the rectangle: pygal's script takes a colour there for that of a hidden series.
             node.attrib["style"] = replace(look, opacity=1.0).paint
-            node.find("rect").attrib["style"] = f"opacity:{look.opacity:g}"
+            # Hollow like the dots; what the script sets and clears is the fill, not its opacity.
+            hollow = "" if look.filled else ";fill-opacity:0;stroke-width:1.5"
+            node.find("rect").attrib["style"] = f"opacity:{look.opacity:g}{hollow}"
 
 
 def _tag(node: Any, look: Look | None) -> None:

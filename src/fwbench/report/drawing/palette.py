@@ -63,6 +63,7 @@ class Look:
         dash: of its line, as in SVG; empty for a solid line.
         opacity: 0 to 1.
         filled: whether its dots are.
+        has_dots: whether it has any; a line without them is thin, as nothing on it was measured.
         keys: the facts by which it can be hidden, by their names.
     """
 
@@ -70,6 +71,7 @@ class Look:
     dash: str = ""
     opacity: float = 1.0
     filled: bool = True
+    has_dots: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -77,6 +79,12 @@ class Look:
         """Its colour as a style of SVG."""
         faded = f";opacity:{self.opacity:g}" if self.opacity < 1 else ""
         return f"fill:{self.colour};stroke:{self.colour}{faded}"
+
+    @property
+    def line(self) -> str:
+        """What is special in its line, as a style of SVG."""
+        dash = f"stroke-dasharray:{self.dash}" if self.dash else ""
+        return ";".join(filter(None, [dash, "" if self.has_dots else "stroke-width:1.5"]))
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -113,7 +121,7 @@ def looks(
         dash = _DASHES.get(execution, _OTHER_DASH)
         keys = {"framework": framework, "execution": execution, "line": name}
         opacity = max(_PALEST, 1 - _PALER * seen[contestant])
-        dressed[name] = Look(colours[framework], dash, opacity, not dash, keys)
+        dressed[name] = Look(colours[framework], dash, opacity, filled=not dash, keys=keys)
         seen[contestant] += 1
     return dressed
 

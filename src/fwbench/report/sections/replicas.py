@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fwbench.composition.link import LOOPBACK
@@ -48,7 +49,10 @@ _NOTE_MODEL = (
 _MODEL = "model, not measured"
 
 #: Of ideal lines, and of what was not measured.
-_IDEAL_DASH, _MODEL_DASH = "6 4", "2 3"
+_IDEAL_DASH, _MODEL_DASH = "5 3", "2 3"
+
+#: Of bandwidths, by the place of a number of replicas among all of them.
+_DASHES = ("", "9 4", "2 3", "9 3 2 3")
 
 _MILLION, _BILLION = 1e6, 1e9
 
@@ -68,7 +72,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     exchanged = [each for each in found if each not in trained]
     return [
         *(_shared(each, colours) for each in trained),
-        *(_exchanged(title, group) for title, group in _by_kind(exchanged).items()),
+        *(_exchanged(title, group, colours) for title, group in _by_kind(exchanged).items()),
     ]
 
 
@@ -151,10 +155,10 @@ def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Ite
     how: dict[str, Any] = {"looks": _looks(work, colours)}
     limits = _ideals(work, rates, gains=True)
     yield lines.draw(
-        f"{title}, examples a second", rates, "replicas", None, four_digits, limits=limits, **how
+        f"{title}: examples a second", rates, "replicas", None, four_digits, limits=limits, **how
     )
     limits = _ideals(work, times, gains=False)
-    yield lines.draw(f"{title}, time of a step", times, "replicas", limits=limits, **how)
+    yield lines.draw(f"{title}: time of a step", times, "replicas", limits=limits, **how)
 
 
 def _point(case: Shared) -> Point:
@@ -192,7 +196,7 @@ def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
     }
     looks = palette.looks(contestants, colours)
     return looks | {
-        _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity / 2, keys=look.keys)
+        _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity, has_dots=False, keys=look.keys)
         for name, look in looks.items()
         if len(work.lines[name]) > 1
     }
@@ -201,14 +205,14 @@ def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
 # Exchanges
 
 
-def _exchanged(title: str, group: Sequence[Scaling]) -> Section:
+def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str]) -> Section:
     cases = [case for each in group for line in each.lines.values() for case in line.values()]
     cases = [case for case in cases if case.gang is not None]
     title = f"replicas: {title}"
     models = {id(each): _models(each) for each in group}
     charts = [
         *(_by_replicas(title, name, group, models) for name in _contestants(group)),
-        *_by_size(title, cases),
+        *_by_size(title, cases, colours),
     ]
     has_model = any(line for of_one in models.values() for line in of_one.values())
     return Section(
@@ -275,7 +279,7 @@ def _by_replicas(
         f"{size} (model)": Look(look.colour, _MODEL_DASH, filled=False)
         for size, look in looks.items()
     }
-    title = f"{title}, {name}, time by size{f' (dashed: {_MODEL})' * bool(drawn)}"
+    title = f"{title}: {name}, time by size{f' (dashed: {_MODEL})' * bool(drawn)}"
     return lines.draw(title, {**measured, **drawn}, "replicas", looks=looks)
 
 
@@ -283,18 +287,28 @@ def _modelled_point(point: Modelled) -> Point:
     return Point(point.replicas, point.time_s, point.low_s, point.high_s, _MODEL)
 
 
-def _by_size(title: str, cases: Sequence[Shared]) -> Iterator[Chart]:
-    """Bus bandwidth against size, if there are several."""
+def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) -> Iterator[Chart]:
+    """Bus bandwidth against size, if there are several.
+
+    A framework's lines have its colour, and a dash for each number of replicas.
+    """
     series: dict[str, list[Point]] = {}
+    looks: dict[str, Look] = {}
+    contestants = {case.name: (case.facts.framework, case.facts.execution) for case in cases}
+    plain = palette.looks(contestants, colours)
+    counts = sorted({case.replicas for case in cases})
     for case in cases:
         bus = None if case.gang is None else case.gang.bus_bytes_per_s
         if bus:
-            points = series.setdefault(f"{case.name}, {case.replicas} replicas", [])
+            name = f"{case.name}, {case.replicas} replicas"
+            points = series.setdefault(name, [])
+            dash = _DASHES[counts.index(case.replicas) % len(_DASHES)]
+            looks[name] = replace(plain[case.name], dash=dash, filled=not dash, keys={})
             low, high = bus * case.time_s / case.high_s, bus * case.time_s / case.low_s
             points.append(Point(case.facts.size, bus, low, high, case.measured))
     if max(map(len, series.values()), default=0) > 1:
         show = _gigabytes
-        yield lines.draw(f"{title}, bus bandwidth", series, "elements", None, show)
+        yield lines.draw(f"{title}: bus bandwidth", series, "elements", None, show, looks=looks)
 
 
 def _gigabytes(rate: float) -> str:
