@@ -52,13 +52,26 @@ class Shared:
     @property
     def name(self) -> str:
         """The contestant with what joins its replicas, as far as that is not the default."""
+        return self._named(f"servers={self.servers}")
+
+    @property
+    def whatever_servers(self) -> str:
+        """The same name for any number of servers."""
+        return self._named("")
+
+    @property
+    def servers(self) -> int:
+        """How many parameter servers there were."""
+        return 0 if self.gang is None else self.gang.servers
+
+    def _named(self, servers: str) -> str:
         gang = self.gang
         if gang is None:
             return self.alone
-        servers = f"{gang.strategy} servers={gang.servers}" if gang.strategy != ALLREDUCE else ""
+        strategy = f"{gang.strategy} {servers}".rstrip() if gang.strategy != ALLREDUCE else ""
         network = gang.network if gang.network != LOOPBACK else ""
         straggler = f"straggler={gang.straggler}" if gang.straggler else ""
-        return " ".join(filter(None, [self.alone, servers, network, straggler]))
+        return " ".join(filter(None, [self.alone, strategy, network, straggler]))
 
     @property
     def rate(self) -> float | None:
@@ -67,6 +80,13 @@ class Shared:
             return None
         known = self.facts.images_per_s or self.facts.tokens_per_s
         return known or self.facts.size / self.time_s
+
+    @property
+    def unit(self) -> str:
+        """What :attr:`rate` counts."""
+        if self.facts.tokens_per_s:
+            return "tokens"
+        return "images" if self.facts.images_per_s else "examples"
 
 
 def was_asked(name: str) -> bool:

@@ -22,7 +22,9 @@ def step(replicas: int, step_s: float, framework: str = "torch", **of_gang: Any)
     facts = {"direction": "train", "size": 48, "threads": 1, "images_per_s": 48 / step_s}
     if replicas > 1:
         facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **of_gang)
-    asked = {"replicas": str(replicas)} | ({"strategy": "allreduce"} if replicas > 1 else {})
+    strategy = of_gang.get("strategy", "allreduce")
+    asked = {"replicas": str(replicas)} | ({"strategy": strategy} if replicas > 1 else {})
+    asked |= {"servers": str(of_gang["servers"])} if "servers" in of_gang else {}
     return case("lenet_step", framework, [step_s] * 8, toggles_asked=asked, **facts)
 
 
@@ -79,7 +81,7 @@ def test_ideals_begin_where_lines_do(tmp_path: Path) -> None:
     runs = _run(tmp_path, step(1, 1.0), step(2, 0.625), step(4, 0.5))
     found = part(runs, _STEP)
     rates, times = found.charts
-    assert rates.title.endswith("examples a second")
+    assert rates.title.endswith("images a second")
     assert "ideal of torch eager 48 to 192" in rates.text
     assert "ideal of torch eager 250 ms to 1 s" in times.text
 
@@ -96,6 +98,28 @@ def test_more_threads_than_processors_have_no_efficiency(tmp_path: Path) -> None
     """Its cell says why."""
     found = part(_run(tmp_path, step(1, 1.0), step(2, 0.6, oversubscribed=True)), _STEP)
     assert [row["efficiency"] for row in rows(found)] == ["", "more threads than CPUs"]
+
+
+def test_throughput_by_servers_and_workers(tmp_path: Path) -> None:
+    """As the TensorFlow paper's figure 9: a line for each number of workers."""
+    entries = [
+        step(workers, 1.0 / workers / servers**0.5, "mxnet", strategy="ps_sync", servers=servers)
+        for workers in (2, 4)
+        for servers in (1, 4)
+    ]
+    found = part(_run(tmp_path, *entries), _STEP)
+    chart = chart_of(found, "by servers")
+    assert chart.title == f"{_STEP}: images a second by servers"
+    assert chart.legends == ["mxnet eager ps_sync, 2 replicas", "mxnet eager ps_sync, 4 replicas"]
+    assert "mxnet eager ps_sync, 4 replicas 192 to 384" in chart.text
+
+
+def test_one_number_of_servers_is_no_line(tmp_path: Path) -> None:
+    """There is nothing to compare it with."""
+    served = {"strategy": "ps_sync", "servers": 1}
+    entries = [step(workers, 1.0 / workers, "mxnet", **served) for workers in (2, 4)]
+    titles = [chart.title for chart in part(_run(tmp_path, *entries), _STEP).charts]
+    assert titles == [f"{_STEP}: images a second", f"{_STEP}: time of a step"]
 
 
 def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ _MODEL = "model, not measured"
 #: Of ideal lines, and of what was not measured.
 _IDEAL_DASH, _MODEL_DASH = "5 3", "2 3"
 
-#: Of bandwidths, by the place of a number of replicas among all of them.
+#: By the place of a number of replicas among all of them.
 _DASHES = ("", "9 4", "2 3", "9 3 2 3")
 
 _MILLION, _BILLION = 1e6, 1e9
@@ -117,8 +117,9 @@ def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
     ]
     title = f"replicas: {work.title}"
     notes = _notes(_NOTE_SHARED, work.cases)
-    charts = [*_shared_charts(title, work, colours)]
-    legend = _looks(work, colours) if charts else {}
+    by_replicas = [*_shared_charts(title, work, colours)]
+    charts = [*by_replicas, *_by_servers(title, work, colours)]
+    legend = _looks(work, colours) if by_replicas else {}
     made = Section(title, [*_SHARED, *_WIRE], rows, charts, notes, legend=legend)
     return made.without_empty_columns(_WIRE)
 
@@ -155,10 +156,61 @@ def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Ite
     how: dict[str, Any] = {"looks": _looks(work, colours)}
     limits = _ideals(work, rates, gains=True)
     yield lines.draw(
-        f"{title}: examples a second", rates, "replicas", None, four_digits, limits=limits, **how
+        f"{title}: {work.cases[0].unit} a second",
+        rates,
+        "replicas",
+        None,
+        four_digits,
+        limits=limits,
+        **how,
     )
     limits = _ideals(work, times, gains=False)
     yield lines.draw(f"{title}: time of a step", times, "replicas", limits=limits, **how)
+
+
+def _by_servers(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
+    """Throughput against parameter servers, a line for each number of workers.
+
+    As figure 9 of the TensorFlow paper has it (Abadi et al., OSDI 2016); without several numbers
+    of servers there is nothing to compare.
+    """
+    served = [case for case in work.cases if case.gang is not None and case.gang.servers]
+    points = [replace(_rate_point(case), x=case.servers) for case in served]
+    names = [case.whatever_servers for case in served]
+    series, looks = _by_number(served, names, points, colours)
+    if max((len({point.x for point in line}) for line in series.values()), default=0) > 1:
+        title = f"{title}: {work.cases[0].unit} a second by servers"
+        yield lines.draw(title, series, "servers", None, four_digits, looks=looks)
+
+
+def _by_number(
+    cases: Sequence[Shared],
+    names: Sequence[str],
+    points: Sequence[Point],
+    colours: Mapping[str, str],
+) -> tuple[dict[str, list[Point]], dict[str, Look]]:
+    """Lines of each contestant, one for each number of replicas, which have a dash each.
+
+    Args:
+        cases: what is drawn.
+        names: their contestants'.
+        points: theirs.
+        colours: of the frameworks.
+    """
+    contestants = {
+        name: (case.facts.framework, case.facts.execution)
+        for name, case in zip(names, cases, strict=True)
+    }
+    plain = palette.looks(contestants, colours)
+    counts = sorted({case.replicas for case in cases})
+    series: dict[str, list[Point]] = {}
+    looks: dict[str, Look] = {}
+    for case, name, point in zip(cases, names, points, strict=True):
+        line = f"{name}, {case.replicas} replicas"
+        dash = _DASHES[counts.index(case.replicas) % len(_DASHES)]
+        looks[line] = replace(plain[name], dash=dash, filled=not dash, keys={})
+        series.setdefault(line, []).append(point)
+    return series, looks
 
 
 def _point(case: Shared) -> Point:
@@ -288,27 +340,20 @@ def _modelled_point(point: Modelled) -> Point:
 
 
 def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) -> Iterator[Chart]:
-    """Bus bandwidth against size, if there are several.
-
-    A framework's lines have its colour, and a dash for each number of replicas.
-    """
-    series: dict[str, list[Point]] = {}
-    looks: dict[str, Look] = {}
-    contestants = {case.name: (case.facts.framework, case.facts.execution) for case in cases}
-    plain = palette.looks(contestants, colours)
-    counts = sorted({case.replicas for case in cases})
-    for case in cases:
-        bus = None if case.gang is None else case.gang.bus_bytes_per_s
-        if bus:
-            name = f"{case.name}, {case.replicas} replicas"
-            points = series.setdefault(name, [])
-            dash = _DASHES[counts.index(case.replicas) % len(_DASHES)]
-            looks[name] = replace(plain[case.name], dash=dash, filled=not dash, keys={})
-            low, high = bus * case.time_s / case.high_s, bus * case.time_s / case.low_s
-            points.append(Point(case.facts.size, bus, low, high, case.measured))
+    """Bus bandwidth against size, if there are several."""
+    moved = [case for case in cases if case.gang is not None and case.gang.bus_bytes_per_s]
+    points = [_bandwidth(case) for case in moved]
+    series, looks = _by_number(moved, [case.name for case in moved], points, colours)
     if max(map(len, series.values()), default=0) > 1:
         show = _gigabytes
         yield lines.draw(f"{title}: bus bandwidth", series, "elements", None, show, looks=looks)
+
+
+def _bandwidth(case: Shared) -> Point:
+    assert case.gang is not None  # noqa: S101 (the caller's duty)
+    bus = case.gang.bus_bytes_per_s or 0.0
+    low, high = bus * case.time_s / case.high_s, bus * case.time_s / case.low_s
+    return Point(case.facts.size, bus, low, high, case.measured)
 
 
 def _gigabytes(rate: float) -> str:
