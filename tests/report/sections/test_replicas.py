@@ -11,13 +11,19 @@ from fwbench.report import sections
 from fwbench.report.model import Run
 from support.gang_facts import gang
 from support.reports import case, chart_of, parsed, part, stored
-from support.section_parts import rows
+from support.section_parts import chart_lines, rows
 
 _STEP = "replicas: lenet_step cpu train float32 48"
 _EXCHANGE = "replicas: all_reduce cpu float32"
 
 
-def step(replicas: int, step_s: float, framework: str = "torch", **of_gang: Any) -> Any:
+def step(
+    replicas: int,
+    step_s: float,
+    framework: str = "torch",
+    execution: str = "eager",
+    **of_gang: Any,
+) -> Any:
     """A training step by some number of replicas."""
     facts = {"direction": "train", "size": 48, "threads": 1, "images_per_s": 48 / step_s}
     if replicas > 1:
@@ -25,7 +31,7 @@ def step(replicas: int, step_s: float, framework: str = "torch", **of_gang: Any)
     strategy = of_gang.get("strategy", "allreduce")
     asked = {"replicas": str(replicas)} | ({"strategy": strategy} if replicas > 1 else {})
     asked |= {"servers": str(of_gang["servers"])} if "servers" in of_gang else {}
-    return case("lenet_step", framework, [step_s] * 8, toggles_asked=asked, **facts)
+    return case("lenet_step", framework, [step_s] * 8, execution, toggles_asked=asked, **facts)
 
 
 def exchange(
@@ -112,6 +118,26 @@ def test_throughput_by_servers_and_workers(tmp_path: Path) -> None:
     assert chart.title == f"{_STEP}: images a second by servers"
     assert chart.legends == ["mxnet eager ps_sync, 2 replicas", "mxnet eager ps_sync, 4 replicas"]
     assert "mxnet eager ps_sync, 4 replicas 192 to 384" in chart.text
+
+
+def test_no_lines_by_number_of_replicas_look_alike(tmp_path: Path) -> None:
+    """Their dash says how many replicas; so executions of a framework have a colour each."""
+    served = {"strategy": "ps_sync"}
+    entries = [
+        step(workers, 1.0 / workers, "mxnet", execution, servers=servers, **served)
+        for execution in ("eager", "hybridize")
+        for workers in (2, 4)
+        for servers in (1, 2)
+    ]
+    chart = chart_of(part(_run(tmp_path, *entries), _STEP), "by servers")
+    picture = parsed(chart.svg)
+    looks = {
+        (series.attributes["style"], line.attributes.get("style", ""))
+        for number in range(len(chart.legends))
+        for series in picture.of_class(f"serie-{number}")
+        for line in chart_lines(series)
+    }
+    assert len(looks) == len(chart.legends) == 4
 
 
 def test_one_number_of_servers_is_no_line(tmp_path: Path) -> None:

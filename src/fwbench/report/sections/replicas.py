@@ -197,18 +197,17 @@ def _by_number(
         points: theirs.
         colours: of the frameworks.
     """
-    contestants = {
-        name: (case.facts.framework, case.facts.execution)
-        for name, case in zip(names, cases, strict=True)
-    }
-    plain = palette.looks(contestants, colours)
+    frameworks_of = {name: c.facts.framework for name, c in zip(names, cases, strict=True)}
+    plain = palette.parts(frameworks_of)
+    if len({*frameworks_of.values()}) == len(frameworks_of):  # its colour tells which one it is
+        plain = {name: Look(colours[framework]) for name, framework in frameworks_of.items()}
     counts = sorted({case.replicas for case in cases})
     series: dict[str, list[Point]] = {}
     looks: dict[str, Look] = {}
     for case, name, point in zip(cases, names, points, strict=True):
         line = f"{name}, {case.replicas} replicas"
         dash = _DASHES[counts.index(case.replicas) % len(_DASHES)]
-        looks[line] = replace(plain[name], dash=dash, filled=not dash, keys={})
+        looks[line] = replace(plain[name], dash=dash, filled=not dash)
         series.setdefault(line, []).append(point)
     return series, looks
 
