@@ -25,20 +25,9 @@ from fwbench.workloads import (
     sentiment_lstm_step,
     sparse_read,
 )
-from support.grids import POOR, RICH
+from support.grids import NO_SERVERS, POOR, SHARED
 
-_NONE = "rich has no servers"
-_SHARED = replace(
-    RICH,
-    executions=("eager",),
-    training_executions=("eager",),
-    strategies={"allreduce": "", "ps_sync": _NONE, "ps_async": ""},
-    coordinated=("ps_async",),
-    gang_gaps=(("ps_async", "sparse", "on", "servers of rich know no rows"),),
-    gang_executions=("eager",),
-    collectives=("all_reduce", "all_gather"),
-)
-_CHOSEN = {"rich": _SHARED}
+_CHOSEN = {"rich": SHARED}
 
 
 def cells(*asked_of: Any, weak: bool = False, manifests: Any = None, **asked: Any) -> list[Cell]:
@@ -95,7 +84,7 @@ def test_workers_that_do_not_wait_are_a_group_of_their_own() -> None:
 def test_an_execution_without_replicas_may_say_why() -> None:
     """Then it is a gap; others are not in the grid."""
     gap = ("graph", "strategy", "allreduce", "no replicas in graphs")
-    compiled = replace(_SHARED, training_executions=("eager", "graph", "xla"), toggle_gaps=(gap,))
+    compiled = replace(SHARED, training_executions=("eager", "graph", "xla"), toggle_gaps=(gap,))
     found = cells(lenet_step, manifests={"rich": compiled}, replicas=(2,))
     assert [(cell.execution, cell.gap) for cell in found] == [
         ("eager", None),
@@ -138,7 +127,7 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (
             lenet_step,
             {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)},
-            _NONE,
+            NO_SERVERS,
         ),
         (
             all_reduce,
@@ -197,23 +186,23 @@ def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
 
 def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     """Servers of the framework, servers of the session, or numbers that shards can have."""
-    known = {"rich": replace(_SHARED, collectives=("null_step",))}
+    known = {"rich": replace(SHARED, collectives=("null_step",))}
     served = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
-    without = {"allreduce": "", "ps_sync": _NONE, "ps_async": _NONE}
+    without = {"allreduce": "", "ps_sync": NO_SERVERS, "ps_async": NO_SERVERS}
     gaps_of = [
         cells(null_step, manifests=manifests, **asked)[0].gap
         for manifests, asked in (
             (known, served),
             (known, served | {"sizes": (50,)}),
             (known, {"replicas": (2,)}),
-            ({"rich": replace(_SHARED, strategies=without)}, served),
+            ({"rich": replace(SHARED, strategies=without)}, served),
         )
     ]
     assert gaps_of == [
         None,
         "null_step has numbers in multiples of 16, and 50 are asked for",
         null_step.toggle_gaps["strategy", "allreduce"],
-        _NONE,
+        NO_SERVERS,
     ]
 
 
@@ -227,12 +216,12 @@ def test_replicas_do_not_share_batches_that_are_normalized() -> None:
 
 def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
     """A framework without strategies has its plain step; asked for by name it is refused."""
-    frameworks = {"rich": _SHARED, "other": replace(_SHARED, name="other", strategies={})}
+    frameworks = {"rich": SHARED, "other": replace(SHARED, name="other", strategies={})}
     found = cells(mlp_step, manifests=frameworks, replicas=(1, 2))
     assert [(cell.framework, cell.replicas) for cell in found] == [
         *(("rich", 1), ("rich", 2), ("other", 1)),
     ]
-    compiled = replace(_SHARED, training_executions=("eager", "graph"))
+    compiled = replace(SHARED, training_executions=("eager", "graph"))
     found = cells(mlp_step, manifests={"rich": compiled}, replicas=(1, 2))
     assert [(cell.execution, cell.replicas) for cell in found] == [
         *(("eager", 1), ("eager", 2), ("graph", 1)),

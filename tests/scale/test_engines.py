@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fwbench.errors import UsageError
+from fwbench.grid import Asked, cells
 from fwbench.options import values
-from fwbench.scale.engines import Local, engine
+from fwbench.options.options import Selection
+from fwbench.scale.engines import Local, check_places, engine
 from fwbench.scale.gangs import Gangs
+from fwbench.workloads import lenet_step
 from support.gangs import composition, installed
+from support.grids import SHARED
 
 _PINNED = """
 from fwbench.scale.engines import Local, Loopback
@@ -56,6 +61,23 @@ def test_an_engine_that_does_not_work_is_named() -> None:
     said = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
     with pytest.raises(UsageError, match=said):
         engine("broken")
+
+
+def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
+    """With its servers and its coordinator; cells with a gap and single processes take none."""
+    file = tmp_path / "places.toml"
+    manifests = {"rich": replace(SHARED, coordinated=(), coordinator="scheduler")}
+    asked = Asked({"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")})
+    selection = Selection(devices=("cpu",), sizes=(48,))
+    largest = [*cells((lenet_step,), selection, manifests, more=asked)]
+    file.write_text('[[place]]\ncommand = ["env"]\nroles = 5')
+    check_places("local", None, largest, manifests)
+    with pytest.raises(
+        UsageError, match=r"of 6 processes needs as many places, .*places.toml has 5"
+    ):
+        check_places("local", file, largest, manifests)
+    check_places("local", file, largest[:2], manifests)
+    check_places("local", file, [replace(cell, gap="none") for cell in largest], manifests)
 
 
 def test_local_is_always_there() -> None:

@@ -74,7 +74,7 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
         (["--fw-network=100mbit"], "--fw-network is for several replicas, and one is asked for"),
         (["--fw-replicas=2", "--fw-network=0mbit"], "'0mbit': its rate is not between 100kbit"),
         (["--fw-replicas=2", "--fw-straggler=1"], "straggler '1' is neither none nor a worker"),
-        (["--fw-engine=ray"], "unknown engine 'ray'; known: local, mpi"),
+        (["--fw-engine=horovod"], "unknown engine 'horovod'; known: local, mpi"),
         (["--fw-replicas=2", "--fw-places=setup.cfg"], "'setup.cfg' is not a file; name one"),
     ],
 )
@@ -86,6 +86,23 @@ def test_what_does_not_go_together_is_refused(
     result = project.run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert said in "\n".join([*result.outlines, *result.errlines])
+
+
+def test_too_few_places_are_refused_before_anything_is_measured(project: Project) -> None:
+    """They are too few for the largest of the gangs that are selected, not of all that are asked.
+
+    What would be measured without a gang is not measured either.
+    """
+    project.write("test_it.py", _FRAIL)
+    (project.path / "places.toml").write_text('[[place]]\ncommand = ["env"]\nroles = 2')
+    result = project.run("--fw-replicas=2,3", "--fw-places=places.toml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "\n".join([*result.outlines, *result.errlines])
+    assert "a gang of 3 processes needs as many places, and " in said
+    assert "places.toml has 2: add places, or roles to a place" in said
+    assert not (project.path / "cases").exists()
+    result = project.run("--fw-replicas=2,3", "--fw-places=places.toml", "-k=gemm")
+    result.assert_outcomes(passed=3, deselected=6)
 
 
 def test_without_replicas_a_collective_says_what_it_needs(project: Project) -> None:

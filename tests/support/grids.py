@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fwbench.manifest import Device
 from support.fakes import manifest
 
@@ -30,3 +32,17 @@ POOR = manifest(
 
 
 BOTH = {"rich": RICH, "poor": POOR}
+
+
+NO_SERVERS = "rich has no servers"
+
+#: What shares cases between replicas.
+SHARED = replace(
+    RICH,
+    executions=("eager",),
+    training_executions=("eager",),
+    strategies={"allreduce": "", "ps_sync": NO_SERVERS, "ps_async": ""},
+    coordinated=("ps_async",),
+    gang_executions=("eager",),
+    collectives=("all_reduce", "all_gather"),
+)

@@ -25,12 +25,13 @@ from fwbench.plugin.isolated import IsolatedRunner
 from fwbench.plugin.neighbours import check_cases
 from fwbench.plugin.probing import probe_of_worker
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
+from fwbench.scale import engines
 from fwbench.scale.case import GangCase
 from fwbench.scale.clock import GangClock
 from fwbench.scale.kinds import kinds_of
@@ -200,6 +201,10 @@ class CaseHooks:
         if cells:
             check_cases(config)
             _refusing(grid.check_sizes, cells)
+            own = self.session
+            measured = [item.stash[CELL] for item in items if is_measured(item)]
+            where = own.options.engine, own.options.places
+            _refusing(engines.check_places, *where, measured, own.manifests)
         for cell in cells:
             if cell.problem and not cell.gap:
                 raise pytest.UsageError(cell.problem)

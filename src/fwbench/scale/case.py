@@ -20,7 +20,7 @@ from fwbench.scale import facts, judgement, memory
 from fwbench.scale.clock import GangClock, Round
 from fwbench.scale.gang import Gang
 from fwbench.scale.judgement import Answers
-from fwbench.scale.places import Composition
+from fwbench.scale.places import Composition, composition_of
 from fwbench.scale.shares import Task
 from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
@@ -156,19 +156,9 @@ class GangCase(Case):
 
     @property
     def _composition(self) -> Composition:
-        cell = self.cell
-        own = Composition(
-            cell.framework,
-            cell.toggle("strategy"),
-            cell.replicas,
-            self._threads,
-            network=cell.toggle("network"),
-            version=self.framework.version,
-        )
-        if not self._has_servers:
-            return own
-        servers, coordinator = int(cell.toggle("servers")), self.framework.coordinator
-        return replace(own, servers=servers, coordinator=coordinator, updating=self.servers_update)
+        framework = self.framework
+        own = composition_of(self.cell, framework.coordinator, self._threads, framework.version)
+        return replace(own, updating=self._has_servers and self.servers_update)
 
     @property
     def _has_servers(self) -> bool:

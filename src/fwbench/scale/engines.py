@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Protocol
 
 from fwbench.composition.link import LOOPBACK, link_of
 from fwbench.errors import NetworkUnavailable, UsageError, unknown
+from fwbench.grid import Cell
+from fwbench.manifest import Manifest
 from fwbench.options.values import ENGINES, LOCAL, engines
 from fwbench.processes.launched import Launched
 from fwbench.processes.meeting import Meeting
@@ -18,6 +20,7 @@ from fwbench.processes.usher import command
 from fwbench.scale.arrivals import Arrivals, work
 from fwbench.scale.machines import Machines
 from fwbench.scale.network import ShapedNetwork
+from fwbench.scale.places import composition_of
 
 
 class Hosts(Protocol):
@@ -57,6 +60,16 @@ class Hosts(Protocol):
 class Engine(Protocol):
     """Finds hosts for gangs; made of the machines that the file of ``--fw-places`` names."""
 
+    def refuse_more(self, number: int) -> None:
+        """Refuse a gang with too many roles, as far as that is known before it starts.
+
+        Args:
+            number: of its roles.
+
+        Raises:
+            UsageError: there are fewer places, each for one of them.
+        """
+
     def hosts(self, number: int, network: str) -> Hosts:
         """Hosts for the roles of a gang.
 
@@ -92,10 +105,20 @@ class Local:
         """What has a network that is there already; empty where one can be made."""
         return "the places of a file" if self._machines.places else ""
 
+    def refuse_more(self, number: int) -> None:
+        """This machine takes any; a file has as many places as it says."""
+        places, file = self._machines.places, self._machines.file
+        if places and len(places) < number:
+            raise UsageError(
+                f"a gang of {number} processes needs as many places, and {file} has {len(places)}: "
+                "add places, or roles to a place"
+            )
+
     def hosts(self, number: int, network: str) -> Hosts:
         """On the loopback interface, each in a network namespace of its own, or elsewhere."""
         if self._machines.places:
             refuse_network(network, self.joined_by)
+            self.refuse_more(number)
             return _elsewhere(self._machines, number)
         return Shaped(number, network) if network != LOOPBACK else Loopback()
 
@@ -120,11 +143,6 @@ def refuse_network(network: str, whose: str) -> None:
 def _elsewhere(machines: Machines, number: int) -> Arrivals:
     """Places of a file, the first of which are filled first."""
     places = machines.places[:number]
-    if len(places) < number:
-        raise UsageError(
-            f"a gang of {number} processes needs as many places, and {machines.file} has "
-            f"{len(places)}: add places, or roles to a place"
-        )
     with ExitStack() as unfinished:
         meeting = Meeting(machines.address)
         unfinished.callback(meeting.close)
@@ -220,6 +238,29 @@ def engine(name: str, machines: Machines | None = None) -> Engine:
             ) from error
         return found
     raise unknown("engine", name, engines())
+
+
+def check_places(
+    name: str, places: Path | None, cells: Iterable[Cell], manifests: Mapping[str, Manifest]
+) -> None:
+    """Refuse gangs that have more processes than there are places, before anything is measured.
+
+    Args:
+        name: as of :func:`engine`.
+        places: as of :func:`check`.
+        cells: that will be measured.
+        manifests: of their frameworks.
+
+    Raises:
+        UsageError: there are fewer places.
+    """
+    numbers = [
+        len(composition_of(cell, manifests[cell.framework].coordinator).places)
+        for cell in cells
+        if cell.gang and not cell.gap
+    ]
+    if numbers:
+        engine(name, Machines.read(places)).refuse_more(max(numbers))
 
 
 def check(name: str, places: Path | None, networks: Iterable[str]) -> None:

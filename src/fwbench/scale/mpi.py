@@ -49,6 +49,9 @@ class Mpi:
                 '["srun"]), or use --fw-engine local'
             )
 
+    def refuse_more(self, number: int) -> None:
+        """Only mpiexec knows how many it can start; it says so when a gang starts."""
+
     def hosts(self, number: int, network: str) -> Arrivals:
         """Processes of one ``mpiexec``."""
         refuse_network(network, self.joined_by)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fwbench.composition.link import LOOPBACK
+from fwbench.composition.strategy import WITH_SERVERS
 from fwbench.frameworks.member import SERVER, WORKER
+from fwbench.grid import Cell
 
 
 class Place(NamedTuple):
@@ -63,3 +65,28 @@ class Composition:
         if self.coordinator:
             places.append(Place(self.coordinator, 0, f"the {self.coordinator}"))
         return places
+
+
+def composition_of(
+    cell: Cell, coordinator: str, threads: int = 1, version: str = ""
+) -> Composition:
+    """What the gang of a cell is made of.
+
+    Args:
+        cell: of several replicas.
+        coordinator: what its framework calls the process that gangs with servers have in addition;
+            empty if there is none.
+        threads: of each process.
+        version: of the framework.
+    """
+    own = Composition(
+        cell.framework,
+        cell.toggle("strategy"),
+        cell.replicas,
+        threads,
+        network=cell.toggle("network"),
+        version=version,
+    )
+    if own.strategy not in WITH_SERVERS:
+        return own
+    return replace(own, servers=int(cell.toggle("servers")), coordinator=coordinator)
