@@ -112,6 +112,7 @@ class Manifest:
         gang_executions: in which of its executions replicas can work.
         collectives: the exchanges that are written for its replicas.
         coordinated: the strategies whose workers take no steps of their own.
+        gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
         coordinator: what it calls the process that gangs with servers have in addition; empty if
             there is none.
         int8_executions: in which trained networks answer in int8, and in float32.
@@ -143,6 +144,7 @@ class Manifest:
     gang_executions: tuple[str, ...] = ()
     collectives: tuple[str, ...] = ("all_reduce",)
     coordinated: tuple[str, ...] = ()
+    gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
     coordinator: str = ""
     int8_executions: tuple[str, ...] = ()
 

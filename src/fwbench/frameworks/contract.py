@@ -353,6 +353,7 @@ class Framework(Replicable, Copying, ABC):
             gang_executions=self.gang_executions,
             collectives=self.collectives,
             coordinated=self.coordinated,
+            gang_gaps=tuple((*what, reason) for what, reason in self.gang_gaps.items()),
             coordinator=self.coordinator,
             threads=self.threads(),
             build=self.build(),

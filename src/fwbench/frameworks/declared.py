@@ -63,6 +63,7 @@ def _manifest(framework: type[Framework]) -> Manifest:
         gang_executions=framework.gang_executions,
         collectives=framework.collectives,
         coordinated=framework.coordinated,
+        gang_gaps=tuple((*what, reason) for what, reason in framework.gang_gaps.items()),
         coordinator=framework.coordinator,
         threads=None,
         build={},

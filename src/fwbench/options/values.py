@@ -320,7 +320,7 @@ def engine(text: str) -> str:
 
 def engines() -> list[str]:
     """The names of all engines that installed packages have."""
-    return list(dict.fromkeys([LOCAL, *metadata.entry_points(group=ENGINES).names]))
+    return list(dict.fromkeys([LOCAL, *sorted(metadata.entry_points(group=ENGINES).names)]))
 
 
 def scaling(text: str) -> str:

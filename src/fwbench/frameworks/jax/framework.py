@@ -33,6 +33,11 @@ from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
 
+try:
+    _enable_x64: Callable[[bool], AbstractContextManager[Any]] = jax.enable_x64
+except AttributeError:  # JAX 0.7
+    from jax.experimental import enable_x64 as _enable_x64
+
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
     "jit": jax.jit,
@@ -132,7 +137,7 @@ class Jax(Framework):
         scope = ExitStack()
         scope.enter_context(jax.default_device(_device(device)))
         if real_dtype(dtype) == "float64":
-            scope.enter_context(jax.enable_x64(True))
+            scope.enter_context(_enable_x64(True))
         return scope
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
