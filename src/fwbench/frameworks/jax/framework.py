@@ -18,6 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    from jax import enable_x64
+except ImportError:  # JAX 0.7
+    from jax.experimental import enable_x64
+
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.jax.keyed import Keyed
@@ -32,11 +37,6 @@ from fwbench.manifest import Device, Gap
 from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
-
-try:
-    _enable_x64: Callable[[bool], AbstractContextManager[Any]] = jax.enable_x64
-except AttributeError:  # JAX 0.7
-    from jax.experimental import enable_x64 as _enable_x64
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
@@ -137,7 +137,7 @@ class Jax(Framework):
         scope = ExitStack()
         scope.enter_context(jax.default_device(_device(device)))
         if real_dtype(dtype) == "float64":
-            scope.enter_context(_enable_x64(True))
+            scope.enter_context(enable_x64(True))
         return scope
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
