@@ -1,4 +1,4 @@
-"""Is it the product of two matrices? Found out in a sixteenth of the time that a product takes.
+"""Is it the product of two matrices? Found out in a sixteenth of the arithmetic of a product.
 
 Freivalds (Probabilistic Machines Can Use Less Running Time, IFIP Congress 1977) multiplies by a
 random vector: of a right product C = A B, C r is A (B r). Rounding leaves more in a sum of all
