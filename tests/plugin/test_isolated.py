@@ -135,6 +135,82 @@ def test_end_from_a_case(project: Project, end: str, said: str) -> None:
     assert [missing["why"] for missing in session["missing"]] == [NOT_REACHED] * 2
 
 
+def test_end_from_a_worker_that_collects(project: Project) -> None:
+    """What a worker's session ends with before it has a case ends the session, too."""
+    project.write(
+        "conftest.py",
+        """
+        import sys
+        import pytest
+
+        def pytest_collection_finish():
+            if sys.argv[0] == "-c":
+                pytest.exit("not in here")
+        """,
+    )
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from declared import double
+
+        @pytest.mark.fwbench(double)
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    result = project.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "not in here" in str(result.stdout) + str(result.stderr)
+    result.assert_outcomes()
+
+
+def test_workers_end_side_by_side(project: Project) -> None:
+    """Each takes a second to end, and they do not wait for each other."""
+    project.install_pool()
+    project.install(
+        "other",
+        "other_framework:Other",
+        """
+        from pool_framework import Pool
+
+        class Other(Pool):
+            name = "other"
+        """,
+    )
+    project.write(
+        "conftest.py",
+        """
+        import os
+        import sys
+        import time
+        from pathlib import Path
+
+        def pytest_sessionfinish():
+            if sys.argv[0] == "-c":
+                Path(f"ending-{os.getpid()}").touch()
+                until = time.monotonic() + 9
+                while len([*Path().glob("ending-*")]) < 2 and time.monotonic() < until:
+                    time.sleep(0.01)
+                with open("seen", "a") as file:
+                    file.write(f"{len([*Path().glob('ending-*')])}\\n")
+        """,
+    )
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from fwbench.workloads import tanh
+
+        @pytest.mark.fwbench(tanh, sizes=(4,))
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    project.run(fw="pool,other").assert_outcomes(passed=2)
+    assert project.lines("seen") == ["2", "2"]
+
+
 def test_warnings_as_errors(project: Project) -> None:
     """-W holds in workers."""
     project.write("test_it.py", _TALKING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
@@ -13,6 +13,9 @@ from fwbench.processes.process import Tick, WorkerProcess, WorkerSpec
 
 #: A framework whose workers die this often before they are ready is not tried again.
 _START_ATTEMPTS = 2
+
+#: What a worker failed to do whose framework was imported.
+_NOT_BEGUN = "did not begin its session"
 
 
 class _Deadline:
@@ -81,14 +84,17 @@ class WorkerPool:
         """
         self._loaded.update(workers)
 
-    def load(self, specs: Iterable[WorkerSpec]) -> None:
-        """Import frameworks, all of them at once, while nothing is timed yet.
+    def load(self, specs: Iterable[WorkerSpec]) -> Iterator[list[Any]]:
+        """Import frameworks and begin sessions, all at once, while nothing is timed yet.
 
         The workers wait for their first cases then. One that fails is started again for its first
         case, as often as any. Those that were adopted and are not needed end.
 
         Args:
             specs: the workers that will be needed.
+
+        Yields:
+            The messages of workers, as they come.
         """
         needed = dict.fromkeys(specs)
         for spec in self._loaded.keys() - needed.keys():
@@ -104,6 +110,25 @@ class WorkerPool:
             except (FrameworkUnavailable, WorkerDied) as error:
                 self._loaded.pop(spec).kill()
                 self._note_failure(spec, error)
+        yield from self._begin()
+
+    def _begin(self) -> Iterator[list[Any]]:
+        """Have the workers that wait begin their sessions, side by side; yields what they say."""
+        for spec, worker in [*self._loaded.items()]:
+            with self._losing(spec):
+                worker.begin(self._session_of(spec))
+        for spec, worker in [*self._loaded.items()]:
+            with self._losing(spec):
+                yield from worker.until_begun()
+
+    @contextmanager
+    def _losing(self, spec: WorkerSpec) -> Iterator[None]:
+        """Note of a worker that it died instead of beginning its session."""
+        try:
+            yield
+        except WorkerDied as error:
+            self._loaded.pop(spec).kill()
+            self._note_failure(spec, error, _NOT_BEGUN)
 
     def run(
         self, spec: WorkerSpec, nodeid: str, following: str | None, timeout_s: float
@@ -189,10 +214,11 @@ class WorkerPool:
             FrameworkBroken: it died of that.
         """
         try:
-            yield from worker.begin(self._session_of(spec))
+            worker.begin(self._session_of(spec))
+            yield from worker.until_begun()
         except WorkerDied as error:
             self._running.pop(spec).kill()
-            raise self._note_failure(spec, error, "did not begin its session") from error
+            raise self._note_failure(spec, error, _NOT_BEGUN) from error
 
     def _note_failure(
         self,
@@ -218,7 +244,9 @@ class WorkerPool:
         )
 
     def stop(self) -> None:
-        """End all workers, letting them tear down their fixtures."""
+        """End all workers, side by side, letting them tear down their fixtures."""
+        for worker in (*self._loaded.values(), *self._running.values()):
+            worker.dismiss()
         for workers in (self._loaded, self._running):
             for spec in [*workers]:
                 workers[spec].stop()

@@ -77,11 +77,12 @@ class IsolatedRunner:
         return not (option.collectonly or stops)
 
     def load(self, cases: Sequence[pytest.Item]) -> None:
-        """Have the frameworks of all cases imported, before the first is measured."""
+        """Have the workers of all cases made ready, before the first is measured."""
         if cases:
             # Those of gangs are started one after the other, each when its first case comes.
             specs = (spec for spec in map(self._worker_of, cases) if not spec.gang)
-            self._pool(cases[0].session).load(specs)
+            for kind, values in self._pool(cases[0].session).load(specs):
+                self._pass_on(kind, values)
             self.progress.clear()
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
@@ -134,13 +135,10 @@ class IsolatedRunner:
                 self.following[item.nodeid],
                 self.session.options.timeout_s,
             ):
-                if kind == "stopped":
-                    pytest.exit(values)
                 if kind == "epoch":
                     item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
                     continue
-                if kind == "warning":
-                    self._warn(values)
+                if self._pass_on(kind, values):
                     continue
                 report = self._received(values)
                 # What dies after the call has passed is an error of the teardown.
@@ -155,6 +153,14 @@ class IsolatedRunner:
                 longrepr=str(error),
                 when=when,  # type: ignore[arg-type]
             )
+
+    def _pass_on(self, kind: str, values: Any) -> bool:
+        """Hand on what a worker says that is of no case; returns whether it was."""
+        if kind == "stopped":
+            pytest.exit(values)
+        if kind == "warning":
+            self._warn(values)
+        return kind == "warning"
 
     def run_alone(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
         """Run a case in a worker that runs nothing else, and give the worker's messages.

@@ -189,16 +189,23 @@ class WorkerProcess:
                 "recreate it: fwbench env remove, then fwbench env add",
             )
 
-    def begin(self, session: dict[str, Any]) -> Iterator[list[Any]]:
-        """Have the worker begin its session, and yield what it says before it waits for cases.
+    def begin(self, session: dict[str, Any]) -> None:
+        """Have the worker begin its session; it does while others do.
 
         Args:
             session: what it begins with; see :mod:`fwbench.plugin.handover`.
 
         Raises:
-            WorkerDied: it ended instead, or did not begin in time.
+            WorkerDied: it ended instead.
         """
         self.send("session", session)
+
+    def until_begun(self) -> Iterator[list[Any]]:
+        """Yield what the worker says before its session waits for cases.
+
+        Raises:
+            WorkerDied: it ended instead, or did not begin in time.
+        """
         until_s = time.monotonic() + START_TIMEOUT_S
         overdue = f"did not begin its session within {START_TIMEOUT_S:g} s"
         while (message := self.receive(until_s, overdue))[0] != "begun":
@@ -214,9 +221,13 @@ class WorkerProcess:
         """The last lines that the worker wrote since the mark, ready to append to a message."""
         return self._output.tail()
 
+    def dismiss(self) -> None:
+        """Let the worker tear down what it has set up, and end, while others do."""
+        self._channel.close()
+
     def stop(self) -> None:
         """Let the worker tear down what it has set up, and end it."""
-        self._channel.close()
+        self.dismiss()
         try:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_STOP_TIMEOUT_S)
