@@ -4,21 +4,21 @@ This file is a script and a test file in one, as accuracy.py is. Ten operations,
 one of its quick sizes, are measured by fwbench and beside it by the tool that the framework's
 developers use, on the same function and the same arrays:
 
-- PyTorch: ``torch.utils.benchmark.Timer.blocked_autorange``
+- PyTorch: ``torch.utils.benchmark.Timer``, in blocks as its ``blocked_autorange`` makes them
   (https://docs.pytorch.org/docs/stable/benchmark_utils.html), with as many threads;
 - MXNet: as opperf's Python profiler calls (``benchmark/opperf/utils/profiler_utils.py``,
   ``python_profile``): ``perf_counter`` around one call and ``waitall``;
 - TensorFlow, which has no such tool for operations: a bare loop of the ``tf.function``.
 
-The tool measures before and after fwbench, each time about as long as fwbench does: a machine that
-drifts moves both alike. The figure is the median, over all pairs of a few sessions, of the median
-that fwbench reported over the mean of the tool's two; it must be within 5 % of 1. In brackets the
-quartiles of the ratios.
+After each block of twenty of fwbench's rounds (or two milliseconds) the tool has as many. Side by
+side, a tenth of a second each, they differed by up to 15 % for MXNet's small operations, in either
+direction: its threads take one or three times as long to wake up, and stay with that for a while.
+The figure is the median, over all cases of a few sessions, of the median that fwbench reported over
+that of the tool's; it must be within 5 % of 1. In brackets the quartiles of the ratios.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -51,16 +51,8 @@ _OPERATIONS: tuple[Operation, ...] = (
     *(layer_norm, max_pool2d, softmax, sort, sum_rows),
 )
 
-#: How long a tool measures each time; fwbench ends when a median is precise, or at the quick grid's
-#: --benchmark-max-time.
-_TOOL_S = 0.1
 
-#: Calls that opperf makes before it measures (its default), and rounds of a bare loop.
-_WARMUP_CALLS = 25
-_ROUNDS = 20
-
-
-def _timer_s(run: partial[Any], case: Case) -> float:
+def _timer(run: partial[Any], case: Case) -> pairs.Block:
     from torch.utils.benchmark import Timer
 
     arrays = {f"a{i}": array for i, array in enumerate(run.args)}
@@ -70,51 +62,42 @@ def _timer_s(run: partial[Any], case: Case) -> float:
         globals={"f": run.func, **arrays, **run.keywords},
         num_threads=case.framework.threads() or 1,
     )
-    return float(timer.blocked_autorange(min_run_time=_TOOL_S).median)
+    return lambda rounds, calls: [timer.timeit(rounds * calls).median]
 
 
-def _opperf_s(run: partial[Any], case: Case) -> float:
+def _opperf(run: partial[Any], case: Case) -> pairs.Block:
     wait = case.framework.namespace.waitall
-    for _ in range(_WARMUP_CALLS):
-        run()
-    wait()
-    took_s = []
-    end_s = time.perf_counter() + _TOOL_S
-    while time.perf_counter() < end_s:
-        start_s = time.perf_counter()
-        run()
-        wait()
-        took_s.append(time.perf_counter() - start_s)
-    return statistics.median(took_s)
 
-
-def _loop_s(run: partial[Any], _case: Case) -> float:
-    for _ in range(_WARMUP_CALLS):
-        run()
-    start_s = time.perf_counter()
-    run()
-    calls = max(1, round(_TOOL_S / _ROUNDS / (time.perf_counter() - start_s)))
-    took_s = []
-    for _ in range(_ROUNDS):
-        start_s = time.perf_counter()
-        for _ in range(calls):
+    def measure(rounds: int, _calls: int) -> list[float]:
+        taken_s = []
+        for _ in range(rounds):
+            start_s = time.perf_counter()
             run()
-        took_s.append((time.perf_counter() - start_s) / calls)
-    return statistics.median(took_s)
+            wait()
+            taken_s.append(time.perf_counter() - start_s)
+        return taken_s
+
+    return measure
 
 
-_TOOLS: dict[str, Callable[[partial[Any], Case], float]] = {
-    "torch": _timer_s,
-    "mxnet": _opperf_s,
-    "tensorflow": _loop_s,
+def _loop(run: partial[Any], _case: Case) -> pairs.Block:
+    def measure(rounds: int, calls: int) -> list[float]:
+        taken_s = []
+        for _ in range(rounds):
+            start_s = time.perf_counter()
+            for _ in range(calls):
+                run()
+            taken_s.append((time.perf_counter() - start_s) / calls)
+        return taken_s
+
+    return measure
+
+
+_TOOLS: dict[str, Callable[[partial[Any], Case], pairs.Block]] = {
+    "torch": _timer,
+    "mxnet": _opperf,
+    "tensorflow": _loop,
 }
-
-
-def _tool_s(case: Case) -> float:
-    run = case.bind().run
-    assert isinstance(run, partial)
-    return _TOOLS[case.framework.name](run, case)
-
 
 _sizes = {of.name: of.by_preset.quick[1] for of in _OPERATIONS}
 _in_turns = pytest.mark.usefixtures("turn")
@@ -142,7 +125,10 @@ def test_graph(case: Case) -> None:
 def _measure(case: Case) -> None:
     if case.cell.size != _sizes[case.cell.workload.name]:
         pytest.skip("the middle size alone")
-    pairs.enclose(case, _tool_s)
+    run = case.bind().run
+    assert isinstance(run, partial)
+    run()  # which compiles it
+    pairs.interleave(case, _TOOLS[case.framework.name](run, case))
 
 
 def main() -> int:
