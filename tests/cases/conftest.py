@@ -14,5 +14,5 @@ from support.fake_learner import data_set
 def load(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Sixteen images to train on, wherever they are looked for."""
     loaded = Mock(return_value=data_set(test=[0, 0, 1]))
-    monkeypatch.setattr(training, "_load", loaded)
+    monkeypatch.setattr(training, "read", loaded)
     return loaded

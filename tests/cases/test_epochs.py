@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.epochs import Epoch, Epochs, steps_of, whole
+from fwbench.cases.epochs import Alone, Epoch, Epochs, steps_of, whole
 from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
@@ -63,12 +63,12 @@ class Trained:
             Job(training, device, execution, "float32", batch=4)
         )
         self.clock = Clock(self.framework.clock, self.framework.waiter(device))
+        data = data or data_set()
         self.epochs = Epochs(
-            self.learner,
-            data or data_set(),
+            Alone(self.learner, data, steps_of(schedule, data, 4), self.clock, 2),
+            data,
             schedule,
             self.clock,
-            2,
             gpu,
             decay=decay,
             timed_s=lambda: self.rounds_s,

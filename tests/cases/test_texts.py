@@ -44,7 +44,7 @@ TRAIN, TEST = text(16), text(11)
 def _load(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text in memory."""
     found = DataSet("text", "real", "text.txt", TRAIN, TEST, TEST, True, "0123456789abcdef")
-    monkeypatch.setattr(training, "_load", lambda *_: found)
+    monkeypatch.setattr(training, "read", lambda *_: found)
 
 
 def answers(examples: Any) -> Any:

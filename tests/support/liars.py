@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwbench.cases.case import Case
-from fwbench.cases.training import LoopCase
+from fwbench.cases.loops import LoopCase
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.presets import Schedule

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.cases.training import LoaderCase, LoopCase, StepCase
+from fwbench.cases.loops import LoopCase
+from fwbench.cases.training import LoaderCase, StepCase
 from fwbench.plugin import host
 from fwbench.presets import Schedule
 from fwbench.workloads import mlp

@@ -7,6 +7,7 @@ repetition begins. So validation is in no round, and no warm-up epoch in the sta
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DataError, Diverged, WrongTraining
-from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
 from fwbench.measure.energy import EnergyMeter
 from fwbench.measure.nvml import Gpu
@@ -41,15 +42,130 @@ _DECAY = 0.9
 _DECAY_EACH = 10
 
 
-class Epochs:
-    """The epochs of one case.
+class Course(ABC):
+    """What is trained epoch by epoch, and examined after each.
+
+    Attributes:
+        job: what is trained; its batch is that of a whole step.
+    """
+
+    job: Job
+
+    @abstractmethod
+    def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
+        """Make an epoch ready, from the initial weights if it is the first of a repetition.
+
+        Args:
+            repetition: which one, from 0.
+            epoch: of it, from 0.
+            learning_rate: of the epoch; None for that of the optimiser.
+        """
+
+    @abstractmethod
+    def train(self) -> Sequence[Any]:
+        """The epoch that was made ready: what is timed.
+
+        Returns:
+            What :meth:`losses` takes.
+        """
+
+    @abstractmethod
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of every step of an epoch, as NumPy's numbers."""
+
+    @abstractmethod
+    def utilization(self, seconds: float) -> float:
+        """The share of its processors that an epoch was busy on, of so many seconds."""
+
+    @abstractmethod
+    def examine(self, part: str, examples: int) -> tuple[float, float]:
+        """The mean cross-entropy and the accuracy of what was learned so far.
+
+        Args:
+            part: of the data set, ``validation`` or ``test``.
+            examples: how many of it, the first ones.
+        """
+
+
+class Alone(Course):
+    """One learner's course.
 
     Args:
         learner: what learns.
         data: from what.
+        steps: of an epoch.
+        clock: waits for the device.
+        threads: of the framework.
+    """
+
+    def __init__(
+        self, learner: Learner, data: DataSet, steps: int, clock: Clock, threads: int
+    ) -> None:
+        self.job = learner.job
+        self._learner = learner
+        self._data = data
+        self._clock = clock
+        self._threads = threads
+        self._loader = learner.loader(whole(data.train), steps)
+        self._visited = steps * learner.job.batch
+        self._cpu = CpuClock()
+
+    def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
+        """All weights, the order of examples, and a device that has nothing left to do."""
+        if epoch == 0:
+            self._learner.reset(exact=False)
+        if learning_rate is not None:
+            self._learner.set_learning_rate(learning_rate)
+        visited = order(len(self._data.train), repetition, epoch)
+        self._loader.set_order(visited[: self._visited])
+        if self._clock.wait is not None:
+            self._clock.wait()
+        self._cpu.start()
+
+    def train(self) -> Sequence[Any]:
+        """By the learner's own epoch."""
+        return self._learner.epoch(self._loader)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """As the learner tells them."""
+        return self._learner.losses(losses)
+
+    def utilization(self, seconds: float) -> float:
+        """By this process' processor time."""
+        return self._cpu.utilization(seconds, self._threads)
+
+    def examine(self, part: str, examples: int) -> tuple[float, float]:
+        """By the learner's answers."""
+        return examined(self._learner, getattr(self._data, part), examples, self.job.batch)
+
+
+def examined(learner: Learner, split: Split, examples: int, batch: int) -> tuple[float, float]:
+    """Mean cross-entropy and accuracy, the last, shorter batch included.
+
+    Args:
+        learner: answers.
+        split: has the questions.
+        examples: how many of them, the first ones.
+        batch: how many at once: the answers to a text would take gigabytes.
+    """
+    questions, labels = whole(Split(split.x[:examples], split.y[:examples]))
+    judged = [
+        judge(learner.logits(questions[i : i + batch]), labels[i : i + batch].ravel())
+        for i in range(0, examples, batch)
+    ]
+    counts = [min(batch, examples - i) for i in range(0, examples, batch)]
+    loss, accuracy = np.average(judged, axis=0, weights=counts)
+    return float(loss), float(accuracy)
+
+
+class Epochs:
+    """The epochs of one case.
+
+    Args:
+        course: what is trained.
+        data: from what.
         schedule: how long.
         clock: for what pytest-benchmark does not time; waits for the device.
-        threads: of the framework.
         gpu: of the case; None for the CPU, and where it is not known.
         decay: whether the learning rate falls.
         timed_s: the seconds of the rounds so far, as pytest-benchmark has them.
@@ -58,11 +174,10 @@ class Epochs:
 
     def __init__(
         self,
-        learner: Learner,
+        course: Course,
         data: DataSet,
         schedule: Schedule,
         clock: Clock,
-        threads: int,
         gpu: Gpu | None = None,
         *,
         decay: bool,
@@ -70,18 +185,15 @@ class Epochs:
         tell: Callable[[Epoch, int], Any],
     ) -> None:
         self.epochs: list[Epoch] = []
-        self.steps = steps_of(schedule, data, learner.job.batch)
-        self._learner = learner
+        self.steps = steps_of(schedule, data, course.job.batch)
+        self._course = course
         self._data = data
         self._schedule = schedule
         self._clock = clock
-        self._threads = threads
         self._gpu = gpu
         self._decay = decay
         self._timed_s = timed_s
         self._tell = tell
-        self._loader = learner.loader(whole(data.train), self.steps)
-        self._cpu = CpuClock()
         self._position = (0, 0)  # repetition and epoch that come next, from 0
         self._losses: Sequence[Any] | None = None
 
@@ -92,13 +204,13 @@ class Epochs:
             return
         while self._position[1] < self._schedule.warmup_epochs:
             self._begin()
-            seconds, losses = self._clock.time(self._train)
+            seconds, losses = self._clock.time(self._course.train)
             self._end(seconds, losses)
         self._begin()
 
     def round(self) -> None:
         """One epoch: what is timed."""
-        self._losses = self._train()
+        self._losses = self._course.train()
 
     def finish(self) -> None:
         """End the epoch of the last round, if there was one."""
@@ -115,33 +227,20 @@ class Epochs:
         """Whether all is trained: an epoch more is for pytest-benchmark's profile."""
         return self._position[0] == self._schedule.repetitions
 
-    def _train(self) -> Sequence[Any]:
-        return self._learner.epoch(self._loader)
-
     def _begin(self) -> None:
         repetition, epoch = self._position
-        if epoch == 0:
-            self._learner.reset(exact=False)
-        if self._decay:
-            rate = self._learner.job.training.optimizer.learning_rate
-            self._learner.set_learning_rate(rate * _DECAY ** (epoch // _DECAY_EACH))
-        visited = order(len(self._data.train), repetition, epoch)
-        self._loader.set_order(visited[: self.steps * self._learner.job.batch])
-        if self._clock.wait is not None:
-            self._clock.wait()
-        self._cpu.start()
+        rate = self._course.job.training.optimizer.learning_rate * _DECAY ** (epoch // _DECAY_EACH)
+        self._course.begin(repetition, epoch, rate if self._decay else None)
         self._energy = EnergyMeter(self._gpu, self._clock)
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:
         energy_j = self._energy.used_j()
-        utilization = self._cpu.utilization(seconds, self._threads) if seconds else 0.0
+        utilization = self._course.utilization(seconds) if seconds else 0.0
         gpu = self._gpu.use() if self._gpu else None
         repetition, epoch = self._position
-        step_losses = as_many(self._learner.losses(losses), self.steps)
+        step_losses = as_many(self._course.losses(losses), self.steps)
         self._refuse_divergence(step_losses, epoch)
-        validation_s, (loss, accuracy) = self._clock.time(
-            lambda: self._evaluate(self._data.validation)
-        )
+        validation_s, (loss, accuracy) = self._clock.time(lambda: self._examined("validation"))
         if not np.isfinite(loss):
             raise Diverged(
                 f"the validation loss is {loss} after epoch {epoch + 1}: the last update made the "
@@ -180,25 +279,15 @@ class Epochs:
             )
 
     def _tested(self) -> float:
-        return self._evaluate(self._data.test)[1]
+        return self._examined("test")[1]
 
-    def _evaluate(self, split: Split) -> tuple[float, float]:
-        """Mean cross-entropy and accuracy, the last, shorter batch included."""
-        evaluated = self._evaluated(split)
-        examples, labels = whole(Split(split.x[:evaluated], split.y[:evaluated]))
-        batch = self._learner.job.batch
-        # One batch after the other: the answers to a text would take gigabytes.
-        judged = [
-            judge(self._learner.logits(examples[i : i + batch]), labels[i : i + batch].ravel())
-            for i in range(0, evaluated, batch)
-        ]
-        counts = [min(batch, evaluated - i) for i in range(0, evaluated, batch)]
-        loss, accuracy = np.average(judged, axis=0, weights=counts)
-        return float(loss), float(accuracy)
+    def _examined(self, part: str) -> tuple[float, float]:
+        """Mean cross-entropy and accuracy."""
+        return self._course.examine(part, self._evaluated(getattr(self._data, part)))
 
     def _evaluated(self, split: Split) -> int:
         """All examples; where an epoch is cut short, no more than it trains on."""
-        batch = self._learner.job.batch
+        batch = self._course.job.batch
         cut_short = self.steps < len(self._data.train) // batch
         return min(len(split), self.steps * batch) if cut_short else len(split)
 
@@ -210,7 +299,7 @@ class Epochs:
             validated_examples=self._evaluated(self._data.validation),
             tested_examples=self._evaluated(self._data.test),
         )
-        return every | _summary(self.epochs, self._learner, self.steps)
+        return every | _summary(self.epochs, self._course.job, self.steps)
 
 
 def _thinned(losses: NDArray[Any]) -> list[float]:
@@ -218,12 +307,12 @@ def _thinned(losses: NDArray[Any]) -> list[float]:
     return [float(part.mean()) for part in np.array_split(losses, min(losses.size, _CURVE_POINTS))]
 
 
-def _summary(epochs: Sequence[Epoch], learner: Learner, steps: int) -> CaseFacts:
+def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
     timed_s = [epoch.seconds for epoch in epochs if not epoch.warmup]
     epoch_s = float(np.median(timed_s))
     energies_j = [e.gpu.energy_j for e in epochs if not e.warmup and e.gpu and e.gpu.energy_j]
-    training = learner.job.training
-    units = steps * learner.job.batch * training.units_per_example
+    training = job.training
+    units = steps * job.batch * training.units_per_example
     repetitions = range(1, 1 + max(epoch.repetition for epoch in epochs))
     rate: dict[str, Any] = {f"{training.unit}_per_s": units / epoch_s}
     energy: dict[str, Any] = {"energy_j": float(np.median(energies_j))} if energies_j else {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -13,16 +12,15 @@ import numpy as np
 
 from fwbench.cases import learning
 from fwbench.cases.case import Case
-from fwbench.cases.epochs import Epochs, steps_of, whole
+from fwbench.cases.epochs import steps_of, whole
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import Call, Work, called
 from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
-from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
 from fwbench.presets import Schedule
-from fwbench.records.facts import CaseFacts, Data, Epoch
-from fwbench.workloads.data import DataSet, Split, load
+from fwbench.records.facts import CaseFacts, Data
+from fwbench.workloads.data import DataSet, load
 from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import Trains, order
 
@@ -121,28 +119,6 @@ class _Pass(Work):
                     "their order or their layout is wrong"
                 )
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
-
-
-class _Memory:
-    """The peak of memory from now on.
-
-    Args:
-        device_bytes: that of the device, when it is called.
-    """
-
-    def __init__(self, device_bytes: Callable[[], int | None]) -> None:
-        self._device_bytes = device_bytes
-        known = reset_peak_memory()
-        self._before_bytes = peak_memory_bytes() if known else None
-
-    def used(self) -> CaseFacts:
-        """What was in use before, and at most until now."""
-        known = self._before_bytes is not None
-        return CaseFacts(
-            host_memory_before_bytes=self._before_bytes,
-            peak_host_memory_bytes=peak_memory_bytes() if known else None,
-            peak_device_memory_bytes=self._device_bytes(),
-        )
 
 
 class TrainingCase(Case):
@@ -247,7 +223,7 @@ class TrainingCase(Case):
     def data(self) -> DataSet:
         """The data set, read once in a process."""
         assert self.cell.data is not None  # noqa: S101 (the grid's duty)
-        return _load(self.cell.data, self._cache)
+        return read(self.cell.data, self._cache)
 
 
 class StepCase(TrainingCase):
@@ -270,116 +246,5 @@ class LoaderCase(TrainingCase):
         return _Pass(self.learner(), data, steps, self.framework.to_numpy)
 
 
-class LoopCase(TrainingCase):
-    """A training loop: a round is an epoch, and the median epoch stands for a launch."""
-
-    statistic = "median"
-
-    def _measure(self) -> None:
-        with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            stored = self.data()
-            data = replace(stored, train=Split(*whole(stored.train)))
-            memory = _Memory(self.framework.watch_memory(self.cell.device))
-            learner = self.learner()
-            # Of its own: only rounds may be seen by the one that gives dispatch times.
-            clock = Clock(self._clock.read, self._clock.wait)
-            checked, check_s = learning.check(learner, clock, self.checked_steps)
-            epochs = self._epochs(learner, data, clock)
-        watch = self._watch()
-        self._train(epochs)
-        condition = self._watched(watch) if watch else CaseFacts()
-        if not self._benchmark.timed:
-            return
-        used = memory.used() | CaseFacts(data_memory_bytes=_size_bytes(stored, data))
-        checked |= self._check_timed(learner, data)
-        trained = self._trained(epochs, data)
-        self._record(_first_step(check_s) | used | checked | condition | trained)
-
-    def _epochs(self, learner: Learner, data: DataSet, clock: Clock) -> Epochs:
-        return Epochs(
-            learner,
-            data,
-            self.schedule,
-            clock,
-            self.framework.threads() or 1,
-            self.gpu,
-            decay=self.cell.toggle("decay") == "on",
-            timed_s=lambda: self._benchmark.rounds_s,
-            tell=self._tell_of,
-        )
-
-    def _train(self, epochs: Epochs) -> None:
-        """All rounds, and what lies between them."""
-        schedule = self.schedule
-        rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
-        with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
-            self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
-            with self._discarded_on_failure():
-                epochs.finish()
-
-    def _check_timed(self, learner: Learner, data: DataSet) -> CaseFacts:
-        """Whole epochs were timed, so it is checked in whole epochs: of one batch, or a few."""
-        schedule, batch = self.schedule, self.cell.batch
-        unseen = order(len(data.train), schedule.repetitions, schedule.epochs)
-        chosen = np.resize(unseen, learning.UPDATES_TIMED * batch)
-        examples, labels = whole(Split(data.train.x[chosen], data.train.y[chosen]))
-        batches = [
-            (examples[i : i + batch], labels[i : i + batch].ravel())
-            for i in range(0, chosen.size, batch)
-        ]
-        with self.framework.scope(self.cell.device, self.cell.dtype), self._discarded_on_failure():
-            return learning.check_timed(learner, batches, partial(_one_epoch, learner))
-
-    def _trained(self, epochs: Epochs, data: DataSet) -> CaseFacts:
-        schedule = self.schedule
-        warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
-        about = CaseFacts(
-            warmup_calls=len(warmup) * epochs.steps,
-            warmup_s=sum(epoch.seconds for epoch in warmup),
-            steady=None,
-            warmup_epochs=schedule.warmup_epochs,
-            repetitions=schedule.repetitions,
-            data=data_facts(data),
-        )
-        return about | epochs.facts()
-
-    def _tell_of(self, epoch: Epoch, steps: int) -> None:
-        """Say what a live line shows."""
-        units = steps * self.cell.batch * self.training.units_per_example
-        self._tell(
-            {
-                **epoch,
-                "epochs": self.schedule.epochs,
-                "repetitions": self.schedule.repetitions,
-                "rate": units / epoch.seconds if epoch.seconds else 0.0,
-                "unit": self.training.unit,
-            }
-        )
-
-
-def _size_bytes(*sets: DataSet) -> int:
-    """What data sets take of the memory, parts that they share once."""
-    splits = (split for data in sets for split in (data.train, data.validation, data.test))
-    arrays = {id(array): array for split in splits for array in (split.x, split.y)}
-    return sum(array.nbytes for array in arrays.values())
-
-
-def _one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
-    """The losses of an epoch over these batches."""
-    examples, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    labels = labels.reshape(len(examples), *learner.job.training.labels_shape)
-    loader = learner.loader((examples, labels), len(batches))
-    loader.set_order(np.arange(len(examples)))
-    return learner.epoch(loader)
-
-
-def _first_step(check_s: Sequence[float]) -> CaseFacts:
-    """What the steps of the check tell of the first call, and of compiling."""
-    return CaseFacts(
-        first_call_in_process_s=check_s[0],
-        compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),
-    )
-
-
 #: A process may train on two data sets by turns; more would only take memory.
-_load = lru_cache(maxsize=2)(load)
+read = lru_cache(maxsize=2)(load)

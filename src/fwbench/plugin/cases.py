@@ -12,9 +12,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fwbench import grid, project
 from fwbench.cases.case import Case, Probe
 from fwbench.cases.classification import ClassificationCase
+from fwbench.cases.loops import LoopCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
-from fwbench.cases.training import LoaderCase, LoopCase, StepCase
+from fwbench.cases.training import LoaderCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.measure.clock import Clock
 from fwbench.plugin import debugger, families, host, launching

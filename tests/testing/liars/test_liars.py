@@ -41,7 +41,7 @@ def _parameter(liar: type[Liar], direction: str) -> ParameterSet:
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few images to train on, and a clock that a liar can replace."""
-    monkeypatch.setattr(training, "_load", Mock(return_value=images()))
+    monkeypatch.setattr(training, "read", Mock(return_value=images()))
     monkeypatch.setattr(time, "perf_counter", time.perf_counter)
 
 

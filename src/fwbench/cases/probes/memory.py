@@ -21,9 +21,10 @@ import numpy as np
 
 from fwbench.cases import reading, verify
 from fwbench.cases.case import Case
+from fwbench.cases.loops import LoopCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import LOGIT_TOLERANCES, ForwardBackwardCase, InferenceCase
-from fwbench.cases.training import LoopCase, StepCase, TrainingCase
+from fwbench.cases.training import StepCase, TrainingCase
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
