@@ -112,7 +112,7 @@ def test_networks_and_stragglers_are_shown_where_there_are_any() -> None:
 def test_other_workloads_are_left_alone() -> None:
     """And other toggles stay as they are."""
     assert [cell.toggles for cell in cells(gemm, replicas=(1, 2))] == [()]
-    assert [cell.toggles for cell in cells(lenet, replicas=(1, 2), sizes=(8,))] == [()]
+    assert [cell.toggles for cell in cells(lenet.loader, replicas=(1, 2), sizes=(8,))] == [()]
     assert [cell.toggles for cell in cells(lenet_step)] == [()]
 
 

@@ -23,7 +23,7 @@ from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.names import DTYPES
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, jax_replicas, recomputing, xla_costs
+from support import jax_learners, jax_replicas, recomputing, shared_loops, xla_costs
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, counted, kept, passes, verify
@@ -182,19 +182,14 @@ def test_replicas(
     check(_run(made, program, str(tmp_path)))
 
 
-_DIVIDED = """
-import pytest
-from fwbench.workloads import word_lm_step
-
-@pytest.mark.fwbench(word_lm_step)
-def test_it(case):
-    case.measure()
-"""
+def test_loops_of_replicas(project: Project) -> None:
+    """They train as those of one worker."""
+    shared_loops.assert_alike(project, "jax", "--fw-execution=jit")
 
 
 def test_divided_lstms_train_the_same(project: Project) -> None:
     """On two devices of the CPU, each with half of the layers."""
-    project.write("test_it.py", _DIVIDED)
+    project.write("test_it.py", jax_learners.DIVIDED)
     asked = ("--fw-toggle=model_parallel=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
     result, records = project.measure(*asked, "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.scaling import Scaling, Shared, alone, scalings, was_asked
+from fwbench.report.scaling import Scaling, Shared, alone, parts_of, scalings, was_asked
 from support.gang_facts import gang
 
 
@@ -111,3 +111,12 @@ def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
 def test_works_without_replicas_are_not_shown() -> None:
     """A single one alone scales nothing."""
     assert scalings([shared(1, 1.0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "parts"),
+    [({}, 1), ({"steps_per_epoch": 10}, 1), ({"steps_per_epoch": 10, "epoch_s": 0.5}, 10)],
+)
+def test_epochs_are_told_by_their_steps(facts: dict[str, Any], parts: int) -> None:
+    """As a table of replicas tells of steps; the pass of a loader is none of them."""
+    assert parts_of(CaseFacts.unchecked(facts)) == parts

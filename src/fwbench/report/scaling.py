@@ -192,7 +192,14 @@ def case_of(record: Record, suffix: str = "") -> Shared:
         suffix: added to the contestant's name, to tell runs apart.
     """
     name = alone(record.series) + suffix
-    return Shared(name, record.median_s, *record.quartiles_s, record.facts, record.measured)
+    parts = parts_of(record.facts)
+    median_s, low_s, high_s = (x / parts for x in (record.median_s, *record.quartiles_s))
+    return Shared(name, median_s, low_s, high_s, record.facts, record.measured)
+
+
+def parts_of(facts: CaseFacts) -> int:
+    """How many steps what was timed of a case has: those of an epoch, or one."""
+    return 1 if facts.epoch_s is None else facts.steps_per_epoch or 1
 
 
 def unshared(records: Iterable[Record]) -> list[Record]:

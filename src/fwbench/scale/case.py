@@ -98,6 +98,11 @@ class GangCase(Case):
         """How many numbers a role has in memory at once, about."""
         return _ARRAYS * self.elements
 
+    @property
+    def loop(self) -> Mapping[str, Any] | None:
+        """What an epoch is made of; None for what has no epochs."""
+        return None
+
     @abstractmethod
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Whether the steps of a check were right.
@@ -192,6 +197,7 @@ class GangCase(Case):
             shape="" if isinstance(cell.size, int) else str(cell.size),
             recompute=cell.toggle("recompute") == "on",
             late=asdict(late) if (late := straggler_of(cell.toggle("straggler"))) else None,
+            loop=self.loop,
         )
         doing, quiet_s = f"building {cell.id}", self._quiet_s(gang)
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=doing, quiet_s=quiet_s)

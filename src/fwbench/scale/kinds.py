@@ -10,7 +10,9 @@ from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member
 from fwbench.grid import Cell
 from fwbench.scale.case import GangCase
+from fwbench.scale.epochs import LoopShare
 from fwbench.scale.exchanges import CollectiveCase, exchanged
+from fwbench.scale.loops import SharedLoopCase
 from fwbench.scale.served import NullShare, NullStepCase, ReadShare, SparseReadCase
 from fwbench.scale.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.scale.trainings import AsynchronousStepCase, SharedStepCase
@@ -18,7 +20,7 @@ from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.serving import NullStep, SparseRead
-from fwbench.workloads.training import Step
+from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Workload
 
 _Kinds = Mapping[type[Workload], type[GangCase]]
@@ -32,6 +34,7 @@ _CASES: _Kinds = {
     Collective: CollectiveCase,
     Step: SharedStepCase,
     ModelStep: SharedStepCase,
+    Training: SharedLoopCase,
     **_SERVED_CASES,
 }
 
@@ -48,6 +51,7 @@ _SHARES: _Shares = {
     Collective: exchanged,
     Step: TrainedShare,
     ModelStep: TrainedShare,
+    Training: LoopShare,
     **_SERVED_SHARES,
 }
 

@@ -12,6 +12,8 @@ from the controller         meaning
 ``("check", steps)``        take steps from the beginning, and tell what they found
 ``("round", steps)``        take steps, timed
 ``("alone", steps)``        take steps without an exchange, timed
+``("epoch", r, e)``         train for epoch e of repetition r, timed
+``("examine", part, n)``    tell what the model makes of the first n examples of a part of the data
 ``("look",)``               tell what the last timed step has left
 ``("used",)``               tell what this process has used since it was started
 ==========================  ====================================================================
@@ -38,6 +40,7 @@ from fwbench.machine import usable_cpus
 from fwbench.names import framework_of
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
+from fwbench.scale.epochs import LoopShare
 from fwbench.scale.kinds import share_of
 from fwbench.scale.rounds import timed_round, used
 from fwbench.scale.shares import Share, Task
@@ -83,6 +86,8 @@ class Role:
             "check": self._check,
             "round": self._round,
             "alone": self._alone,
+            "epoch": self._epoch,
+            "examine": self._examine,
             "look": self._look,
             "used": self._used,
         }
@@ -159,6 +164,18 @@ class Role:
             return None
         with silent:
             return self._round(steps)
+
+    @property
+    def _loop(self) -> LoopShare:
+        return cast("LoopShare", self._share)  # no other is asked for epochs
+
+    def _epoch(self, repetition: int, epoch: int) -> dict[str, Any]:
+        with self._scope:
+            return self._loop.epoch(repetition, epoch)
+
+    def _examine(self, part: str, examples: int) -> dict[str, float]:
+        with self._scope:
+            return self._loop.examine(part, examples)
 
     def _look(self) -> dict[str, Any]:
         with self._scope:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
 from fwbench.measure.traffic import sent_bytes
 from fwbench.workloads.models import reference
-from fwbench.workloads.objective import check_rows
+from fwbench.workloads.objective import Batch, check_rows
 from fwbench.workloads.training import Trains
 
 #: What the gradient of the first step may be off by, relative to its norm. From the initial weights
@@ -43,6 +43,8 @@ class Task:
         recompute: whether the backward pass computes results once more.
         late: the replica that is late in every timed step, as a
             :class:`~fwbench.composition.straggler.Straggler` has it; None for nobody.
+        loop: what an epoch is made of, as a :class:`~fwbench.scale.epochs.Loop` has it; None for
+            what has no epochs.
     """
 
     workload: str
@@ -54,6 +56,7 @@ class Task:
     shape: str = ""
     recompute: bool = False
     late: Mapping[str, Any] | None = None
+    loop: Mapping[str, Any] | None = None
 
 
 class Share(ABC):
@@ -153,10 +156,11 @@ class TrainedShare(Share):
         (first,) = self._shards(1)
         self._model.rehearse(*learner.place(first))
         learner.reset(exact=True)
-        weights, losses = [learner.checksum()], []
+        weights = [learner.checksum()]
+        losses: list[Any] = []
         exchanged: dict[str, Any] = {}
         for batch in self._shards(steps):
-            losses.append(learner.step(*learner.place(batch)))
+            losses += self._trained(batch)
             weights.append(learner.checksum())
             exchanged = exchanged or self._exchanged(self.task.size)
         told = learner.losses(losses).tolist()
@@ -167,6 +171,10 @@ class TrainedShare(Share):
             **exchanged,
             "notes": learner.notes(),
         }
+
+    def _trained(self, batch: Batch) -> Sequence[Any]:
+        """Train on a share of a batch, as it is timed; returns its loss."""
+        return [self._learner.step(*self._learner.place(batch))]
 
     def _exchanged(self, batch: int) -> dict[str, Any]:
         """How far the gradient of the first step is off the reference's, and if too far.

@@ -82,6 +82,7 @@ def _of_gang(
         _of_straggler(straggler_of(given.get("straggler", NOBODY)), replicas, manifest, strategy)
         or manifest.strategies.get(strategy)
         or next(filter(None, (manifest.gang_gap(strategy, *each) for each in given.items())), None)
+        or workload.gang_gap(given)
         or workload.share_gap(size, replicas)
     )
 

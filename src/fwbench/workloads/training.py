@@ -11,6 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.composition.straggler import NOBODY
+from fwbench.composition.strategy import ASYNCHRONOUS
 from fwbench.manifest import Manifest
 from fwbench.presets import Schedule, Size, Sizes
 from fwbench.workloads.objective import (
@@ -163,6 +165,16 @@ class TrainsInLoop(Trains):
         cell = (execution, direction, dtype)
         return super().gap(manifest, device, *cell) or manifest.gap(self.loop.name, *cell, device)
 
+    def share_gap(self, size: Size, replicas: int) -> str | None:
+        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
+        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
+        return self.loop.split_gap(size, replicas) if replicas > 1 else None
+
+    def grown(self, size: Size, replicas: int) -> Size:
+        """A batch of so many times as many examples."""
+        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
+        return replicas * size
+
 
 @dataclass(frozen=True, eq=False)
 class Training(Objective, TrainsInLoop):
@@ -181,6 +193,8 @@ class Training(Objective, TrainsInLoop):
     schedules: Mapping[str, Schedule] = field(kw_only=True)
     quick: bool = field(default=True, kw_only=True)
     representative: bool = field(default=True, kw_only=True)
+
+    shared: ClassVar = True
 
     @property
     def loop(self) -> Training:
@@ -206,6 +220,29 @@ class Training(Objective, TrainsInLoop):
     def toggles(self) -> frozenset[str]:
         """``sparse`` where there is an embedding."""
         return frozenset({"workers", "decay"} | ({"sparse"} if self.vocabulary else set()))
+
+    def gang_gap(self, given: Mapping[str, str]) -> str | None:
+        """Why replicas cannot train so; a step of it may be able to.
+
+        Args:
+            given: values by toggle.
+        """
+        if given.get("replicas", "1") == "1":
+            return None
+        step = self.step.name
+        return first(
+            {
+                "no loop is written whose workers do not wait for each other; measure "
+                f"{step} (-k {step})": given.get("strategy") in ASYNCHRONOUS,
+                f"nobody can be late in a loop; measure {step} (-k {step})": given.get(
+                    "straggler", NOBODY
+                )
+                != NOBODY,
+                "a replica loads its own batches (--fw-toggle workers=0)": given["workers"] != "0",
+                "replicas do not change their learning rate (--fw-toggle decay=off)": given["decay"]
+                != "off",
+            }
+        )
 
     def schedule(self, preset: str | None) -> Schedule:
         """That of the preset; a few steps where sizes were given instead."""
@@ -246,16 +283,6 @@ class Step(TrainsInLoop):
         """As for the loop; in addition, a whole loop has no step of its own."""
         whole = step_gap(manifest, execution)
         return whole or super().gap(manifest, device, execution, direction, dtype)
-
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
-        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
-        return self.training.split_gap(size, replicas) if replicas > 1 else None
-
-    def grown(self, size: Size, replicas: int) -> Size:
-        """A batch of so many times as many examples."""
-        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
-        return replicas * size
 
 
 @dataclass(frozen=True, eq=False)

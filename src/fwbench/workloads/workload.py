@@ -138,6 +138,14 @@ class Workload(ABC):
         """
         return None
 
+    def gang_gap(self, given: Mapping[str, str]) -> str | None:
+        """Why replicas cannot share it so; None if they can.
+
+        Args:
+            given: values by toggle, those of replicas among them.
+        """
+        return None
+
     def grown(self, size: Size, replicas: int) -> Size:
         """The size at which each of several replicas does what one does at ``size``.
 

@@ -130,6 +130,10 @@ def _own_part(everywhere: Callable[[Any], Any], values: Any) -> Any:
     return everywhere(values).addressable_data(0).block_until_ready()
 
 
+def _own_copy(array: Any) -> Any:
+    return array.addressable_data(0)
+
+
 def _global(mesh: Mesh, spec: PartitionSpec, own: Any) -> Any:
     """The array of all devices of which this process has a part, or one of equal copies."""
     shape = own.shape
@@ -206,6 +210,12 @@ class ReplicatedJaxLearner(JaxLearner):
         """This replica's share of what all devices have."""
         examples, labels = jax.tree.map(partial(_global, self._mesh, _SPLIT), super().place(batch))
         return examples, labels
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """By this process' copy alone."""
+        own = jax.tree.map(_own_copy, (self._state.parameters, self._state.layers))
+        x, _ = super().place((examples, np.zeros(0, np.int32)))
+        return np.asarray(self._answer(*own, x), np.float64)
 
     def gradients(self) -> list[NDArray[Any]]:
         """Of the first update since the learner was reset, read from what it has left."""

@@ -15,7 +15,7 @@ from fwbench.report.alpha_beta import Exchange, Modelled, modelled
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record, Run, frameworks, operations
+from fwbench.report.model import Record, Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.scaling import Scaling, Shared, case_of
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
@@ -64,7 +64,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         runs: in the order to show them.
         names: of the runs.
     """
-    records = operations(record for run in runs for record in run.records)
+    records = [record for run in runs for record in run.records if record.facts]
     asked = (record for record in records if scaling.was_asked(record.series))
     found = scaling.scalings(case_of(record, run_suffix(record.run, names)) for record in asked)
     colours = palette.colours(frameworks(runs))

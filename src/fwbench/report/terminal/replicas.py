@@ -26,15 +26,16 @@ def tables(cases: Sequence[Timed], width: int) -> list[list[Line]]:
         cases: all that were measured.
         width: of the terminal.
     """
-    shared = [
-        Shared(scaling.alone(timed.name), timed.time_s, timed.time_s, timed.time_s, timed.facts)
-        for timed in cases
-        if scaling.was_asked(timed.name)
-    ]
+    shared = [_case_of(timed) for timed in cases if scaling.was_asked(timed.name)]
     return [
         [*wrapped(f"replicas: {work.title}", width, "bold"), *_table(work, width)]
         for work in scaling.scalings(shared)
     ]
+
+
+def _case_of(timed: Timed) -> Shared:
+    step_s = timed.time_s / scaling.parts_of(timed.facts)
+    return Shared(scaling.alone(timed.name), step_s, step_s, step_s, timed.facts)
 
 
 def _table(work: Scaling, width: int) -> list[Line]:
