@@ -18,7 +18,6 @@ from fwbench.errors import (
     GangFailed,
     VerificationError,
     WrongGradient,
-    WrongResult,
     WrongTraining,
 )
 from fwbench.scale import gang as gangs
@@ -28,6 +27,7 @@ from fwbench.scale.gang import Composition, Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Task
 from fwbench.workloads import lenet, mlp
+from support import served_steps
 from support.gangs import SOON, Robbed, installed
 
 _TESTS = Path(__file__).parents[1]
@@ -188,8 +188,6 @@ def test_sums_of_arrays_are_right() -> None:
 
 # Null steps and sparse reads
 
-_OTHER = "before the timing, worker [01] fetched other numbers than "
-
 
 @pytest.fixture(params=["synchronous", "asynchronous"])
 def served(request: pytest.FixtureRequest) -> Gang:
@@ -198,43 +196,20 @@ def served(request: pytest.FixtureRequest) -> Gang:
     return gang
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "bytes_each"),
-    [("null_step", 16 * 250, 2 * 4 * 16 * 250), ("sparse_read", 500, 4 * 32 * 64)],
-)
+@served_steps.HONEST
 def test_steps_that_compute_nothing_are_right(
     served: Gang, name: str, size: int, bytes_each: int
 ) -> None:
-    """Before and after steps that are timed; all parameters move, and of a table some rows."""
-    _bind(served, name, size)
-    for _ in range(2):
-        before = served.used()
-        answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-        judgement.fetched(answers, "before the timing")
-        sent = judgement.sent(answers, before, served.used())
-        assert sent is None or sent >= 3 * 2 * bytes_each
-        served.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
-        left = served.ask("look", limit_s=_PATIENCE_S, doing="looking")
-        judgement.fetched(left, "after the timing")
+    """Before and after steps that are timed, in lock-step or not."""
+    served_steps.are_right(served, _bind, name, size, bytes_each)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "said"),
-    [
-        ("null_step", 32, _OTHER + "the updates of"),
-        ("null_step", 48, _OTHER + "the updates of"),
-        ("sparse_read", 96, _OTHER + "32 rows of the table"),
-    ],
-    ids=["fetches nothing", "loses an update", "reads the step before"],
-)
+@served_steps.CHEATING
 def test_steps_that_leave_something_out_are_found(
     served: Gang, name: str, size: int, said: str
 ) -> None:
     """By what is checked before anything is timed."""
-    _bind(served, name, size)
-    answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-    with pytest.raises(WrongResult, match=said):
-        judgement.fetched(answers, "before the timing")
+    served_steps.are_found(served, _bind, name, size, said)
 
 
 # Faults

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from fwbench import workloads
-from fwbench.errors import VerificationError, WrongGradient, WrongResult, WrongTraining
+from fwbench.errors import VerificationError, WrongGradient, WrongTraining
 from fwbench.records.facts import CaseFacts
 from fwbench.scale import judgement
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
+from support import served_steps
 from support.gangs import installed, started
 
 _TESTS = Path(__file__).parents[1]
@@ -165,42 +166,17 @@ def test_cheats_of_workers_of_servers_are_found(
         _judged(served, "lenet_step", batch)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "bytes_each"),
-    [("null_step", 16 * 250, 2 * 4 * 16 * 250), ("sparse_read", 500, 4 * 32 * 64)],
-)
+@served_steps.HONEST
 def test_steps_that_compute_nothing_are_right(
     served: Gang, name: str, size: int, bytes_each: int
 ) -> None:
-    """Before and after steps that are timed; all parameters move, and of a table some rows."""
-    _bind(served, name, size)
-    for _ in range(2):
-        answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-        judgement.fetched(answers, "before the timing")
-        before = served.used()
-        sent = judgement.sent(_round(served, 10), before, served.used())
-        assert sent is None or sent >= 10 * 2 * bytes_each
-        left = served.ask("look", limit_s=_PATIENCE_S, doing="looking")
-        judgement.fetched(left, "after the timing")
+    """Before and after steps that are timed."""
+    served_steps.are_right(served, _bind, name, size, bytes_each)
 
 
-_OTHER = "before the timing, worker [01] fetched other numbers than "
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "said"),
-    [
-        ("null_step", 32, _OTHER + "the updates of"),
-        ("null_step", 48, _OTHER + "the updates of"),
-        ("sparse_read", 96, _OTHER + "32 rows of the table"),
-    ],
-    ids=["fetches nothing", "loses an update", "reads the step before"],
-)
+@served_steps.CHEATING
 def test_steps_that_leave_something_out_are_found(
     served: Gang, name: str, size: int, said: str
 ) -> None:
     """By what is checked before anything is timed."""
-    _bind(served, name, size)
-    answers = served.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-    with pytest.raises(WrongResult, match=said):
-        judgement.fetched(answers, "before the timing")
+    served_steps.are_found(served, _bind, name, size, said)

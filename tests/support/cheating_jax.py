@@ -10,6 +10,7 @@ from fwbench.frameworks.jax.framework import Jax
 from fwbench.frameworks.jax.replicas import JaxMember
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Seat
+from support.cheats import skips_a_step
 
 
 def exchanges_nothing(learner: Any, _: int) -> None:
@@ -38,20 +39,17 @@ def begins_otherwise(learner: Any, rank: int) -> None:
 
 def skips(learner: Any, rank: int) -> None:
     """The second replica does not update its weights in its third step."""
-    steps, step = [0], learner.step
 
-    def copied(array: Any) -> Any:
-        return array.addressable_data(0).copy()
+    def taken() -> Any:
+        return jax.tree.map(
+            lambda array: array.addressable_data(0).copy(), learner._state.parameters
+        )
 
-    def wrong(*batch: Any) -> Any:
-        steps[0] += 1
-        before = jax.tree.map(copied, learner._state.parameters)
-        loss = step(*batch)
-        if rank and steps[0] == 3:
-            learner._state = learner._state._replace(parameters=learner.put(before))
-        return loss
+    def put_back(earlier: Any) -> None:
+        learner._state = learner._state._replace(parameters=learner.put(earlier))
 
-    learner.step = wrong
+    if rank:
+        skips_a_step(learner, taken, put_back)
 
 
 #: By the batch of a replica; others are honest.

@@ -1,6 +1,6 @@
 """MXNet's replicas, each with a mistake of its own: which one, the batch of a replica says."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -9,6 +9,7 @@ from fwbench.frameworks.member import WORKER, Seat
 from fwbench.frameworks.mxnet.framework import MXNet, _context
 from fwbench.frameworks.mxnet.replicas import MXNetMember
 from fwbench.frameworks.mxnet.training import MXNetLearner
+from support.cheats import LeavingOut, served_cheats, skips_a_step
 
 
 def exchanges_nothing(learner: Any, _: int) -> None:
@@ -35,18 +36,16 @@ def begins_otherwise(learner: Any, rank: int) -> None:
 
 def skips(learner: Any, rank: int) -> None:
     """The second replica does not take over the weights of its third step."""
-    steps, step = [0], learner.step
 
-    def wrong(*batch: Any) -> Any:
-        steps[0] += 1
-        before = [parameter.data().copy() for parameter in learner._parameters]
-        loss = step(*batch)
-        if rank and steps[0] == 4:  # the first is a rehearsal
-            for parameter, earlier in zip(learner._parameters, before, strict=True):
-                parameter.data()[:] = earlier
-        return loss
+    def taken() -> list[Any]:
+        return [parameter.data().copy() for parameter in learner._parameters]
 
-    learner.step = wrong
+    def put_back(earlier: list[Any]) -> None:
+        for parameter, each in zip(learner._parameters, earlier, strict=True):
+            parameter.data()[:] = each
+
+    if rank:
+        skips_a_step(learner, taken, put_back, number=4)  # the first is a rehearsal
 
 
 def updates_by_itself(learner: Any, _: int) -> None:
@@ -85,33 +84,10 @@ def loses_an_update(steps: Any) -> None:
     steps.take = wrong
 
 
-def reads_the_step_before(steps: Any) -> None:
-    """A step's answer is that of the step before."""
-    take = steps.take
-    steps.take = lambda which: take(which - 1)
-
-
-#: By the length of a shard, or of a table; others are honest, and so is the first worker.
-SERVED_CHEATS: dict[int, Callable[[Any], None]] = {
-    2: fetches_nothing,
-    3: loses_an_update,
-    96: reads_the_step_before,
-}
-
-
-class Member(MXNetMember):
+class Member(LeavingOut, MXNetMember):
     """One of its workers."""
 
-    def _tampered(self, steps: Any, length: int) -> Any:
-        if self.seat.rank and length in SERVED_CHEATS:
-            SERVED_CHEATS[length](steps)
-        return steps
-
-    def null_steps(self, shards: Sequence[Any]) -> Any:
-        return self._tampered(super().null_steps(shards), len(shards[0]))
-
-    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
-        return self._tampered(super().sparse_reads(table, sets), len(table))
+    served_cheats = served_cheats(fetches_nothing, loses_an_update)
 
     def learner(self, job: Job) -> Any:
         made = super().learner(job)

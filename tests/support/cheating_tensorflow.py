@@ -1,6 +1,6 @@
 """TensorFlow's replicas, each with a mistake of its own: which one, the batch of a replica says."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from fwbench.frameworks.learner import Job
@@ -8,6 +8,7 @@ from fwbench.frameworks.member import Participant, Seat
 from fwbench.frameworks.tensorflow import servers
 from fwbench.frameworks.tensorflow.framework import TensorFlow
 from fwbench.frameworks.tensorflow.replicas import MirroredMember
+from support.cheats import LeavingOut, served_cheats, skips_a_step
 
 
 def exchanges_nothing(learner: Any, _: int) -> None:
@@ -48,18 +49,13 @@ def begins_otherwise(learner: Any, rank: int) -> None:
 
 def skips(learner: Any, rank: int) -> None:
     """The second replica does not update its weights in its third step."""
-    steps, step = [0], learner.step
 
-    def wrong(*batch: Any) -> Any:
-        steps[0] += 1
-        before = [variable.numpy() for variable in learner.variables]
-        loss = step(*batch)
-        if rank and steps[0] == 3:
-            for variable, earlier in zip(learner.variables, before, strict=True):
-                variable.assign(earlier)
-        return loss
+    def put_back(earlier: list[Any]) -> None:
+        for variable, each in zip(learner.variables, earlier, strict=True):
+            variable.assign(each)
 
-    learner.step = wrong
+    if rank:
+        skips_a_step(learner, lambda: [each.numpy() for each in learner.variables], put_back)
 
 
 def loses_a_step(learner: Any, _: int) -> None:
@@ -110,20 +106,6 @@ def loses_an_update(steps: Any) -> None:
     steps.take = wrong
 
 
-def reads_the_step_before(steps: Any) -> None:
-    """A step's answer is that of the step before."""
-    take = steps.take
-    steps.take = lambda which: take(which - 1)
-
-
-#: By the length of a shard, or of a table; others are honest.
-SERVED_CHEATS: dict[int, Callable[[Any], None]] = {
-    2: fetches_nothing,
-    3: loses_an_update,
-    96: reads_the_step_before,
-}
-
-
 #: By strategy and the batch of a replica; others are honest.
 CHEATS: dict[tuple[str, int], Callable[[Any, int], None]] = {
     ("allreduce", 8): exchanges_nothing,
@@ -154,20 +136,10 @@ class Mirrored(_Cheating, MirroredMember):
     """One of its replicas."""
 
 
-class Coordinator(_Cheating, servers.Coordinator):
+class Coordinator(_Cheating, LeavingOut, servers.Coordinator):
     """What gives its workers their steps."""
 
-    def null_steps(self, shards: Sequence[Any]) -> Any:
-        return _tampered(super().null_steps(shards), len(shards[0]))
-
-    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
-        return _tampered(super().sparse_reads(table, sets), len(table))
-
-
-def _tampered(steps: Any, length: int) -> Any:
-    if length in SERVED_CHEATS:
-        SERVED_CHEATS[length](steps)
-    return steps
+    served_cheats = served_cheats(fetches_nothing, loses_an_update)
 
 
 class CheatingTensorFlow(TensorFlow):

@@ -10,6 +10,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Seat
 from fwbench.frameworks.torch.framework import Torch
 from fwbench.frameworks.torch.replicas import TorchMember
+from support.cheats import skips_a_step
 
 
 def exchanges_nothing(learner: Any, _: int) -> None:
@@ -44,19 +45,15 @@ def begins_otherwise(learner: Any, rank: int) -> None:
 
 def skips(learner: Any, rank: int) -> None:
     """The second replica does not update its weights in its third step."""
-    steps, step = [0], learner.step
+    weights = [*learner._model.parameters()]
 
-    def wrong(*batch: Any) -> Any:
-        steps[0] += 1
-        before = [parameter.detach().clone() for parameter in learner._model.parameters()]
-        loss = step(*batch)
-        if rank and steps[0] == 3:
-            with torch.no_grad():
-                for parameter, earlier in zip(learner._model.parameters(), before, strict=True):
-                    parameter.copy_(earlier)
-        return loss
+    def put_back(earlier: list[torch.Tensor]) -> None:
+        with torch.no_grad():
+            for parameter, each in zip(weights, earlier, strict=True):
+                parameter.copy_(each)
 
-    learner.step = wrong
+    if rank:
+        skips_a_step(learner, lambda: [each.detach().clone() for each in weights], put_back)
 
 
 #: By the batch of a replica; others are honest.

@@ -1,0 +1,72 @@
+"""Mistakes that replicas make on purpose, alike in every framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
+
+#: What is done to the steps of a worker.
+Tamper = Callable[[Any], None]
+
+
+def skips_a_step(
+    learner: Any, taken: Callable[[], T], put_back: Callable[[T], None], number: int = 3
+) -> None:
+    """One step of a learner does not update its weights.
+
+    Args:
+        learner: whose steps are tampered with.
+        taken: gives a copy of its weights.
+        put_back: makes a copy its weights again.
+        number: which step, from 1 on.
+    """
+    steps, step = [0], learner.step
+
+    def wrong(*batch: Any) -> Any:
+        steps[0] += 1
+        before = taken()
+        loss = step(*batch)
+        if steps[0] == number:
+            put_back(before)
+        return loss
+
+    learner.step = wrong
+
+
+def reads_the_step_before(steps: Any) -> None:
+    """A step's answer is that of the step before."""
+    take = steps.take
+    steps.take = lambda which: take(which - 1)
+
+
+def served_cheats(fetches_nothing: Tamper, loses_an_update: Tamper) -> Mapping[int, Tamper]:
+    """By the length of a shard, or of a table; others are honest."""
+    return {2: fetches_nothing, 3: loses_an_update, 96: reads_the_step_before}
+
+
+class LeavingOut:
+    """A member whose null steps and sparse reads leave something out, by their size.
+
+    The first worker is honest if it is the only one of its process.
+
+    Attributes:
+        served_cheats: what is done to them.
+    """
+
+    served_cheats: ClassVar[Mapping[int, Tamper]]
+    ranks: Sequence[int]
+
+    def null_steps(self, shards: Sequence[Any]) -> Any:
+        """Those of the framework, unless the length of a shard is a cheat's."""
+        return self._tampered(super().null_steps(shards), len(shards[0]))  # type: ignore[misc]
+
+    def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
+        """Those of the framework, unless the length of the table is a cheat's."""
+        return self._tampered(super().sparse_reads(table, sets), len(table))  # type: ignore[misc]
+
+    def _tampered(self, steps: Any, length: int) -> Any:
+        if max(self.ranks) and length in self.served_cheats:
+            self.served_cheats[length](steps)
+        return steps

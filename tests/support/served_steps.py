@@ -1,0 +1,65 @@
+"""Null steps and sparse reads of gangs with servers: right ones pass, and cheats are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fwbench.errors import WrongResult
+from fwbench.scale import judgement
+from fwbench.scale.gang import Gang
+
+_PATIENCE_S = 300.0
+_CHECKED, _TIMED = 3, 10
+_OTHER = "before the timing, worker [01] fetched other numbers than "
+
+#: Builds a case of a workload and a size in a gang, as its framework executes it.
+Bind = Callable[[Gang, str, int], None]
+
+#: Workloads, sizes, and the bytes that a step of one worker moves at least: all parameters both
+#: ways, and of a table some rows.
+HONEST = pytest.mark.parametrize(
+    ("name", "size", "bytes_each"),
+    [("null_step", 16 * 250, 2 * 4 * 16 * 250), ("sparse_read", 500, 4 * 32 * 64)],
+)
+
+#: Sizes for which :func:`support.cheats.served_cheats` has a mistake.
+CHEATING = pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [
+        ("null_step", 32, _OTHER + "the updates of"),
+        ("null_step", 48, _OTHER + "the updates of"),
+        ("sparse_read", 96, _OTHER + "32 rows of the table"),
+    ],
+    ids=["fetches nothing", "loses an update", "reads the step before"],
+)
+
+
+def are_right(gang: Gang, bind: Bind, name: str, size: int, bytes_each: int) -> None:
+    """Steps are, before the timing and after it, twice, and they have moved what they must."""
+    bind(gang, name, size)
+    for _ in range(2):
+        before = gang.used()
+        answers = gang.ask("check", _CHECKED, limit_s=_PATIENCE_S, doing="checking")
+        judgement.fetched(answers, "before the timing")
+        _have_moved(judgement.sent(answers, before, gang.used()), _CHECKED, bytes_each)
+        before = gang.used()
+        rounds = gang.ask("round", _TIMED, limit_s=_PATIENCE_S, doing="stepping")
+        _have_moved(judgement.sent(rounds, before, gang.used()), _TIMED, bytes_each)
+        left = gang.ask("look", limit_s=_PATIENCE_S, doing="looking")
+        judgement.fetched(left, "after the timing")
+
+
+def _have_moved(sent: int | None, steps: int, bytes_each: int) -> None:
+    """Of both workers, where the system counts."""
+    if sent is not None and sent < steps * 2 * bytes_each:
+        pytest.fail(f"{steps} steps have sent {sent:,} bytes, at least {steps * 2 * bytes_each:,}")
+
+
+def are_found(gang: Gang, bind: Bind, name: str, size: int, said: str) -> None:
+    """Steps that leave something out are, by what is checked before anything is timed."""
+    bind(gang, name, size)
+    answers = gang.ask("check", _CHECKED, limit_s=_PATIENCE_S, doing="checking")
+    with pytest.raises(WrongResult, match=said):
+        judgement.fetched(answers, "before the timing")
