@@ -85,13 +85,16 @@ class Share(ABC):
             steps: how many.
 
         Returns:
-            What was found, with ``sent_bytes`` of all steps, None where the system does not tell.
+            What was found, with ``sent_bytes`` of all steps and of the barrier behind them, None
+            where the system does not tell.
 
         Raises:
             VerificationError: a result is wrong.
         """
         sent = sent_bytes()
         found = self._check(steps)
+        # Whoever has its result may still have bytes to send; the others come when they have them.
+        self.member.barrier()
         now = sent_bytes()
         return found | {"sent_bytes": None if sent is None or now is None else now - sent}
 
