@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import random
 import re
 import shutil
@@ -29,15 +28,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import bounds
 import psutil
-
-#: The variable by which a process of a session is recognised.
-_MARK = "FWBENCH_FAULTS"
+from watched import Watched, settled
 
 _END_WITHIN_S = 120.0
 _GONE_WITHIN_S = 10.0
@@ -163,8 +160,8 @@ class Fault:
         return f"{self.signal} to the {self.target} {self.delay_s:.2f} s after {self.phase}"
 
 
-class Session:
-    """A session of pytest that runs in a folder of its own.
+class Session(Watched):
+    """A session of NumPy's operations, and perhaps of a training.
 
     Args:
         folder: an empty one.
@@ -172,41 +169,20 @@ class Session:
     """
 
     def __init__(self, folder: Path, frameworks: Sequence[str]) -> None:
-        self.folder = folder
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
-        (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
-        trains = "mlp" if len(frameworks) > 1 else "noop"
-        suite = _SUITE.replace("TRAINING", trains)
-        (folder / "test_suite.py").write_text(suite, encoding="utf-8")
-        (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
-        self.mark = str(folder)
         self.pids: set[str] = set()
-        with self._output.open("w") as output:
-            self.process = subprocess.Popen(
-                [*_PYTEST, *_ARGUMENTS, f"--fw={','.join(frameworks)}"],
-                cwd=folder,
-                env={
-                    **os.environ,
-                    _MARK: self.mark,
-                    "TMPDIR": str(self.temporary),
-                    # A cache that PyTorch keeps on purpose.
-                    "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled"),
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    @property
-    def _output(self) -> Path:
-        return self.folder / "output"
-
-    @property
-    def said(self) -> str:
-        """What it has printed."""
-        return self._output.read_text(encoding="utf-8", errors="replace")
+        trains = "mlp" if len(frameworks) > 1 else "noop"
+        super().__init__(
+            folder,
+            {"conftest.py": _CONFTEST, "test_suite.py": _SUITE.replace("TRAINING", trains)},
+            (*_ARGUMENTS, f"--fw={','.join(frameworks)}"),
+            {
+                "TMPDIR": str(self.temporary),
+                # A cache that PyTorch keeps on purpose.
+                "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled"),
+            },
+        )
 
     def suffer(self, fault: Fault) -> str:
         """Send the signal, and wait for the end.
@@ -214,7 +190,7 @@ class Session:
         Returns:
             Who got it; empty if the session had ended before.
         """
-        self._wait(lambda: self._has_begun(fault.phase), _PHASE_WITHIN_S)
+        self.wait(lambda: self._has_begun(fault.phase), time.monotonic() + _PHASE_WITHIN_S)
         time.sleep(fault.delay_s)
         name, process = self._target(fault.target)
         if process is None:
@@ -228,16 +204,11 @@ class Session:
                 process.send_signal(signal.SIGCONT)
         except psutil.NoSuchProcess:
             return ""
-        self._wait(lambda: False, _END_WITHIN_S)
+        self.wait(lambda: False, time.monotonic() + _END_WITHIN_S)
         return name
 
     def _has_begun(self, phase: str) -> bool:
         return phase == "start" or (self.folder / f"phase-{phase}").exists()
-
-    def _wait(self, done: Callable[[], bool], at_most_s: float) -> None:
-        deadline = time.monotonic() + at_most_s
-        while not done() and self.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
 
     def _target(self, name: str) -> tuple[str, psutil.Process | None]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -256,18 +227,13 @@ class Session:
         """What is wrong ten seconds after the end."""
         if self.process.poll() is None:
             yield f"it has not ended within {_END_WITHIN_S:g} s"
-        deadline = time.monotonic() + _GONE_WITHIN_S
-        while (left := [*self._left()]) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        yield from left
+        yield from settled(self._left, _GONE_WITHIN_S)
         yield from self._lost()
         if "INTERNALERROR" in self.said:
             yield "INTERNALERROR in its output"
 
     def _left(self) -> Iterator[str]:
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                yield f"process {process.pid} is left: {' '.join(process.cmdline())[:80]}"
+        yield from self.left()
         files = [*self.temporary.rglob("*"), *self.folder.rglob("*.tmp"), *self._shared()]
         yield from (f"{path} is left" for path in files)
 
@@ -276,13 +242,6 @@ class Session:
         for path in Path("/dev/shm").glob("*"):  # noqa: S108 (where shared memory is)
             if self.pids & {*re.split(r"\D+", path.name)}:
                 yield path
-
-    def processes(self) -> Iterator[psutil.Process]:
-        """What is alive of it, descendants included."""
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
-                if process.environ().get(_MARK) == self.mark:
-                    yield process
 
     def _lost(self) -> Iterator[str]:
         passed = {*re.findall(r"^(test_suite\.py::\S+) .*?PASSED", self.said, re.MULTILINE)}
@@ -302,21 +261,6 @@ class Session:
             kept = {entry["fullname"] for entry in stored["benchmarks"]}
         yield from (f"{nodeid} has passed and is lost" for nodeid in sorted(passed - kept))
 
-    def end(self) -> None:
-        """End what is left of it."""
-        for process in [*self.processes()]:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        self.process.wait()
-
-
-#: pytest, with Ctrl-C switched on even where this script runs in the background of a shell.
-_MAIN = (
-    "import signal, sys, pytest; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "sys.exit(pytest.main())"
-)
-
-_PYTEST = (sys.executable, "-c", _MAIN)
 
 _FWBENCH = (sys.executable, "-c", "import sys; from fwbench.cli import main; sys.exit(main())")
 
