@@ -20,6 +20,11 @@ def _installed(*names: str) -> int:
     return sum(importlib.util.find_spec(name) is not None for name in names)
 
 
+#: Without an import: all modules that a test with a project imports are taken back, and PyTorch
+#: does not stand being imported a second time (``SystemError: bad call flags``).
+needs_torch = pytest.mark.skipif(not _installed("torch"), reason="PyTorch is not installed")
+
+
 def test_operations_of_ones_own_are_measured(project: Project) -> None:
     """The page's blocks, pasted into a file outside the repository, measure and pass."""
     project.write("test_swish.py", _example("docs/own-operation.md"))
@@ -31,9 +36,9 @@ def test_operations_of_ones_own_are_measured(project: Project) -> None:
     assert counts["passed"] >= 3 * _installed("torch")
 
 
+@needs_torch
 def test_models_of_ones_own_are_measured(project: Project) -> None:
     """Each block of the page is a file: a convolutional net, a transformer, and shared weights."""
-    pytest.importorskip("torch")
     files = [block.text for block in blocks("docs/own-model.md") if block.language == "python"]
     there = [text for text in files if _installed("transformers") or "transformers" not in text]
     for place, text in enumerate(there):
@@ -49,9 +54,9 @@ def test_models_of_ones_own_are_measured(project: Project) -> None:
     assert len(shared) == 1, against
 
 
+@needs_torch
 def test_a_model_of_another_package_is_collected_without_that_package(project: Project) -> None:
     """Which is imported in the process of the framework alone, when its model is built."""
-    pytest.importorskip("torch")
     (bert,) = [
         block.text for block in blocks("docs/own-model.md") if "from transformers" in block.text
     ]
