@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 
 # What is tested is installed; a first measurement is quicker without them.
-test lint verify: EXTRAS := $(EXTRAS),onnxruntime,litert
+test lint verify: EXTRAS := $(EXTRAS),onnxruntime,litert,ray
 
 .DEFAULT_GOAL := help
 

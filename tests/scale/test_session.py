@@ -74,7 +74,7 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
         (["--fw-network=100mbit"], "--fw-network is for several replicas, and one is asked for"),
         (["--fw-replicas=2", "--fw-network=0mbit"], "'0mbit': its rate is not between 100kbit"),
         (["--fw-replicas=2", "--fw-straggler=1"], "straggler '1' is neither none nor a worker"),
-        (["--fw-engine=horovod"], "unknown engine 'horovod'; known: local, mpi"),
+        (["--fw-engine=horovod"], "unknown engine 'horovod'; known: local, mpi, ray"),
         (["--fw-replicas=2", "--fw-places=setup.cfg"], "'setup.cfg' is not a file; name one"),
     ],
 )

@@ -193,8 +193,8 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-engine",
         values.engine,
         "NAME",
-        "what starts replicas: local, child processes on this machine; mpi, an mpiexec; or an "
-        "engine of an installed package (default: local)",
+        "what starts replicas: local, child processes on this machine; mpi, an mpiexec; ray, a Ray "
+        "cluster; or an engine of an installed package (default: local)",
         lambda: "local",
     ),
     "places": Option(

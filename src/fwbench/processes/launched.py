@@ -14,6 +14,30 @@ from fwbench.processes.output import Output, ending
 #: How long a command may take to end, by itself as what it has started has ended, and when asked.
 _STOP_S = 2.0
 
+#: How long a command may take to say that it refuses.
+_REFUSAL_S = 120.0
+
+
+def refusal(command: Sequence[str]) -> str:
+    """What a command writes to its standard error as it fails; empty if it does not fail.
+
+    Args:
+        command: with its arguments; it gets nothing to read.
+    """
+    try:
+        asked = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=_REFUSAL_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (asked.stderr.strip() or ending(asked.returncode)) if asked.returncode else ""
+
 
 class Launched:
     """A command that runs as long as the processes that it has started elsewhere.
