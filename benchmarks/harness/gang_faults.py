@@ -36,18 +36,18 @@ _STOPPED = "{name} is stopped"
 
 
 def _faults(gang: Tried) -> list[Fault]:
-    """All faults of a gang; also of the last role, if that is no worker."""
+    """All faults of a gang; also of its server, and of the role behind that."""
     served = [
-        Fault(kind, phase, gang.roles - 1, said)
+        Fault(kind, phase, role, said)
+        for role in range(2, gang.roles)
         for kind, said in (("killed", _KILLED), ("stopped", _STOPPED))
         for phase in ("join", "round")
-        if gang.roles > 2
     ]
     return [
         Fault("killed", "sit", said=_KILLED),
         Fault("killed", "join", said=_KILLED),
         Fault("stopped", "join", said=_STOPPED),
-        Fault("cut", "join", said="GangFailed: worker"),
+        Fault("cut", "join", said=f"GangFailed: {gang.takes_steps}"),
         Fault("stopped", "bind", said=_STOPPED),
         Fault("killed", "round", said=_KILLED),
         Fault("stopped", "round", said=_STOPPED),
@@ -69,7 +69,9 @@ GANGS = {
     "torch": Tried(("--fw=torch", "--fw-execution=eager"), has_port=False),
     "tensorflow": Tried(("--fw=tensorflow", "--fw-execution=graph")),
     "tensorflow ps_async": Tried(
-        ("--fw=tensorflow", "--fw-execution=graph", "--fw-strategy=ps_async", *_SERVERS), roles=4
+        ("--fw=tensorflow", "--fw-execution=graph", "--fw-strategy=ps_async", *_SERVERS),
+        roles=4,
+        takes_steps="the coordinator",
     ),
     "mxnet": Tried(
         ("--fw=mxnet", "--fw-execution=eager", "--fw-strategy=ps_sync", *_SERVERS), roles=4

@@ -65,12 +65,14 @@ class Tried:
         roles: how many processes it has.
         has_port: whether its first worker or its last role is told to others by a port that it
             opens later.
+        takes_steps: which roles do, and so wait for a link that is cut.
     """
 
     options: tuple[str, ...]
     workload: str = "mlp_step"
     roles: int = 2
     has_port: bool = True
+    takes_steps: str = "worker"
 
 
 #: The main process says who it is, to what runs in its worker.

@@ -6,14 +6,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psutil
 import pytest
 
 from fwbench.errors import GangFailed
+from fwbench.scale import gang as gangs
 from fwbench.scale.engines import Local, Loopback
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
@@ -262,3 +263,42 @@ def test_nothing_outlives_the_controller(group: bool) -> None:
         assert {os.getpgid(pid) for pid in pids} == {process.pid}
         (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
         assert _gone(pids)
+
+
+@dataclass
+class _Idle:
+    """A role with nothing to do.
+
+    Attributes:
+        stopped: whether a signal has stopped it.
+        sent: what it was asked.
+    """
+
+    stopped: bool
+    sent: list[str] = field(default_factory=list)
+
+    @property
+    def body(self) -> _Idle:
+        return self
+
+    def is_stopped(self) -> bool:
+        return self.stopped
+
+    def send(self, kind: str) -> None:
+        self.sent.append(kind)
+
+
+def test_no_time_is_spent_on_asking_roles_that_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named without it, in their order; the limit of a round leaves two seconds."""
+    waited: list[Any] = []
+
+    def ready(roles: Sequence[_Idle], _: float) -> list[_Idle]:
+        waited.append([*roles])
+        return [role for role in roles if not role.stopped]
+
+    monkeypatch.setattr(gangs, "ready", ready)
+    stopped, well, last = _Idle(stopped=True), _Idle(stopped=False), _Idle(stopped=True)
+    asked: Any = [stopped, well, last]
+    assert Gang(composition(), Local(), SOON)._silent(asked) == [stopped, last]
+    assert waited == [[well]]
+    assert (stopped.sent, well.sent, last.sent) == ([], ["used"], [])

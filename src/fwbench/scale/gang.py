@@ -35,7 +35,7 @@ _TRACEBACK_S = 0.5
 _STOP_S = 2.0
 
 #: How long a role that has nothing to do may take to say so.
-_IDLE_S = 2.0
+_IDLE_S = 1.0
 
 #: How processes say that somebody else has taken a port between its choice and its use: sockets,
 #: MXNet's scheduler, TensorFlow's server, JAX's and, before that crashes, its gRPC.
@@ -287,13 +287,15 @@ class Gang:
 
     def _silent(self, idle: Sequence[RoleProcess]) -> list[RoleProcess]:
         """Those of the roles with nothing to do that do not even say what they have used."""
-        for role in idle:
+        stopped = [role for role in idle if role.body.is_stopped()]  # they would take all the time
+        silent = [role for role in idle if role not in stopped]
+        for role in silent:
             with suppress(OSError):
                 role.send("used")
-        silent, until_s = [*idle], time.monotonic() + _IDLE_S
+        until_s = time.monotonic() + _IDLE_S
         while arrived := silent and ready(silent, max(0.0, until_s - time.monotonic())):
             silent = [role for role in silent if role not in arrived]
-        return silent
+        return [role for role in idle if role in stopped or role in silent]
 
     def _answer(self, role: RoleProcess) -> _Failure | tuple[Any]:
         """What a role answers, in a tuple, or how it failed."""
