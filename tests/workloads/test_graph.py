@@ -26,6 +26,7 @@ from fwbench.workloads.models.layers import (
     MaxPool,
     Positions,
     Relu,
+    Tokens,
 )
 
 
@@ -47,6 +48,12 @@ def test_parameters_and_multiply_adds_are_counted_from_the_layers() -> None:
     graph = trace(_residual, (5, 5, 3))
     assert graph.parameters == (9 * 3 * 4 + 4) + (3 * 4 + 4)
     assert graph.multiply_adds == 25 * (9 * 3 * 4 + 3 * 4)
+
+
+def test_a_word_for_each_place_counts_for_each() -> None:
+    """Also behind the layer that makes an example of every place."""
+    graph = trace(sequential(Embedding(50, 8), Tokens(), Dense(50, relu=False)), (6,))
+    assert graph.multiply_adds == 6 * 8 * 50
 
 
 def test_a_result_is_dropped_after_its_last_use() -> None:

@@ -76,7 +76,12 @@ class Graph:
     @property
     def multiply_adds(self) -> int:
         """Multiplications with an addition in one forward pass of one example, as published."""
-        return sum(node.layer.multiply_adds(*node.shapes) for node in self.nodes)
+        total, examples = 0, [1]
+        for node in self.nodes:
+            own = examples[node.inputs[0]]
+            total += own * node.layer.multiply_adds(*node.shapes)
+            examples.append(own * (node.shapes[0][0] if node.layer.by_place else 1))
+        return total
 
     @property
     def terms(self) -> int:

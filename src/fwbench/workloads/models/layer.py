@@ -85,9 +85,11 @@ class Layer:
     Attributes:
         elementwise: whether each element of the result depends on the same element of the input.
         differs_in_training: whether it computes something else while it is trained.
+        by_place: whether each place of its input is an example of its own to what comes behind it.
     """
 
     elementwise: ClassVar[bool] = False
+    by_place: ClassVar[bool] = False
     differs_in_training: ClassVar[bool] = False
 
     def __call__(self, *inputs: Value) -> Value:

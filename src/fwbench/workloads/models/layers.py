@@ -358,6 +358,8 @@ class Attention(Layer):
 class Tokens(Layer):
     """Every place of a sequence as an example of its own: batch and length become one."""
 
+    by_place = True
+
     def output(self, shape: Shape) -> Shape:
         """(units,): as many times as there are places."""
         return shape[-1:]
