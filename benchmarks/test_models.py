@@ -3,10 +3,10 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS
+from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED
 
 
-@pytest.mark.fwbench(*MODELS, families="representatives")
+@pytest.mark.fwbench(*MODELS, *SAMPLED, families="representatives")
 def test_step(case: Case) -> None:
     case.measure()
 

@@ -116,6 +116,12 @@ def test_other_workloads_are_left_alone() -> None:
     assert [cell.toggles for cell in cells(lenet_step)] == [()]
 
 
+def test_a_size_that_a_network_cannot_have_is_no_trouble_of_others() -> None:
+    """Whoever asks for one network by a size need not know what others make of it."""
+    (gpt,) = (step for step in MODELS if step.name == "gpt_small_step")
+    assert gpt.share_gap(gpt.form.read("b4t20l2u200v2000"), 2) is None
+
+
 def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
     """So the id has the true batch of all replicas; a collective's size is everyone's."""
     assert [cell.size for cell in cells(lenet_step, replicas=(1, 2, 3))] == [48, 48, 48]

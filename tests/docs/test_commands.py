@@ -27,6 +27,7 @@ from fwbench.workloads import (
     INFERENCES,
     LOOPS,
     MODELS,
+    SAMPLED,
     SERVED,
     STEPS,
 )
@@ -152,7 +153,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
         *STEPS,
         *(part for loop in LOOPS for part in (loop.loader, loop)),
     ]
-    networks = [*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
+    networks = [*MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     by_file["benchmarks/test_models.py"] = networks
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
     by_file["benchmarks/test_serving.py"] = [*SERVED]

@@ -95,7 +95,7 @@ VERIFIED = """
 import pytest
 from fwbench import Sizes, Training
 from fwbench.workloads import (
-    FORWARD_BACKWARDS, INFERENCES, MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
+    FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED, cifar_cnn, lenet, mlp, sentiment_lstm
 )
 from fwbench.workloads.models.layers import (
     Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
@@ -118,14 +118,15 @@ branched = Training(
     batches=Sizes(quick=(8,)),
     schedules={"quick": Schedule(epochs=2)},
 )
-gpt = [one for one in (*MODELS, *INFERENCES, *FORWARD_BACKWARDS) if one.model == "gpt_small"]
+every = *MODELS, *INFERENCES, *FORWARD_BACKWARDS
+texts = [*SAMPLED, *(one for one in every if one.model == "gpt_small")]
 passes = [of("branched", branched, branched.batches) for of in (Inference, ForwardBackward)]
 
 @pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
 def test_layers(case):
     case.measure()
 
-@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, *gpt, *passes)
+@pytest.mark.fwbench(mlp.step, lenet.step, cifar_cnn.step, sentiment_lstm.step, *texts, *passes)
 def test_networks(case):
     case.measure()
 

@@ -12,7 +12,7 @@ from typing import Any
 from fwbench.workloads.collectives import COLLECTIVES
 from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
 from fwbench.workloads.models.passes import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES
-from fwbench.workloads.models.steps import MODELS
+from fwbench.workloads.models.steps import MODELS, SAMPLED
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
 from fwbench.workloads.operations.attention import ATTENTION
@@ -76,7 +76,7 @@ STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
-        *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *INFERENCES, *CLASSIFICATIONS),
+        *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS),
         *(*FORWARD_BACKWARDS, *COLLECTIVES, *SERVED),
     )
 }
@@ -108,6 +108,7 @@ __all__ = [
     "RANDOM",
     "RECURRENT",
     "REDUCTIONS",
+    "SAMPLED",
     "SERVED",
     "SHAPE",
     "SORTING",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, lenet
+from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED, lenet
 from support.projects import Project
 from support.real_training import all_of, facts_of, if_installed, run_suite, verify_suite
 
@@ -53,7 +53,7 @@ def test_every_network_is_verified(
     gradients = " or ".join(f"{name}_forward_backward" for name in _DIFFERENTIATED)
     keyword = f"_step or _inference or {gradients}"
     passed = _verified(framework, ",".join(executions), keyword, suite_cache)
-    networks = len(MODELS) + len(INFERENCES) + len(_DIFFERENTIATED)
+    networks = len(MODELS) + len(SAMPLED) + len(INFERENCES) + len(_DIFFERENTIATED)
     assert passed == networks * len(executions)
 
 

@@ -13,6 +13,7 @@ from jax import lax, nn, random
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph, Recomputed
 from fwbench.workloads.models.layer import Layer, Node, Shape
+from fwbench.workloads.models.sampling import LOWEST, SampledWords
 from fwbench.workloads.objective import DROPOUT_SEED
 
 #: The parameters of a layer, or what it keeps from one step to the next.
@@ -227,6 +228,17 @@ def _normalized(layer: Any, parameters: Arrays, x: Any, mean: Any, variance: Any
     return (standard * scale + offset).astype(x.dtype)
 
 
+def _sampled_words(layer: SampledWords, parameters: Arrays, x: Any, tokens: Any) -> Any:
+    kernel, bias = parameters
+    words, log_expected = layer.drawn
+    right = jnp.ravel(jnp.roll(tokens, -1, 1))
+    offsets = bias - log_expected.astype(bias.dtype)
+    of_right = jnp.sum(x * kernel[right], 1) + offsets[right]
+    of_words = x @ kernel[words].T + offsets[words]
+    hits = right[:, None] == words
+    return jnp.column_stack([of_right, jnp.where(hits, LOWEST, of_words)])
+
+
 _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
     layers.Conv: _conv,
     layers.AveragePool: _average_pool,
@@ -246,6 +258,7 @@ _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
     layers.Gelu: lambda _, __, x: nn.gelu(x, approximate=True),
     layers.Attention: _attention,
     layers.Tokens: lambda _, __, x: jnp.reshape(x, (-1, x.shape[-1])),
+    SampledWords: _sampled_words,
 }
 
 

@@ -14,6 +14,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Layer, Shape
+from fwbench.workloads.models.sampling import LOWEST, SampledWords
 
 
 class Network(gluon.HybridBlock):  # type: ignore[misc]
@@ -132,6 +133,40 @@ class _Tokens(gluon.HybridBlock):  # type: ignore[misc]
         return F.reshape(x, shape=(-3, 0))
 
 
+class _SampledWords(gluon.HybridBlock):  # type: ignore[misc]
+    """Logits of the next word and of words that were drawn."""
+
+    def __init__(self, layer: SampledWords, units: int) -> None:
+        super().__init__()
+        words, log_expected = layer.drawn
+        with self.name_scope():
+            self.kernel = self.params.get("kernel", shape=(layer.vocabulary, units))
+            self.bias = self.params.get("bias", shape=(layer.vocabulary,))
+            self.words = self.params.get_constant("words", words)
+            self.classes = self.params.get_constant("classes", np.array([-1, *words]))
+            self.log_expected = self.params.get_constant("log_expected", log_expected)
+
+    def hybrid_forward(self, F: Any, x: Any, tokens: Any, **of_words: Any) -> Any:
+        """(batch * length, units) and (batch, length) to (batch * length, 1 + samples)."""
+        kernel, words = of_words["kernel"], of_words["words"]
+        offsets = of_words["bias"] - of_words["log_expected"]
+        later = F.slice_axis(tokens, axis=1, begin=1, end=None)
+        first = F.slice_axis(tokens, axis=1, begin=0, end=1)
+        right = F.reshape(F.concat(later, first, dim=1), shape=(-1,))
+        of_right = F.sum(x * F.take(kernel, right), axis=1) + F.take(offsets, right)
+        of_drawn = F.broadcast_add(
+            F.dot(x, F.take(kernel, words), transpose_b=True),
+            F.expand_dims(F.take(offsets, words), axis=0),
+        )
+        logits = F.concat(F.expand_dims(of_right, axis=1), of_drawn, dim=1)
+        hits = F.broadcast_equal(
+            F.expand_dims(F.cast(right, "float32"), axis=1),
+            F.expand_dims(F.cast(of_words["classes"], "float32"), axis=0),
+        )
+        # Behind concat, whose own result ends the process in the loss's log_softmax.
+        return F.where(hits, F.ones_like(logits) * LOWEST, logits)
+
+
 class _GlobalAveragePool(nn.HybridSequential):  # type: ignore[misc]
     """The mean of each channel."""
 
@@ -198,4 +233,5 @@ _BLOCKS: dict[type[Layer], Callable[[Any, Shape, Job], Any]] = {
     layers.Gelu: lambda _, __, ___: _Gelu(),
     layers.Attention: lambda layer, before, _: _Attention(layer, before),
     layers.Tokens: lambda _, __, ___: _Tokens(),
+    SampledWords: lambda layer, before, _: _SampledWords(layer, before[-1]),
 }

@@ -10,6 +10,7 @@ import keras
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Layer
+from fwbench.workloads.models.sampling import LOWEST, SampledWords
 from fwbench.workloads.objective import DROPOUT_SEED
 
 #: Smaller than any number that a network computes, and still a number in float32 and bfloat16, in
@@ -73,6 +74,37 @@ class _Tokens(keras.layers.Layer):  # type: ignore[misc]
     def call(self, x: Any) -> Any:
         """(batch, length, units) to (batch * length, units)."""
         return keras.ops.reshape(x, (-1, x.shape[-1]))
+
+
+class _SampledWords(keras.layers.Layer):  # type: ignore[misc]
+    """Logits of the next word and of words that were drawn."""
+
+    def __init__(self, layer: SampledWords, **options: Any) -> None:
+        super().__init__(**options)
+        self._vocabulary = layer.vocabulary
+        self._words, self._log_expected = layer.drawn
+
+    def build(self, shapes: Any) -> None:
+        """A row and a number for each word."""
+        (_, units), _ = shapes
+        self.kernel = self.add_weight(shape=(self._vocabulary, units), name="kernel")
+        self.bias = self.add_weight(shape=(self._vocabulary,), name="bias")
+
+    def call(self, inputs: Any) -> Any:
+        """(batch * length, units) and (batch, length) to (batch * length, 1 + samples)."""
+        x, tokens = inputs
+        ops, words = keras.ops, self._words
+        right = ops.reshape(ops.roll(tokens, -1, 1), (-1,))
+        of_right = ops.sum(x * ops.take(self.kernel, right, 0), 1) + self._offsets(right, x.dtype)
+        of_words = ops.matmul(x, ops.transpose(ops.take(self.kernel, words, 0)))
+        of_words = of_words + self._offsets(words, x.dtype)
+        hits = ops.equal(right[:, None], words)
+        return ops.concatenate([of_right[:, None], ops.where(hits, LOWEST, of_words)], 1)
+
+    def _offsets(self, words: Any, dtype: Any) -> Any:
+        ops = keras.ops
+        expected = ops.take(ops.cast(self._log_expected, dtype), words, 0)
+        return ops.take(self.bias, words, 0) - expected
 
 
 def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
@@ -196,4 +228,5 @@ _LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
         _Attention(layer.heads, causal=layer.causal, dtype=policy)
     ],
     layers.Tokens: lambda _, policy: [_Tokens(dtype=policy)],
+    SampledWords: lambda layer, policy: [_SampledWords(layer, dtype=policy)],
 }

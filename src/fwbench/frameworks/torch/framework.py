@@ -151,7 +151,7 @@ class Torch(Framework):
                 dtype="float16",
                 device="cpu",
             )
-            for name in ("sentiment_lstm", "word_lm", "word_lm_step")
+            for name in ("sentiment_lstm", "word_lm", "word_lm_step", "word_lm_sampled_step")
         ),
     )
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)

@@ -15,6 +15,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph, Recomputed
 from fwbench.workloads.models.layer import Layer, Shape
+from fwbench.workloads.models.sampling import LOWEST, SampledWords
 
 #: What normalizes a batch: of vectors, and of images.
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
@@ -169,6 +170,27 @@ class _Attention(nn.Module):  # type: ignore[misc]
         return result.transpose(1, 2).flatten(2)
 
 
+class _SampledWords(nn.Module):  # type: ignore[misc]
+    """Logits of the next word and of words that were drawn."""
+
+    def __init__(self, layer: SampledWords, units: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.zeros(layer.vocabulary, units))
+        self.bias = nn.Parameter(torch.zeros(layer.vocabulary))
+        words, log_expected = map(torch.from_numpy, layer.drawn)
+        self.register_buffer("_words", words.long(), persistent=False)
+        self.register_buffer("_log_expected", log_expected, persistent=False)
+
+    def forward(self, x: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """(batch * length, units) and (batch, length) to (batch * length, 1 + samples)."""
+        rows, offsets = nn.functional.embedding, self.bias - self._log_expected
+        right, words = tokens.roll(-1, 1).flatten().long(), self._words
+        of_right = (x * rows(right, self.kernel)).sum(1) + offsets[right]
+        of_words = nn.functional.linear(x, rows(words, self.kernel), offsets[words])
+        hits = right[:, None] == words
+        return torch.cat([of_right[:, None], of_words.masked_fill(hits, LOWEST)], 1)
+
+
 def _average_pool(layer: layers.AveragePool, _: Shape, __: Job) -> nn.Module:
     return nn.AvgPool2d(layer.size, layer.step, layer.padding)
 
@@ -208,4 +230,5 @@ _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.Gelu: lambda _, __, ___: nn.GELU(approximate="tanh"),
     layers.Attention: lambda layer, _, __: _Attention(layer.heads, causal=layer.causal),
     layers.Tokens: lambda _, __, ___: nn.Flatten(0, 1),
+    SampledWords: lambda layer, before, _: _SampledWords(layer, before[-1]),
 }

@@ -17,6 +17,7 @@ from fwbench.errors import DeclarationError
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays, Layer
 from fwbench.workloads.models.recurrent import lstm
+from fwbench.workloads.models.sampling import LOWEST, SampledWords
 
 Array = NDArray[np.float64]
 
@@ -285,6 +286,29 @@ def _tokens(_: layers.Tokens, __: Arrays, x: Array) -> Result:
     return x.reshape(-1, x.shape[-1]), lambda gradient: ([gradient.reshape(x.shape)], [])
 
 
+def _sampled_words(
+    layer: SampledWords, parameters: Arrays, x: Array, tokens: NDArray[Any]
+) -> Result:
+    kernel, bias = parameters
+    words, log_expected = layer.drawn
+    right = np.roll(tokens, -1, 1).ravel()
+    hits = right[:, None] == words
+    of_right = (x * kernel[right]).sum(1) + bias[right] - log_expected[right]
+    of_words = x @ kernel[words].T + bias[words] - log_expected[words]
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        first, others = gradient[:, :1], np.where(hits, 0.0, gradient[:, 1:])
+        of_kernel, of_bias = np.zeros_like(kernel), np.zeros_like(bias)
+        np.add.at(of_kernel, right, first * x)
+        np.add.at(of_bias, right, first[:, 0])
+        of_kernel[words] += others.T @ x
+        of_bias[words] += others.sum(0)
+        of_x = first * kernel[right] + others @ kernel[words]
+        return [of_x, np.zeros(tokens.shape)], [of_kernel, of_bias]
+
+    return np.column_stack([of_right, np.where(hits, LOWEST, of_words)]), backward
+
+
 def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Result:
     (table,) = parameters
 
@@ -348,4 +372,5 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Gelu: _gelu,
     layers.Attention: _attention,
     layers.Tokens: _tokens,
+    SampledWords: _sampled_words,
 }

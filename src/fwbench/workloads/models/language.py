@@ -8,6 +8,11 @@ from functools import partial
 from fwbench.workloads.models.graph import Network
 from fwbench.workloads.models.layer import Value
 from fwbench.workloads.models.layers import LSTM, Dense, Embedding, Tokens
+from fwbench.workloads.models.sampling import SampledWords
+
+#: So many words are drawn, as by the TensorFlow paper; fewer of a small vocabulary.
+_SAMPLES = 512
+_OF_VOCABULARY = 8
 
 
 def word_lm(size: Mapping[str, int]) -> Network:
@@ -25,8 +30,30 @@ def word_lm(size: Mapping[str, int]) -> Network:
     return partial(_word_lm, size)
 
 
+def word_lm_sampled(size: Mapping[str, int]) -> Network:
+    """The same with a sampled softmax, which the TensorFlow paper compares with the full one.
+
+    Its logits are those of the next word, which comes first, and of 512 words that were drawn, or
+    of an eighth of a smaller vocabulary.
+
+    Args:
+        size: ``layers``, ``units``, ``vocabulary``.
+    """
+    return partial(_word_lm_sampled, size)
+
+
 def _word_lm(size: Mapping[str, int], x: Value) -> Value:
+    return Dense(size["vocabulary"], relu=False)(_features(size, x))
+
+
+def _word_lm_sampled(size: Mapping[str, int], x: Value) -> Value:
+    vocabulary = size["vocabulary"]
+    samples = min(_SAMPLES, vocabulary // _OF_VOCABULARY)
+    return SampledWords(vocabulary, samples)(_features(size, x), x)
+
+
+def _features(size: Mapping[str, int], x: Value) -> Value:
     x = Embedding(size["vocabulary"], size["units"])(x)
     for _ in range(size["layers"]):
         x = LSTM(size["units"], sequences=True)(x)
-    return Dense(size["vocabulary"], relu=False)(Tokens()(x))
+    return Tokens()(x)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models import convolutional, inception, language, residual, transformers
@@ -132,10 +133,21 @@ class ModelStep(Trains):
         """``recompute``."""
         return frozenset({"recompute"})
 
+    def toggle_gap(self, name: str, value: str) -> str | None:
+        """As ever; in addition, nothing is computed once more of what is one segment."""
+        if (name, value) == ("recompute", "on") and len(self.at(self.smallest).graph.segments) == 1:
+            return f"{self.model} keeps all results: its last layer takes the network's input"
+        return super().toggle_gap(name, value)
+
     def share_gap(self, size: Size, replicas: int) -> str | None:
         """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
-        shape = _shape(size)
-        return self.at(size).split_gap(shape["batch"], replicas) if replicas > 1 else None
+        if replicas == 1:
+            return None
+        try:
+            objective = self.at(size)
+        except DeclarationError:
+            return None  # its case says so, if it is not deselected
+        return objective.split_gap(_shape(size)["batch"], replicas)
 
     def grown(self, size: Size, replicas: int) -> Size:
         """A batch of so many times as many examples."""
@@ -219,14 +231,20 @@ def _of_pictures(
 
 
 def _of_texts(
-    network: Callable[[Shape], Network], check: _Check, *quick: str, paper: str
+    network: Callable[[Shape], Network],
+    check: _Check,
+    *quick: str,
+    paper: str,
+    classes: int | None = None,
 ) -> ModelStep:
+    """Of a network whose classes are all words, or so many of its answers."""
+
     def objective(size: Shape) -> Objective:
         return Objective(
             name=network.__name__,
             network=network(size),
             shape=(size["length"],),
-            classes=size["vocabulary"],
+            classes=classes or size["vocabulary"],
             optimizer=check.optimizer(),
             loss_growth=check.growth,
         )
@@ -264,5 +282,17 @@ MODELS = (
         "b4t16l1u64v500",
         "b4t20l2u200v2000",
         paper="b128t20l1u512v40000",
+    ),
+)
+
+#: Of networks that are trained by fewer answers than they have in use: a word is right or not.
+SAMPLED = (
+    _of_texts(
+        language.word_lm_sampled,
+        _WORDS,
+        "b4t16l1u64v500",
+        "b4t20l2u200v2000",
+        paper="b128t20l1u512v40000",
+        classes=1,
     ),
 )
