@@ -34,8 +34,8 @@ def test_ordinary():
     pass
 """
 
-#: Lets logs have every line.
-_OFTEN = "from fwbench.progress import lines\nlines._LOG_S = 0.0\n"
+#: Lets terminals and logs have every line, however fast the machine is.
+_OFTEN = "from fwbench.progress import lines\nlines._LOG_S = lines._TERMINAL_S = 0.0\n"
 
 
 @pytest.fixture
@@ -48,7 +48,8 @@ def mixed(project: Project) -> Project:
 
 def _on(terminal: Terminal, project: Project, *arguments: str, **variables: str) -> list[str]:
     """The lines that a session leaves on a terminal."""
-    command = [*(sys.executable, "-m", "pytest", "--fw=numpy", "-p", "no:randomly"), *QUICKLY]
+    plugins = ["-p", "no:randomly", "-p", "often"]
+    command = [sys.executable, "-m", "pytest", "--fw=numpy", *plugins, *QUICKLY]
     status = terminal.run([*command, *arguments], project.path, variables)
     assert status == pytest.ExitCode.TESTS_FAILED, terminal.shown
     return terminal.shown
@@ -91,9 +92,6 @@ def test_lines_of_tests_stay_whole(mixed: Project) -> None:
 
 def test_launches_are_counted(mixed: Project) -> None:
     """Each with its cases; the one that failed is not in the second."""
-    # Longer than from one look at the line to the next.
-    slow = "    __import__('time').sleep(0.5)\n    case.measure()"
-    mixed.write("test_it.py", _MIXED.replace("    case.measure()", slow))
     terminal = Terminal(columns=120)
     shown = _on(terminal, mixed, "--fw-launches=2")
     seen = _progress(terminal.written)
@@ -115,7 +113,7 @@ def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
 def test_without_pytests_terminal_nothing_is_shown(mixed: Project) -> None:
     """-p no:terminal leaves nobody to show it."""
     terminal = Terminal()
-    assert _on(terminal, mixed, "-p", "no:terminal", "-p", "often") == []
+    assert _on(terminal, mixed, "-p", "no:terminal") == []
 
 
 # In logs
@@ -129,7 +127,7 @@ def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
     else:
         terminal = Terminal(columns=120)
         given = ["-s"] if where == "-s" else []
-        _on(terminal, mixed, "-p", "often", *given, TERM="dumb" if where == "dumb" else "xterm")
+        _on(terminal, mixed, *given, TERM="dumb" if where == "dumb" else "xterm")
         written = terminal.written.replace("\r", "")
     assert "\x1b7" not in written
     lines = written.splitlines()
