@@ -27,8 +27,9 @@ from fwbench.scale.gang import Composition, Gang
 from fwbench.scale.judgement import Answers
 from fwbench.scale.shares import Task
 from fwbench.workloads import lenet, mlp
+from fwbench.workloads.models.steps import ModelStep
 from support import served_steps
-from support.gangs import SOON, Robbed, installed
+from support.gangs import LANGUAGE_MODELS, SOON, Robbed, installed, trains_as_one
 
 _TESTS = Path(__file__).parents[1]
 _PATIENCE_S = 120.0
@@ -102,6 +103,12 @@ def test_two_workers_train_as_one(synchronous: Gang) -> None:
     assert _judged(synchronous, lenet, 80) < 1e-5
     assert _judged(synchronous, mlp, 80) < 1e-5
     assert _judged(synchronous, lenet, 80, execution="hybridize") < 1e-5
+
+
+@LANGUAGE_MODELS
+def test_a_language_model_is_shared(synchronous: Gang, step: ModelStep) -> None:
+    """With a softmax over all words, or over a few."""
+    assert trains_as_one(synchronous, step, "eager", _PATIENCE_S).max_loss_deviation < 1e-5
 
 
 def test_what_processes_send_is_counted(synchronous: Gang) -> None:

@@ -17,8 +17,9 @@ from fwbench.records.facts import CaseFacts
 from fwbench.scale import judgement
 from fwbench.scale.gang import Gang
 from fwbench.scale.shares import Task
+from fwbench.workloads.models.steps import ModelStep
 from support import served_steps
-from support.gangs import installed, started
+from support.gangs import LANGUAGE_MODELS, installed, started, trains_as_one
 
 _TESTS = Path(__file__).parents[1]
 _PATIENCE_S = 300.0
@@ -82,6 +83,12 @@ def test_two_replicas_train_as_one_worker(gang: Gang, step: str) -> None:
     (sent, _) = (told["sent_bytes"] for told in _round(gang, 10))
     least = 10 * 4 * getattr(workloads, step).training.parameters
     assert sent is None or sent >= least
+
+
+@LANGUAGE_MODELS
+def test_a_language_model_is_shared(gang: Gang, step: ModelStep) -> None:
+    """With a softmax over all words, or over a few."""
+    assert trains_as_one(gang, step, "graph", _PATIENCE_S).max_loss_deviation < 1e-5
 
 
 def test_three_replicas_train_as_one_worker() -> None:

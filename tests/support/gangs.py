@@ -9,18 +9,25 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fwbench.composition.link import LOOPBACK
 from fwbench.frameworks.member import Seat
 from fwbench.frameworks.numpy.ring import Ring
+from fwbench.records.facts import CaseFacts
+from fwbench.scale import judgement
 from fwbench.scale.engines import Local
 from fwbench.scale.gang import Gang
 from fwbench.scale.places import Composition
+from fwbench.scale.shares import Task
 from fwbench.scale.waiting import Limits
 from fwbench.testing import HandClock
+from fwbench.workloads import word_lm_sampled_step, word_lm_step
+from fwbench.workloads.models.steps import ModelStep
 
 #: Where tests wait for what never comes they wait as long as this.
 SOON = Limits(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
@@ -53,6 +60,28 @@ def started(
     gang = Gang(composition(replicas, framework, **more), Local(), limits)
     gang.start()
     return gang
+
+
+#: Steps of a language model, with a softmax over all words and over a few.
+LANGUAGE_MODELS = pytest.mark.parametrize(
+    "step", [word_lm_step, word_lm_sampled_step], ids=lambda step: step.name
+)
+
+
+def trains_as_one(gang: Gang, step: ModelStep, execution: str, patience_s: float) -> CaseFacts:
+    """What was found when a gang trained a language model, once it was judged.
+
+    Its size has several numbers, of which replicas share the batch.
+    """
+    size = step.smallest
+    task = Task(
+        step.name, size["batch"], "cpu", execution, "float32", sparse=False, shape=str(size)
+    )
+    gang.ask("bind", asdict(task), limit_s=patience_s, doing="building")
+    objective = step.at(size)
+    answers = gang.ask("check", objective.checked_steps, limit_s=patience_s, doing="checking")
+    found, _ = judgement.training(answers, objective, size["batch"], "float32", "before the timing")
+    return found
 
 
 class Robbed(Gang):

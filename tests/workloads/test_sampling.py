@@ -50,6 +50,31 @@ def test_the_next_word_comes_first_and_no_other_twice() -> None:
         np.testing.assert_allclose(logits[row, 1:], expected)
 
 
+def test_losses_are_those_of_tensorflows_function() -> None:
+    """Given the same words and expected counts; of words that were drawn, some are right ones."""
+    tensorflow = pytest.importorskip("tensorflow")
+    layer = SampledWords(vocabulary=200, samples=50)
+    rng = np.random.default_rng(2)
+    kernel, bias = rng.standard_normal((200, 8)), rng.standard_normal(200)
+    x, tokens = rng.standard_normal((60, 8)), rng.integers(0, 200, (4, 15))
+    following = np.roll(tokens, -1, axis=1).ravel()
+    assert 0 < np.isin(following, layer.drawn.words).sum() < 60
+    logits, _ = forward(layer, [kernel, bias], x, tokens)
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[:, 0]
+    expected = np.exp(layer.drawn.log_expected.astype(np.float64))
+    theirs = tensorflow.nn.sampled_softmax_loss(
+        *(kernel, bias, following[:, None], x),
+        num_sampled=50,
+        num_classes=200,
+        sampled_values=(
+            layer.drawn.words.astype(np.int64),
+            expected[following][:, None],
+            expected[layer.drawn.words],
+        ),
+    )
+    np.testing.assert_allclose(losses, theirs.numpy(), rtol=1e-9)
+
+
 def test_gradients_are_those_of_the_losses() -> None:
     """Of each array, along a random direction."""
     objective = word_lm_sampled_step.at(word_lm_sampled_step.smallest)
@@ -74,7 +99,7 @@ def test_gradients_are_those_of_the_losses() -> None:
             assert slope == pytest.approx((gradient * direction).sum(), rel=1e-5)
 
 
-def test_the_published_setting_computes_a_thirteenth_of_the_last_layer() -> None:
+def test_the_published_setting_computes_a_seventy_eighth_of_the_last_layer() -> None:
     """Of 40,000 words 513, for each token; the parameters are those of all words."""
     (size,) = word_lm_sampled_step.by_preset.paper
     sampled, full = word_lm_sampled_step.at(size), word_lm_step.at(size)
@@ -84,9 +109,12 @@ def test_the_published_setting_computes_a_thirteenth_of_the_last_layer() -> None
     assert math.prod(sampled.graph.output) == 513
 
 
-def test_what_cannot_be_computed_once_more_is_a_gap() -> None:
-    """The last layer takes the text itself, so there is one segment, which is kept."""
+def test_what_is_neither_computed_once_more_nor_divided_is_a_gap() -> None:
+    """The last layer takes the text itself, so there is one segment, which is kept whole."""
     for step in SAMPLED:
         assert "keeps all results" in str(step.toggle_gap("recompute", "on"))
         assert step.toggle_gap("recompute", "off") is None
+        assert "cannot be divided among devices" in str(step.toggle_gap("model_parallel", "2"))
+        assert step.toggle_gap("model_parallel", "1") is None
     assert word_lm_step.toggle_gap("recompute", "on") is None
+    assert word_lm_step.toggle_gap("model_parallel", "2") is None

@@ -134,9 +134,11 @@ class ModelStep(Trains):
         return frozenset({"recompute"})
 
     def toggle_gap(self, name: str, value: str) -> str | None:
-        """As ever; in addition, nothing is computed once more of what is one segment."""
-        if (name, value) == ("recompute", "on") and len(self.at(self.smallest).graph.segments) == 1:
-            return f"{self.model} keeps all results: its last layer takes the network's input"
+        """As ever; in addition, what is one segment is neither computed once more nor divided."""
+        asked = name == "recompute" and value == "on", name == "model_parallel" and value != "1"
+        if any(asked) and len(self.at(self.smallest).graph.segments) == 1:
+            what = "keeps all results" if asked[0] else "cannot be divided among devices"
+            return f"{self.model} {what}: its last layer takes the network's input"
         return super().toggle_gap(name, value)
 
     def share_gap(self, size: Size, replicas: int) -> str | None:
