@@ -13,6 +13,7 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
+from fwbench.frameworks.member import RoleCopies
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
@@ -305,6 +306,14 @@ def test_null_steps_are_recorded() -> None:
     assert case._composition.updating
     assert found.least_bytes_per_step == 2 * 2 * 6400
     assert (found.verified.steps, found.verified.updates) == (3, None)
+
+
+def test_each_kind_of_role_holds_parameters_of_its_own() -> None:
+    """Servers divide theirs; the machine is asked for what all roles hold together."""
+    case = _null_step(0)
+    case.framework.null_step_copies = RoleCopies(worker=3.0, servers=2.0, coordinator=1.0)
+    places = len(case._composition.places)
+    assert case.held * places == (2 * 3 + 2 + 1) * 1600
 
 
 def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:

@@ -282,6 +282,20 @@ class Member(Participant):
         raise NotImplementedError(f"{type(self).__name__} trains no models")
 
 
+class RoleCopies(NamedTuple):
+    """How many times all parameters are in memory while they are fetched and updated.
+
+    Attributes:
+        worker: by each of them.
+        servers: by all of them together.
+        coordinator: by what there is in addition.
+    """
+
+    worker: float
+    servers: float
+    coordinator: float
+
+
 class Replicable:
     """What a framework says of cases that several of its processes do together.
 
@@ -297,6 +311,7 @@ class Replicable:
             coordinator gives them.
         gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),
             with the reason.
+        null_step_copies: what a null step takes of memory, so that a machine is not asked for more.
     """
 
     strategies: ClassVar[Mapping[str, str]] = {}
@@ -305,6 +320,7 @@ class Replicable:
     collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
     coordinated: ClassVar[tuple[str, ...]] = ()
     gang_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    null_step_copies: ClassVar[RoleCopies] = RoleCopies(worker=8.0, servers=8.0, coordinator=8.0)
 
     def member(self, seat: Seat) -> Participant:
         """This process as one of several, for one of :attr:`strategies`.

@@ -95,7 +95,7 @@ class GangCase(Case):
 
     @property
     def held(self) -> float:
-        """How many numbers a role has in memory at once, about."""
+        """How many numbers a role has in memory at once, about, on the average."""
         return _ARRAYS * self.elements
 
     @property

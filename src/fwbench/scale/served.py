@@ -35,10 +35,6 @@ _PERIOD = 3
 #: Up to here float32 has all whole numbers.
 _EXACT = 2**24
 
-#: How many arrays a role has at once. Seen were 7.5 in TensorFlow, of 25 million numbers: what is
-#: sent is a part of a graph, too.
-_ARRAYS = 8.0
-
 #: So many sets of rows are read by turns.
 _SETS = 8
 
@@ -56,7 +52,10 @@ class NullStepCase(GangCase):
     @property
     def held(self) -> float:
         """What is fetched, sent, on its way, and compared."""
-        return _ARRAYS * self.elements
+        composition, copies = self._composition, self.framework.null_step_copies
+        of_workers = composition.replicas * copies.worker
+        every = of_workers + copies.servers + copies.coordinator
+        return every / len(composition.places) * self.elements
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Workers have compared what they fetched."""

@@ -18,7 +18,7 @@ from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner, Predictor
-from fwbench.frameworks.member import WORKER, Participant, Seat
+from fwbench.frameworks.member import WORKER, Participant, RoleCopies, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
 from fwbench.frameworks.plans import with_plan
@@ -173,6 +173,8 @@ class MXNet(Framework):
     gang_executions = ("eager", "hybridize")
     collectives = ("all_reduce", "null_step", "sparse_read")
     coordinator = "scheduler"
+    # Seen of 25 million numbers were 8.8, 3.8 and none.
+    null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)
     gang_gaps: ClassVar = {
         (strategy, "sparse", "on"): "servers of MXNet 1.9.1 end (copying size mismatch) when "
         "workers send them the rows of a gradient (--fw-toggle sparse=off)"
