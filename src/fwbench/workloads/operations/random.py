@@ -23,7 +23,7 @@ from fwbench.workloads.workload import Cost
 Arrays = tuple[NDArray[Any], ...]
 
 _SIZES = Sizes(
-    quick=(1_000, 100_000, 2_000_000),
+    quick=(1_000, 100_000, 1_000_000),
     full=(1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
 )
 
