@@ -244,7 +244,9 @@ class AsynchronousShare(TrainedShare):
         self._model.rehearse(*learner.place((examples, labels)))
         self._reset(exact=True)
         alone = self._alone(steps) if 0 in self.member.ranks else {}
-        self._reset(exact=True)
+        # From here on, and not from the beginning: while an optimiser has no second moment yet, and
+        # nobody locks it, a worker may divide by nothing what another has added to the first.
+        self._settle()
         losses = [
             [learner.step(*learner.place(batch)) for batch in self._own_shards()]
             for _ in range(steps)
