@@ -38,7 +38,7 @@ bench: venv ## measure: pytest benchmarks $(ARGS)
 .PHONY: verify
 verify: venv ## verify every operation at its smallest size, in every cell, without timing: $(ARGS)
 	$(BIN)/pytest benchmarks --benchmark-disable --fw-family=all \
-		--fw-dtype=float32,float64,float16,bfloat16,complex64,complex128 $(ARGS)
+		--fw-dtype=float32,float64,float16,bfloat16,complex64,complex128,float8_e4m3fn $(ARGS)
 
 .PHONY: test
 test: venv ## run the tests, one on each CPU: pytest $(ARGS); ARGS=-n0 for one at a time

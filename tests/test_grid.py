@@ -393,7 +393,7 @@ def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
             {"dtypes": ("float23",)},
             (
                 "unknown dtype 'float23'; known: float32, float64, float16, bfloat16, complex64, "
-                "complex128, int8. Did you mean 'float32'?"
+                "complex128, float8_e4m3fn, int8. Did you mean 'float32'?"
             ),
         ),
     ],

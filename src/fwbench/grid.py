@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.manifest import Absent, Manifest
-from fwbench.names import DTYPES, INT8
+from fwbench.names import EVERY_DTYPE
 from fwbench.options.options import Selection
 from fwbench.presets import unread
 from fwbench.toggles import Combination
@@ -180,7 +180,7 @@ def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> Non
         UsageError: there is one.
     """
     there = (name for manifest in manifests.values() for name in manifest.dtypes)
-    _all_known("dtype", selection.dtypes, _union((*DTYPES, INT8, *there)))
+    _all_known("dtype", selection.dtypes, _union((*EVERY_DTYPE, *there)))
 
 
 def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> None:

@@ -8,11 +8,21 @@ from typing import Any
 #: The dtype of the two numbers of a complex one, by its dtype.
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
+#: Floating-point numbers of 8 bits, of which 3 are mantissa: of products on GPUs, and no other work
+#: (Micikevicius and others, FP8 Formats for Deep Learning, 2022; as in NVIDIA's and ONNX's names).
+FLOAT8 = "float8_e4m3fn"
+
 #: The dtypes that fwbench can verify; a framework that lacks one gets a skip that says so.
-DTYPES = ("float32", "float64", "float16", "bfloat16", *_PARTS)
+DTYPES = ("float32", "float64", "float16", "bfloat16", *_PARTS, FLOAT8)
 
 #: Whole numbers of 8 bits with a scale: of networks in use, calibrated with examples.
 INT8 = "int8"
+
+#: All that a session can be asked for.
+EVERY_DTYPE = (*DTYPES, INT8)
+
+#: Those that NumPy lacks; where it has to hold their numbers, it does in float32.
+_NARROW = ("bfloat16", FLOAT8)
 
 #: The dtype of cases where none is asked for, unless the operation does not have it.
 DEFAULT_DTYPE = "float32"
@@ -31,6 +41,11 @@ def is_complex(dtype: str) -> bool:
 def real_dtype(dtype: str) -> str:
     """The dtype of the parts of complex numbers; of real numbers it is their own."""
     return _PARTS.get(dtype, dtype)
+
+
+def numpy_dtype(dtype: str) -> str:
+    """The dtype that NumPy holds numbers in: float32 where it lacks their own."""
+    return "float32" if dtype in _NARROW else dtype
 
 
 def product_precision(dtype: str, toggles: Mapping[str, Any]) -> str:

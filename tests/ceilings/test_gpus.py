@@ -20,11 +20,14 @@ def test_tf32_has_a_ceiling_of_its_own() -> None:
         ("float32", "off", 2.0),
         ("float32", "on", 0.25),
         ("bfloat16", "on", 0.5),
+        ("float8_e4m3fn", "off", 0.125),
     ):
         facts = product_facts(dtype=dtype, toggles={"tf32": tf32})
         found = found.with_result(facts, seconds)
-    assert found.flops_per_s == {"float32": 2.0**30, "tf32": 2.0**33, "bfloat16": 2.0**32}
-    assert {*found.by} == {"float32", "tf32", "bfloat16"}
+    assert found.flops_per_s == {"float32": 2.0**30, "tf32": 2.0**33, "bfloat16": 2.0**32} | {
+        "float8_e4m3fn": 2.0**34
+    }
+    assert {*found.by} == {*found.flops_per_s}
 
 
 @pytest.mark.parametrize(

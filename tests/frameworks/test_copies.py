@@ -100,17 +100,41 @@ def test_tensorflow_copies_to_the_device_of_an_operation(monkeypatch: pytest.Mon
 
 def test_jax_tells_the_clock_of_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for arrays, and a copy is one."""
-    kept: list[Any] = []
-    fake = Mock(device_put=lambda array, device: (array, device))
-    module = _module("jax", monkeypatch, jax=fake, jnp=Mock())
-    copies = module.JaxCopies("gpu:1", "GPU", "CPU", kept.append)
-    assert copies.to_device("array") == ("array", "GPU")
+    copies, module, gpu, kept = _jax_copies(monkeypatch, "CPU")
+    assert copies.to_device("array") == ("array", (gpu, "device"))
     assert copies.to_host("array") == ("array", "CPU")
-    assert kept == [(("array", "GPU"),), (("array", "CPU"),)]
+    assert kept == [(("array", (gpu, "device")),), (("array", "CPU"),)]
     copies.on_host([1.0], "float32")
     assert module.jnp.array.call_args == call([1.0], dtype="float32", device="CPU")
-    places = [copies.place(Mock(devices=lambda on=on: {on})) for on in ("GPU", "CPU", "TPU")]
-    assert places == ["gpu:1", "cpu", "TPU"]
+    places = [copies.place(_lying(*at)) for at in ((gpu, "device"), ("CPU", "any"), ("TPU", "x"))]
+    assert places == ["gpu:1", "cpu", "TPU, x"]
+
+
+def test_jax_has_pinned_memory_as_a_kind_of_the_gpu_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either way the kind is named: otherwise an array would stay where it lies."""
+    copies, module, gpu, _ = _jax_copies(monkeypatch, None)
+    pinned = (gpu, "pinned_host")
+    copies.on_host([1.0], "float32")
+    assert module.jnp.array.call_args == call([1.0], dtype="float32", device=pinned)
+    assert copies.to_device("array") == ("array", (gpu, "device"))
+    assert copies.to_host("array") == ("array", pinned)
+    assert copies.place(_lying(*pinned)) == PINNED
+    assert copies.place(_lying(gpu, "device")) == "gpu:1"
+
+
+def _jax_copies(monkeypatch: pytest.MonkeyPatch, cpu: Any) -> tuple[Any, Any, Any, list[Any]]:
+    """The copies of a JAX that says where it was told to put what, their module, GPU and clock."""
+    fake = Mock(device_put=lambda array, place: (array, place))
+    module = _module("jax", monkeypatch, jax=fake, jnp=Mock())
+    sharding = Mock(side_effect=lambda device, memory_kind: (device, memory_kind))
+    monkeypatch.setattr(module, "SingleDeviceSharding", sharding)
+    gpu, kept = Mock(default_memory=lambda: SimpleNamespace(kind="device")), list[Any]()
+    return module.JaxCopies("gpu:1", gpu, cpu, kept.append), module, gpu, kept
+
+
+def _lying(device: Any, kind: str) -> Any:
+    """An array of JAX's on a device, in memory of a kind."""
+    return Mock(devices=lambda: {device}, sharding=SimpleNamespace(memory_kind=kind))
 
 
 def test_frameworks_with_gpus_copy() -> None:
@@ -122,4 +146,4 @@ def test_frameworks_with_gpus_copy() -> None:
     for name in ("numpy", "onnxruntime"):
         assert names <= {gap.workload for gap in found[name].gaps if gap.whole}
     pinned = {name for name in written if not found[name].toggle_gap("eager", "pinned", "on")}
-    assert pinned == {"mxnet", "torch"}
+    assert pinned == {"jax", "mxnet", "torch"}

@@ -22,7 +22,7 @@ from fwbench.environments.named import Environment, Environments
 from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
-from fwbench.names import DTYPES
+from fwbench.names import DTYPES, FLOAT8
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, recomputing, shared_loops, xla_costs
 from support.projects import Project
@@ -445,7 +445,8 @@ def test_arrays_keep_their_dtype_and_are_copies(made: Environment) -> None:
     """64 bits are kept though JAX drops them by default, and no array shares NumPy's memory."""
     found = _run(made, _CREATES)
     themselves = {dtype: [dtype, True, dtype, True] for dtype in DTYPES}
-    assert found == themselves | {"bfloat16": ["bfloat16", True, "float32", True]}
+    narrow = {dtype: [dtype, True, "float32", True] for dtype in ("bfloat16", FLOAT8)}
+    assert found == themselves | narrow
 
 
 _DESCRIBES = """

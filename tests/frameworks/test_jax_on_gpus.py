@@ -45,6 +45,44 @@ def started(adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, **devices: lis
 _GPU = Device("gpu:0", "NVIDIA H200")
 
 
+class Allocator:
+    """XLA's account of a GPU's memory."""
+
+    def __init__(self) -> None:
+        self.statistics = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "num_allocs": 0}
+
+    def take(self, size_bytes: int) -> None:
+        """And give it back at once."""
+        known = self.statistics
+        known["num_allocs"] += 1
+        taken = known["bytes_in_use"] + size_bytes
+        known["peak_bytes_in_use"] = max(known["peak_bytes_in_use"], taken)
+
+    def memory_stats(self) -> dict[str, int]:
+        """As JAX has them."""
+        return dict(self.statistics)
+
+
+def test_a_peak_is_known_where_it_is_the_process_s_highest(
+    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX cannot begin anew: of work that takes less than earlier work did, nothing is known."""
+    gpu = Allocator()
+    jax, fake = started(adapter, monkeypatch, gpu=["NVIDIA H200"])
+    monkeypatch.setattr(fake, "local_devices", lambda backend: [gpu])
+    gpu.statistics["bytes_in_use"] = 3
+    first = jax.watch_memory("gpu:0")
+    assert first() == 3, "nothing has been taken yet"
+    gpu.take(8)
+    assert first() == 11
+    second = jax.watch_memory("gpu:0")
+    assert second() == 3
+    gpu.take(4)
+    assert second() is None
+    gpu.take(16)
+    assert second() == 19
+
+
 def test_without_a_cpu_backend_there_are_gpus_alone(
     adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

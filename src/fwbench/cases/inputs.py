@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fwbench.cases import verify
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
+from fwbench.names import numpy_dtype
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -47,7 +48,7 @@ def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
             as it is.
         dtype: of the case.
     """
-    known = np.dtype("float32" if dtype == "bfloat16" else dtype)
+    known = np.dtype(numpy_dtype(dtype))
     if np.iscomplexobj(operand):
         return np.asarray(operand, dtype=np.result_type(known, np.complex64))
     return np.asarray(operand, dtype=known) if is_float(operand) else operand

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.grid import Cell
-from fwbench.names import real_dtype
+from fwbench.names import FLOAT8, real_dtype
 from fwbench.records.facts import CaseFacts
 
 #: Bits of mantissa of each dtype.
-DTYPES = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
+DTYPES = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7, FLOAT8: 3}
 
 #: The largest error of work in so many bits. Seen of fwbench's frameworks, in units of these: 0.01
 #: (MXNet adds 1e-10 to what it divides by), 0.09 and 0.5; of work in the next narrower format 8 and
@@ -72,7 +72,7 @@ def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
     for wide, largest in _LARGEST.items():
         if wide <= DTYPES[dtype] and error <= largest * growth:
             return wide
-    return _NARROWEST
+    return min(_NARROWEST, DTYPES[dtype])
 
 
 def is_float32(values: NDArray[Any]) -> bool:

@@ -22,6 +22,7 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
+from fwbench.names import FLOAT8
 from fwbench.workloads.objective import Objective
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -30,7 +31,13 @@ __tracebackhide__ = True
 #: What one rounded operation may be off by: 16 units in the last place of float32 and a little
 #: more than was seen of all frameworks for the others. float64 leaves room for the constants that
 #: frameworks add to denominators (MXNet's L2Normalization adds 1e-10 to the sum of squares).
-TOLERANCES = {"float64": 1e-10, "float32": 2e-6, "float16": 2e-2, "bfloat16": 4e-2}
+#: Work on float8 has exact factors, and results in bfloat16.
+TOLERANCES = {
+    "float64": 1e-10,
+    "float32": 2e-6,
+    "float16": 2e-2,
+    **dict.fromkeys(("bfloat16", FLOAT8), 4e-2),
+}
 
 #: Machine epsilon of the accumulator: low-precision sums are accumulated in float32.
 _ACCUMULATOR_EPSILON = {"float64": 2.0**-52}

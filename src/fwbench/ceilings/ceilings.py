@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from fwbench import project
 from fwbench.errors import StorageError
+from fwbench.frameworks.device_clock import DEVICE_CLOCKS
 from fwbench.jsontext import loads
-from fwbench.measure.device_time import EVENTS
 from fwbench.names import product_precision, real_dtype
 from fwbench.processes import session
 from fwbench.records import files
@@ -120,7 +120,7 @@ class Ceiling:
             seconds: of its fastest round; what the GPU itself needed counts, where its own clock
                 has told.
         """
-        has_clock = facts.device_clock == EVENTS and facts.device_s is not None
+        has_clock = facts.device_clock in DEVICE_CLOCKS and facts.device_s is not None
         if facts.workload == _CACHED and not has_clock:
             return self  # launches take longer than such copies
         if has_clock:

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench import Case, Operation
-from fwbench.workloads import COPIES, gemm
+from fwbench.workloads import COPIES, WORKLOADS, gemm
 from fwbench.workloads.workload import Cost
 
 _HALVES = ("float16", "bfloat16")
@@ -111,6 +111,17 @@ def test_product_of_halves(case: Case) -> None:
 )
 def test_product_on_gpu(case: Case) -> None:
     """Products on the first GPU, in every dtype, and in TF32."""
+    case.measure()
+
+
+@pytest.mark.fwbench(
+    WORKLOADS["scaled_gemm"],
+    frameworks=("torch", "jax"),
+    devices="gpu",
+    sizes=("4096x4096x4096", "8192x8192x8192"),
+)
+def test_product_of_float8(case: Case) -> None:
+    """Those of GPUs that have them; others fail, and have no such ceiling."""
     case.measure()
 
 

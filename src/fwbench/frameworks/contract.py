@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from fwbench.frameworks import declarations, sources, table
+from fwbench.frameworks import cupti, declarations, sources, table
 from fwbench.frameworks.copies import Copying
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
@@ -194,10 +194,12 @@ class Framework(Replicable, Copying, ABC):
     def device_clock(self, device: str) -> DeviceClock | None:
         """The device's own clock, for times without launching and waiting; None without access.
 
+        By default CUPTI, where ``cupti-python`` is installed.
+
         Args:
             device: a GPU.
         """
-        return None
+        return cupti.clock(self.waiter(device))
 
     def release(self, device: str) -> None:
         """Give memory of a GPU back that is kept for later, after a case: others need it.

@@ -24,15 +24,15 @@ __tracebackhide__ = True
 #: So much work tells the time of a call, ...
 _WORK_S = 5e-3
 #: ... in so many calls at most: a queue of CUDA's has about a thousand places, and a call may be
-#: several kernels. Events are taken of so many calls at least.
+#: several kernels. The device's clock is asked for so many calls at least.
 _CALLS_AT_MOST = 64
-_EVENTS_AT_LEAST = 5
+_TOLD_AT_LEAST = 5
 
 #: The slope is the median of so many, or of one where that takes longer than this.
 _SLOPES = 5
 _LONG_S = 0.1
 
-EVENTS, SLOPE = "events", "slope"
+SLOPE = "slope"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class DeviceTime:
 
     Attributes:
         device_s: by the device's own clock, the median of several calls; by the slope without one.
-        device_clock: ``events`` or ``slope``.
+        device_clock: ``events``, ``cupti`` or ``slope``.
         throughput_s: the slope: what each further call takes; None where noise was larger.
     """
 
@@ -68,11 +68,13 @@ def device_time(
     enqueue_s, call_s = _typical(run, clock)
     calls = max(1, min(_CALLS_AT_MOST, math.ceil(_WORK_S / call_s)))
     slope_s = None if flush else _slope_s(run, clock, calls, call_s)
-    if device_clock is None:
+    times_s = []
+    if device_clock is not None:
+        told = max(calls, _TOLD_AT_LEAST)
+        times_s = device_clock.times_s(run, told, enqueue_s, flush or _nothing)
+    if device_clock is None or not times_s:
         return DeviceTime(slope_s, SLOPE, slope_s)
-    events = max(calls, _EVENTS_AT_LEAST)
-    times_s = device_clock.times_s(run, events, enqueue_s, flush or _nothing)
-    return DeviceTime(statistics.median(times_s), EVENTS, slope_s)
+    return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)
 
 
 def _nothing() -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fwbench.machine import allowed_cpus
+from fwbench.names import FLOAT8
 
 #: Of the Intel Core i9-14900KS of 2024.
 _HIGHEST_CLOCK_HZ = 6.2e9
@@ -45,7 +46,7 @@ _INT8 = {"avx_vnni", "avx_vnni_int8", "avx512_vnni", "amx_int8", "asimddp", "i8m
 _DATA_VECTORS = 1.5
 
 #: Bytes of an element, by dtype.
-ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, FLOAT8: 1}
 
 #: What a case may reach of the best product that was measured.
 _OF_MEASURED = 1.2

@@ -8,7 +8,7 @@ from typing import Any
 
 from fwbench import toggles
 from fwbench.machine import usable_cpus
-from fwbench.names import DEFAULT_DTYPE, DTYPES, INT8
+from fwbench.names import DEFAULT_DTYPE, EVERY_DTYPE
 from fwbench.options import values
 from fwbench.presets import PRESETS
 
@@ -53,7 +53,7 @@ SELECTORS: Mapping[str, Option] = {
         "--fw-dtype",
         values.names,
         "NAMES",
-        f"dtypes: {', '.join((*DTYPES, INT8))} (default: {DEFAULT_DTYPE}, or the operation's own)",
+        f"dtypes: {', '.join(EVERY_DTYPE)} (default: {DEFAULT_DTYPE}, or the operation's own)",
     ),
     "directions": Option(
         "--fw-direction",

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from fwbench.frameworks.device_clock import DEVICE_CLOCKS
 from fwbench.measure.condition import CONDITIONS
-from fwbench.measure.device_time import EVENTS, SLOPE
+from fwbench.measure.device_time import SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
 from fwbench.records.gangs import GangFacts
@@ -102,8 +103,9 @@ class Measured(MeasuredOnGpu):
         null="where noise was larger",
     )  # fmt: skip
     device_clock: str | None = fact(
-        "how that was found: `events`, by the GPU's own clock, or `slope`: `throughput_s`",
-        check=one_of(EVENTS, SLOPE),
+        "how that was found: by the GPU's own clock, `events` around a call or the sum of its "
+        "kernels (`cupti`); or `slope`: `throughput_s`",
+        check=one_of(*DEVICE_CLOCKS, SLOPE),
     )
     device_cycles: float | None = fact(
         "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=UNTOLD

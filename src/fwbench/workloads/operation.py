@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
-from fwbench.names import DEFAULT_DTYPE, DTYPES, is_complex
+from fwbench.names import DEFAULT_DTYPE, DTYPES, FLOAT8, is_complex
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.toggles import TOGGLES
 from fwbench.workloads.distribution import INPUTS, ZEROS, has_numbers, is_defined
@@ -82,8 +82,8 @@ class Operation(Workload):
             operation that is a product and nothing else; their axes may be moved or joined. Large
             products are verified by it (:mod:`fwbench.cases.freivalds`).
         average: whether the result is the mean of all its terms, and each counts as much.
-        dtypes: those in which it makes sense; None for all but complex ones. Where none is asked
-            for it is float32, or the first of ``--fw-dtype``'s that is among them.
+        dtypes: those in which it makes sense; None for all but complex ones and float8. Where none
+            is asked for it is float32, or the first of ``--fw-dtype``'s that is among them.
         tolerance: factor on the tolerances of :mod:`fwbench.cases.verify`.
         moments: ``moments(size, *operands)``, what is known of results that are random: they are
             verified by it, and must be new in every call. Of the reference only the shape counts.
@@ -321,7 +321,7 @@ class Operation(Workload):
                     f"{self.name} has no gradient": backward and not self.differentiable,
                     f"{self.name} has nothing to compile": execution != "eager"
                     and not self.compilable,
-                    f"{self.name} has no {dtype}": is_complex(dtype)
+                    f"{self.name} has no {dtype}": is_complex(dtype) or dtype == FLOAT8
                     if self.dtypes is None
                     else dtype not in self.dtypes,
                     unwritten: not written,

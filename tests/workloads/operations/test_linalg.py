@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Size
 from fwbench.workloads import LINALG, Operation
-from fwbench.workloads.operations import gemm_shapes
+from fwbench.workloads.operations import gemm_shapes, products
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 from fwbench.workloads.operations.products import PRODUCTS
 from fwbench.workloads.workload import Cost
@@ -61,6 +61,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "gemm_nn": times,
     "gemm_tn": lambda x, y: times(turned(x), y),
     "gemm_nt": lambda x, y: times(x, turned(y)),
+    "scaled_gemm": lambda x, y: times(x, turned(y)),
     "batch_gemm": lambda x, y: [times(a, b) for a, b in zip(x, y, strict=True)],
     "einsum": lambda x, y: [times(a, turned(b)) for a, b in zip(x, y, strict=True)],
     "tensordot": lambda x, y: times([flat(a) for a in x], flat(y)),
@@ -89,6 +90,8 @@ PRODUCT_COSTS = {
     "gemm_nn": (Cost(48, 26), Cost(144, 78)),
     "gemm_tn": (Cost(48, 26), Cost(144, 78)),
     "gemm_nt": (Cost(48, 26), Cost(144, 78)),
+    # Elements of a byte; those of the result have one more.
+    "scaled_gemm": (Cost(48, 26, 6), None),
     "batch_gemm": (Cost(240, 94), Cost(720, 282)),
     "einsum": (Cost(240, 94), Cost(720, 282)),
     # m = 2, n = 3, summed over 4 x 5.
@@ -112,6 +115,24 @@ def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
     """The product of the numbers that are summed over."""
     of = BY_NAME[name]
     assert of.terms(size_of(of, 2, 3, 4, 5)) == terms
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+def test_factors_are_those_that_float8_has(scale: float) -> None:
+    """The nearest, so nothing is lost where they are placed; small ones are subnormal."""
+    # By the table of the format: bias 7, and no exponent of its own for infinities.
+    known = [2.0**-9 * mantissa for mantissa in range(8)]
+    known += [2.0 ** (e - 7) * (1 + m / 8) for e in range(1, 16) for m in range(8)][:-1]
+    assert known[-1] == 448.0
+    table = np.array([*(-number for number in known), *known])
+    numbers = np.random.default_rng(7).standard_normal(4096) * scale
+    rounded = products.in_float8(numbers)
+    assert {*rounded} <= {*table}
+    nearest = np.abs(numbers[:, None] - table).min(axis=1)
+    np.testing.assert_array_equal(np.abs(rounded - numbers), nearest)
+    operands = BY_NAME["scaled_gemm"].operands(BY_NAME["scaled_gemm"].smallest)
+    for operand in operands:
+        np.testing.assert_array_equal(products.in_float8(operand), operand)
 
 
 # DeepBench

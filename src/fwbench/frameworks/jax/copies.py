@@ -7,29 +7,36 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
-from fwbench.frameworks.copies import Copies
+from fwbench.frameworks.copies import PINNED, Copies
+
+#: JAX's name for memory that a GPU copies from and to by itself.
+_PINNED = "pinned_host"
 
 
 class JaxCopies(Copies):
-    """``jax.device_put``, between JAX's arrays on the CPU and those on the GPU.
+    """``jax.device_put``, between JAX's arrays on the host and those on the GPU.
 
-    What NumPy reads of an array on a GPU is kept with it, and would be copied once.
+    What NumPy reads of an array on a GPU is kept with it, and would be copied once. Page-locked
+    memory belongs to the GPU, as one of the kinds of memory that it reaches.
 
     Args:
         name: of the GPU, as fwbench has it.
         gpu: JAX's object for it.
-        cpu: the one for the CPU.
+        cpu: the one for the CPU; None for page-locked memory.
         keep: is told of every copy, for the clock to wait for.
     """
 
-    def __init__(self, name: str, gpu: Any, cpu: Any, keep: Callable[[Any], None]) -> None:
-        self._cpu = cpu
-        self._names = {gpu: name, cpu: "cpu"}
+    def __init__(self, name: str, gpu: Any, cpu: Any | None, keep: Callable[[Any], None]) -> None:
+        own = gpu.default_memory().kind
+        self._names = {(gpu, own): name, (gpu, _PINNED): PINNED, (cpu, None): "cpu"}
         self._keep = keep
-        self.to_device = self._put_on(gpu)
-        self.to_host = self._put_on(cpu)
+        self._host = cpu or SingleDeviceSharding(gpu, memory_kind=_PINNED)
+        # Named, because memory stays of its kind otherwise.
+        self.to_device = self._put_on(SingleDeviceSharding(gpu, memory_kind=own))
+        self.to_host = self._put_on(self._host)
 
     def _put_on(self, device: Any) -> Callable[[Any], Any]:
         keep = self._keep
@@ -42,10 +49,12 @@ class JaxCopies(Copies):
         return put
 
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:
-        """``jnp.array`` on the CPU; it copies."""
-        return jnp.array(values, dtype=dtype, device=self._cpu)
+        """``jnp.array`` in the host's memory; it copies."""
+        return jnp.array(values, dtype=dtype, device=self._host)
 
     def place(self, array: Any) -> str:
-        """By the array's device."""
+        """By the array's device, and by the kind of its memory where that tells more."""
         (device,) = array.devices()
-        return self._names.get(device, str(device))
+        kind = array.sharding.memory_kind
+        known = self._names.get((device, kind)) or self._names.get((device, None))
+        return known or f"{device}, {kind}"

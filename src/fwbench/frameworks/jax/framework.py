@@ -23,8 +23,10 @@ try:
 except ImportError:  # JAX 0.7
     from jax.experimental import enable_x64
 
+from fwbench.frameworks import cupti
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.copies import Copies
+from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.jax.keyed import Keyed
 from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
 from fwbench.frameworks.jax.planning import planned
@@ -87,8 +89,6 @@ class Jax(Framework):
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)",
-        ("eager", "pinned", "on"): "page-locked memory of the host is not written "
-        "for jax (--fw-toggle pinned=off)",
         ("eager", "strategy", "allreduce"): "JAX's processes exchange arrays in compiled functions "
         "(--fw-execution jit)",
     }
@@ -152,8 +152,9 @@ class Jax(Framework):
         return create
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array's values; JAX's bfloat16 becomes float32."""
-        return np.asarray(array.astype("float32") if array.dtype == jnp.bfloat16 else array)
+        """The array's values; those of dtypes that NumPy lacks become float32."""
+        narrow = array.dtype in (jnp.bfloat16, jnp.float8_e4m3fn)
+        return np.asarray(array.astype("float32") if narrow else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
@@ -172,7 +173,33 @@ class Jax(Framework):
         # Here, for the sake of sessions on the CPU.
         from fwbench.frameworks.jax.copies import JaxCopies
 
-        return JaxCopies(device, _device(device), _device("cpu"), self._keep)
+        host = None if pinned else _device("cpu")
+        return JaxCopies(device, _device(device), host, self._keep)
+
+    def device_clock(self, device: str) -> DeviceClock | None:
+        """CUPTI, which JAX has a way to."""
+        # Here, for the sake of sessions on the CPU.
+        from fwbench.frameworks.jax.kernels import MosaicListener
+
+        return cupti.clock(self._wait, MosaicListener)
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """What XLA's allocator has handed out on a GPU; a peak below an earlier one is not known.
+
+        It counts the peak of the process, and has no way to begin anew.
+        """
+        if device == "cpu":
+            return super().watch_memory(device)
+        gpu = _device(device)
+        earlier = gpu.memory_stats()
+
+        def peak_bytes() -> int | None:
+            now = gpu.memory_stats()
+            if now["peak_bytes_in_use"] > earlier["peak_bytes_in_use"]:
+                return int(now["peak_bytes_in_use"])
+            return int(now["bytes_in_use"]) if now["num_allocs"] == earlier["num_allocs"] else None
+
+        return peak_bytes
 
     def _keep(self, results: Any) -> None:
         self._latest = results

@@ -31,7 +31,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.manifest import Device, Gap
-from fwbench.names import DTYPES
+from fwbench.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
 
 
@@ -109,7 +109,7 @@ class TensorFlow(Framework):
     version = tf.__version__
     namespace = tf
     executions = tuple(_EXECUTIONS)
-    dtypes = DTYPES
+    dtypes = tuple(name for name in DTYPES if name != FLOAT8)
     reads_stack = True
     training_executions = ("eager", "graph", "xla", "fit")
     network_executions = ("eager", "graph", "xla")

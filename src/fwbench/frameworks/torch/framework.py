@@ -67,6 +67,9 @@ def _launched(run: BoundCall, execution: str) -> BoundCall:
     return captured(run)
 
 
+#: What NumPy does not have.
+_NARROW = (torch.bfloat16, torch.float8_e4m3fn)
+
 #: PyTorch's pages "Torch environment variables", "CUDA environment variables" and
 #: "torch._inductor.config"; ATen's is in aten/src/ATen/native/DispatchStub.cpp.
 _VARIABLES = (
@@ -185,9 +188,9 @@ class Torch(Framework):
         )
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """By way of the host, and of float32 for bfloat16."""
+        """By way of the host, and of float32 for what NumPy lacks."""
         array = array.detach().cpu()
-        return (array.float() if array.dtype is torch.bfloat16 else array).numpy()
+        return (array.float() if array.dtype in _NARROW else array).numpy()
 
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""

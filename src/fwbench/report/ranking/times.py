@@ -10,7 +10,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fwbench.measure.device_time import EVENTS
+from fwbench.frameworks.device_clock import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count
 
@@ -58,7 +58,7 @@ def _busy(cases: Sequence[CaseFacts]) -> str:
     shares = [
         facts.device_s / facts.completion_s
         for facts in cases
-        if facts.device_clock == EVENTS and facts.device_s and facts.completion_s
+        if facts.device_clock in DEVICE_CLOCKS and facts.device_s and facts.completion_s
     ]
     if not shares:
         return ""

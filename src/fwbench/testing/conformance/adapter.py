@@ -60,8 +60,3 @@ class Adapter:
         wait = self.framework.waiter(device)
         if wait is not None:
             wait()
-
-
-def host_dtype(dtype: str) -> str:
-    """Returns the dtype in which ``to_numpy`` hands out an array of ``dtype``."""
-    return "float32" if dtype == "bfloat16" else dtype

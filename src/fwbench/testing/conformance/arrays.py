@@ -12,15 +12,18 @@ from fwbench.cases import verify
 from fwbench.cases.bind import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
-from fwbench.testing.conformance.adapter import Adapter, host_dtype
+from fwbench.names import FLOAT8, numpy_dtype
+from fwbench.testing.conformance.adapter import Adapter
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
 _SHAPES = ((3,), (2, 3), (2, 3, 4))
 
-#: The half of a float32's bits that bfloat16 does not have.
-_DROPPED_BITS = np.uint32(0xFFFF)
+#: The bits of a float32 that dtypes without NumPy's do not have, ...
+_DROPPED_BITS = {"bfloat16": np.uint32(0xFFFF), FLOAT8: np.uint32(0xFFFFF)}
+#: ... and what rounding to them may change of a number.
+_ROUNDED = {"bfloat16": verify.TOLERANCES["bfloat16"], FLOAT8: 2.0**-4}
 
 _MEMORY_BYTES = 1 << 24
 
@@ -36,7 +39,7 @@ def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
     Raises:
         NotACopy: it shares memory with its source.
     """
-    numbers = np.linspace(-2.0, 3.0, 1024, dtype=host_dtype(dtype))
+    numbers = np.linspace(-2.0, 3.0, 1024, dtype=numpy_dtype(dtype))
     sources: tuple[Any, ...] = (numbers, numbers.tolist())
     with adapter.scope(device, dtype):
         for source in sources:
@@ -163,7 +166,7 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
 
 
 def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
-    """Check the dtype of what ``to_numpy`` returned; bfloat16 comes as float32.
+    """Check the dtype of what ``to_numpy`` returned; what NumPy lacks comes as float32.
 
     Args:
         what: what was read, for the message.
@@ -171,17 +174,18 @@ def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
         dtype: the dtype that was asked for.
 
     Raises:
-        ConformanceError: it is another one, or has more digits than bfloat16 has.
+        ConformanceError: it is another one, or has more digits than its dtype.
     """
-    if actual.dtype.name != host_dtype(dtype):
+    if actual.dtype.name != numpy_dtype(dtype):
         raise ConformanceError(
-            f"{what} in {dtype} was read back as {actual.dtype}, not {host_dtype(dtype)}; "
+            f"{what} in {dtype} was read back as {actual.dtype}, not {numpy_dtype(dtype)}; "
             f"create and compute in {dtype}, or take it out of the adapter's dtypes"
         )
-    if dtype == "bfloat16" and np.any(np.ascontiguousarray(actual).view(np.uint32) & _DROPPED_BITS):
+    dropped = _DROPPED_BITS.get(dtype)
+    if dropped is not None and np.any(np.ascontiguousarray(actual).view(np.uint32) & dropped):
         raise ConformanceError(
-            f"{what} in bfloat16 has values that bfloat16 cannot represent; it was computed in a "
-            "wider dtype: create and compute in bfloat16, or take it out of the adapter's dtypes"
+            f"{what} in {dtype} has values that {dtype} cannot represent; it was computed in a "
+            f"wider dtype: create and compute in {dtype}, or take it out of the adapter's dtypes"
         )
 
 
@@ -189,9 +193,8 @@ def _thirds(dtype: str) -> Iterator[NDArray[Any]]:
     """Values with as many digits as the dtype has."""
     for shape in _SHAPES:
         numbers = (np.arange(np.prod(shape)) - 1) / 3
-        yield numbers.reshape(shape).astype(host_dtype(dtype))
+        yield numbers.reshape(shape).astype(numpy_dtype(dtype))
 
 
 def _same(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> bool:
-    allowed = verify.TOLERANCES["bfloat16"] if dtype == "bfloat16" else 0.0
-    return bool(np.allclose(actual, expected, rtol=allowed, atol=0.0))
+    return bool(np.allclose(actual, expected, rtol=_ROUNDED.get(dtype, 0.0), atol=0.0))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.names import FLOAT8
 from fwbench.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.operations.gemm_shapes import GEMM
@@ -102,6 +104,23 @@ def _product(
     )
 
 
+def in_float8(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers rounded to those of float8_e4m3fn: four bits, the first of which is not stored.
+
+    Args:
+        array: numbers below 448, the largest that it has.
+    """
+    exponent = np.maximum(np.frexp(array)[1] - 1, -6)  # below, they are subnormal
+    step = np.ldexp(1.0, exponent - 3)
+    rounded: NDArray[Any] = np.round(array / step) * step
+    return rounded
+
+
+def _float8_factors(size: Shape, rng: np.random.Generator) -> Arrays:
+    """Of two matrices, the second one transposed: the one layout that GPUs have for float8."""
+    return tuple(map(in_float8, _numbers(("mk", "nk"), size, rng)))
+
+
 def _linear_cost(size: Shape, *, backward: bool) -> Cost:
     """The product and the bias, whose gradient adds up the columns of the result's."""
     product = _product_cost(("mk", "nk"), "mn", size, backward=backward)
@@ -132,6 +151,26 @@ PRODUCTS = (
         lambda x, y: (x, y.T),
     ),
     _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES, lambda x, y: (x, y)),
+    # Factors of float8 with a scale for either, here 1; results in bfloat16. Sides are multiples of
+    # 16, as cuBLASLt has them. Gradients are made of another format, which has a wider range.
+    Operation(
+        name="scaled_gemm",
+        inputs=_float8_factors,
+        reference=lambda x, y: x @ y.T,
+        sizes=_form(
+            "mnk",
+            quick=("64x48x32", "256x320x192", "1024x1280x768"),
+            full=("16x16x16", "64x64x64", "256x256x256", "4096x4096x4096", "8192x8192x8192"),
+        ),
+        # A number of the result has two bytes, one more than those of the factors.
+        cost=lambda size: replace(
+            _product_cost(("mk", "nk"), "mn", size), other_bytes=float(size["m"] * size["n"])
+        ),
+        differentiable=False,
+        terms=lambda size: size["k"],
+        factors=lambda x, y: (x, y.T),
+        dtypes=(FLOAT8,),
+    ),
     # A notation that is parsed in every call; the product is the one of queries and keys.
     _product(
         "einsum",

@@ -18,9 +18,9 @@ def _l2_normalize(x: Any) -> Any:
     return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 
-def _contracting(left: int, right: int) -> Call:
+def _contracting(left: int, right: int, **more: Any) -> Call:
     """A product of matrices over these axes: eagerly, ``x.T`` would be a copy of its own."""
-    return Call("lax.dot_general", dimension_numbers=(((left,), (right,)), ((), ())))
+    return Call("lax.dot_general", dimension_numbers=(((left,), (right,)), ((), ())), **more)
 
 
 OPERATIONS: Table = {
@@ -33,6 +33,8 @@ OPERATIONS: Table = {
     "gemm_nn": "numpy.matmul",
     "gemm_tn": _contracting(0, 0),
     "gemm_nt": _contracting(1, 1),
+    # XLA has cuBLASLt compute it, with a scale of 1 for either factor.
+    "scaled_gemm": _contracting(1, 1, preferred_element_type=jnp.bfloat16),
     "batch_gemm": "numpy.matmul",
     "einsum": lambda jax: partial(jax.numpy.einsum, "bmk,bnk->bmn"),
     "tensordot": Call("numpy.tensordot", axes=2),

@@ -60,6 +60,7 @@ OPERATIONS: Table = {
 _PRODUCTS = ("dot", "gemm", "gemv", "outer", "gemm_nn", "gemm_tn", "gemm_nt", "batch_gemm")
 
 GAPS: tuple[Gap, ...] = (
+    Gap("mxnet has no float8", "scaled_gemm"),
     *(
         Gap("mxnet has no float16 product on the CPU", operation, dtype="float16", device="cpu")
         for operation in (*_PRODUCTS, "tensordot", "linear")

@@ -48,6 +48,7 @@ OPERATIONS: Table = {
 }
 
 GAPS: tuple[Gap, ...] = (
+    Gap("numpy has no float8", "scaled_gemm"),
     # SciPy has it.
     Gap("numpy solves systems with full matrices only", "triangular_solve"),
     *(

@@ -62,6 +62,8 @@ _NO_KERNEL = "tensorflow has no kernel for it in {}"
 _INACCURATE = "tensorflow's xla decomposes float64 to no more than seven digits"
 
 GAPS: tuple[Gap, ...] = (
+    # MatMul and BatchMatMulV3 refuse it (tensorflow/core/ops/math_ops.cc).
+    Gap("tensorflow stores float8, and multiplies nothing in it", "scaled_gemm"),
     *(
         Gap("tensorflow has no linear algebra in bfloat16", operation.name, dtype="bfloat16")
         for operation in DECOMPOSITIONS

@@ -1,0 +1,120 @@
+"""CUPTI: NVIDIA's record of what ran on a GPU, for frameworks whose events cannot be asked.
+
+Its activity records say how long each kernel, copy and fill took by the GPU's own clock
+(https://docs.nvidia.com/cupti, "CUPTI Activity API"). JAX has a way to them of its own; of all
+frameworks ``cupti-python`` reads them, where it is installed.
+
+Only one tool of a process may listen, and listening slows launches: it ends after each call.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fwbench.frameworks.device_clock import CUPTI, DeviceClock
+
+#: Listening costs milliseconds a call, and times of kernels vary little.
+_CALLS_AT_MOST = 10
+
+_BUFFER_BYTES = 8 * 1024 * 1024
+
+
+class Listener(ABC):
+    """A way to the records of the process; what is wrong with it, either method raises."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Have everything recorded that runs on the GPU from here on."""
+
+    @abstractmethod
+    def end(self) -> Sequence[float]:
+        """The seconds of each kernel, copy and fill that has run, and no more records."""
+
+
+class CuptiPython(Listener):
+    """By ``cupti-python``, of the version of CUDA that the framework has.
+
+    Raises:
+        ImportError: it is not installed, or finds no CUPTI.
+    """
+
+    def __init__(self) -> None:
+        self._cupti: Any = importlib.import_module("cupti.cupti")
+        kinds = self._cupti.ActivityKind
+        self._kinds = (kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET)
+        self._records: list[Any] = []
+
+    def begin(self) -> None:
+        """Callbacks are forgotten with every end."""
+        self._records.clear()
+        self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._records.extend)
+        for kind in self._kinds:
+            self._cupti.activity_enable(kind)
+
+    def end(self) -> Sequence[float]:
+        """Records have their begin and end in nanoseconds."""
+        self._cupti.activity_flush_all(1)  # also buffers that are not full
+        for kind in self._kinds:
+            self._cupti.activity_disable(kind)
+        self._cupti.finalize()
+        return [(record.end - record.start) / 1e9 for record in self._records]
+
+
+class Cupti(DeviceClock):
+    """What the GPU did in each call: the sum of it, without the pauses between.
+
+    Args:
+        wait: until it has nothing left to do.
+        listener: to the records.
+    """
+
+    name = CUPTI
+
+    def __init__(self, wait: Callable[[], Any], listener: Listener) -> None:
+        self._wait = wait
+        self._listener = listener
+
+    def times_s(
+        self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
+    ) -> list[float]:
+        """One call at a time: what came before it, and what comes after it, is not recorded."""
+        times_s = []
+        for _ in range(min(calls, _CALLS_AT_MOST)):
+            before()
+            self._wait()
+            listens = self._begun()
+            run()
+            self._wait()
+            found_s = self._ended() if listens else []
+            if not found_s:  # an error that may come again: another tool listens, or no permission
+                return []
+            times_s.append(sum(found_s))
+        return times_s
+
+    def _begun(self) -> bool:
+        with suppress(Exception):  # a time that is not known fails no case
+            self._listener.begin()
+            return True
+        return False
+
+    def _ended(self) -> Sequence[float]:
+        with suppress(Exception):  # likewise
+            return self._listener.end()
+        return []
+
+
+def clock(wait: Callable[[], Any] | None, *others: Callable[[], Listener]) -> Cupti | None:
+    """The first way to CUPTI that there is; None without one.
+
+    Args:
+        wait: until the GPU has nothing left to do; None where nothing runs on one.
+        others: ways of a framework's own, tried after ``cupti-python``; they raise ImportError.
+    """
+    for listener in (CuptiPython, *others):
+        with suppress(ImportError):
+            return wait and Cupti(wait, listener())
+    return None

@@ -1,0 +1,161 @@
+"""Times of kernels by CUPTI, with stand-ins for the ways to it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwbench.frameworks import cupti
+from fwbench.frameworks.standin import standing_in
+from fwbench.measure.clock import Clock
+from fwbench.measure.device_time import device_time
+from fwbench.testing import HandClock
+
+
+class FakeCupti(ModuleType):
+    """``cupti-python`` of a GPU that has a record for each kernel, copy and fill.
+
+    Args:
+        fails: the name of a function that raises, as where another tool listens.
+    """
+
+    ActivityKind = SimpleNamespace(CONCURRENT_KERNEL=10, MEMCPY=1, MEMSET=2, RUNTIME=5)
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__("cupti.cupti")
+        self._fails = fails
+        self.kinds: set[int] = set()
+        self.ran: list[tuple[int, int]] = []
+
+    def _may(self, name: str) -> None:
+        if name == self._fails:
+            raise RuntimeError("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")
+
+    def activity_register_callbacks(self, requested: Any, completed: Any) -> None:
+        """Buffers have a size, and no limit of records."""
+        assert requested() == (8 * 2**20, 0)
+        self._completed = completed
+
+    def activity_enable(self, kind: int) -> None:
+        """Recorded from here on."""
+        self._may("activity_enable")
+        self.kinds.add(kind)
+
+    def activity_disable(self, kind: int) -> None:
+        """Recorded no longer."""
+        self.kinds.remove(kind)
+
+    def activity_flush_all(self, flag: int) -> None:
+        """Give all records to the callback."""
+        self._may("activity_flush_all")
+        assert flag == 1
+        self._completed([SimpleNamespace(start=a, end=b) for a, b in self.ran])
+        self.ran.clear()
+
+    def finalize(self) -> None:
+        """No other tool could listen otherwise."""
+        assert not self.kinds
+
+    def runs(self, *spans_ns: tuple[int, int]) -> None:
+        """What the GPU does, which is recorded where somebody listens."""
+        if self.kinds == {1, 2, 10}:
+            self.ran += spans_ns
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """A way to install a fake CUPTI, and the clock by it."""
+
+    def install(fake: ModuleType | None, *others: Any) -> Any:
+        monkeypatch.setitem(sys.modules, "cupti", ModuleType("cupti"))
+        monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
+        return cupti.clock(lambda: None, *others)
+
+    return install
+
+
+def test_cupti_adds_up_what_a_call_ran(clock: Callable[..., Any]) -> None:
+    """Of one call at a time: neither the pauses between kernels nor what came before it."""
+    fake = FakeCupti()
+    times_s = clock(fake).times_s(
+        lambda: fake.runs((1_000, 3_000), (9_000, 9_500)), 3, 1.0, lambda: fake.runs((0, 500))
+    )
+    assert times_s == pytest.approx([2.5e-6] * 3)
+    assert not fake.kinds
+
+
+@pytest.mark.parametrize("fails", ["activity_enable", "activity_flush_all"])
+def test_where_cupti_tells_nothing_the_slope_has_to_do(
+    clock: Callable[..., Any], fails: str
+) -> None:
+    """Another tool may listen, or permission be missing; that fails no case."""
+    fake = FakeCupti(fails)
+    asked = clock(fake)
+    assert asked.times_s(lambda: fake.runs((0, 1)), 3, 1.0, lambda: None) == []
+    gpu = HandClock()
+
+    def call() -> None:
+        gpu.spend(0.5)
+        fake.runs((0, 1))
+
+    found = device_time(call, Clock(gpu, lambda: None), asked)
+    assert (found.device_s, found.device_clock, found.throughput_s) == (0.5, "slope", 0.5)
+
+
+def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) -> None:
+    """What is suppressed is CUPTI's own."""
+    asked = clock(FakeCupti())
+
+    def fail() -> None:
+        raise ValueError("lack of memory")
+
+    with pytest.raises(ValueError, match="lack of memory"):
+        asked.times_s(fail, 3, 1.0, lambda: None)
+
+
+def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) -> None:
+    """Their own way to it, else; and none without either."""
+    assert clock(None) is None
+
+    class Own(cupti.Listener):
+        def begin(self) -> None:
+            """Nothing is to be done."""
+
+        def end(self) -> list[float]:
+            """Two kernels."""
+            return [1.0, 2.0]
+
+    assert clock(None, Own).times_s(lambda: None, 1, 1.0, lambda: None) == [3.0]
+    assert clock(None, Own).name == "cupti"
+
+    def absent() -> cupti.Listener:
+        raise ImportError("this build has none")
+
+    assert clock(None, absent) is None
+    assert clock(FakeCupti(), absent) is not None
+
+
+def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and milliseconds; it detaches."""
+    with standing_in({"jax"}):
+        module = importlib.import_module("fwbench.frameworks.jax.kernels")
+    begun: list[bool] = []
+
+    def timings(finalize: bool) -> list[tuple[str, float]]:
+        begun.append(finalize)
+        return [("gemm", 0.5), ("fusion", 0.25)]
+
+    extension = SimpleNamespace(_cupti_init=lambda: begun.append(False), _cupti_get_timings=timings)
+    library = SimpleNamespace(_mosaic_gpu_ext=extension)
+    monkeypatch.setitem(sys.modules, "jax._src.lib.mosaic_gpu", library)
+    for package in ("jax", "jax._src", "jax._src.lib"):
+        monkeypatch.setitem(sys.modules, package, ModuleType(package))
+    listener = module.MosaicListener()
+    listener.begin()
+    assert [*listener.end()] == [5e-4, 2.5e-4]
+    assert begun == [False, True]
