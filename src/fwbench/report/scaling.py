@@ -17,6 +17,9 @@ from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
 from fwbench.toggles import is_of_gang
 
+#: Works that differ in their softmax alone, and which it is.
+_SOFTMAXES = {"word_lm_step": "full", "word_lm_sampled_step": "sampled"}
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -182,6 +185,35 @@ def scalings(cases: Iterable[Shared]) -> list[Scaling]:
     strong = [group for group in groups.values() if not grown & {*map(id, group)}]
     found = [Scaling(group) for group in strong] + [Scaling(group, weak=True) for group in weak]
     return [scaling for scaling in found if any(case.gang for case in scaling.cases)]
+
+
+def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
+    """The works of language models with a full softmax and a sampled one, each pair as one.
+
+    Their contestants say which they have; it is not the same work.
+
+    Args:
+        found: all works that replicas have shared.
+    """
+    pairs: dict[tuple[Any, ...], dict[str, Scaling]] = defaultdict(dict)
+    for each in found:
+        facts = each.cases[0].facts
+        softmax = _SOFTMAXES.get(facts.workload)
+        if softmax:
+            key = (facts.device, facts.dtype, facts.shape, facts.size, each.weak)
+            pairs[key][softmax] = each
+    return [
+        Scaling(
+            [
+                replace(case, alone=f"{case.alone}, {softmax} softmax")
+                for softmax in _SOFTMAXES.values()
+                for case in pair[softmax].cases
+            ],
+            weak=weak,
+        )
+        for (*_, weak), pair in pairs.items()
+        if len(pair) == len(_SOFTMAXES)
+    ]
 
 
 def case_of(record: Record, suffix: str = "") -> Shared:

@@ -148,6 +148,36 @@ def test_one_number_of_servers_is_no_line(tmp_path: Path) -> None:
     assert titles == [f"{_STEP}: images a second", f"{_STEP}: time of a step"]
 
 
+def _words(softmax: str, replicas: int, step_s: float, servers: int = 0) -> Any:
+    """A step of a language model in MXNet, with either softmax."""
+    facts: dict[str, Any] = {"direction": "train", "size": 64, "tokens_per_s": 64 / step_s}
+    asked = {"replicas": str(replicas)}
+    if servers:
+        served = {"strategy": "ps_sync", "servers": servers}
+        facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **served)
+        asked |= {"strategy": "ps_sync", "servers": str(servers)}
+    name = f"word_lm_{softmax}step"
+    return case(name, "mxnet", [step_s] * 8, "eager", toggles_asked=asked, **facts)
+
+
+def test_either_softmax_in_one_picture(tmp_path: Path) -> None:
+    """As in the TensorFlow paper's figure 9: by workers, and by servers."""
+    served = [(2, 1), (2, 2)]
+    full = [_words("", 1, 1.0), *(_words("", w, 1.0 / s, s) for w, s in served)]
+    sampled = [_words("sampled_", 1, 0.25), *(_words("sampled_", w, 0.5 / s, s) for w, s in served)]
+    title = "replicas: word_lm_step cpu train float32 64, full and sampled softmax"
+    found = part(_run(tmp_path, *full, *sampled), title)
+    by_replicas, by_servers = found.charts
+    assert by_replicas.title == f"{title}: tokens a second"
+    assert "mxnet eager, full softmax ps_sync servers=2 64 to 128" in by_replicas.text
+    assert "mxnet eager, sampled softmax ps_sync servers=2 256 to 256" in by_replicas.text
+    assert by_servers.legends == [
+        f"mxnet eager, {softmax} softmax ps_sync, 2 replicas" for softmax in ("full", "sampled")
+    ]
+    alone = sections.details(_run(tmp_path, *full))
+    assert not any("sampled" in section.title for section in alone)
+
+
 def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
     """All sizes in a table; a line for each size over replicas, and bandwidth over sizes."""
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 4)]

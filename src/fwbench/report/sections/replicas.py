@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,6 +42,10 @@ _NOTE_LOOPBACK = (
     "Loopback is memory, and not a wire: exchanges over it wait for processors, so times of "
     "different frameworks' exchanges do not compare."
 )
+_NOTE_SOFTMAXES = (
+    "A sampled softmax is less work than a full one, and neither is ranked with the other; here "
+    "they are together to show what it is worth by the number of replicas and of servers."
+)
 _NOTE_MODEL = (
     'Dashed lines that are titled "model, not measured" continue latency and bandwidth fitted to '
     "the measured numbers of replicas; beyond 8 times these they are right within a factor of 1.5."
@@ -72,6 +77,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     exchanged = [each for each in found if each not in trained]
     return [
         *(_shared(each, colours) for each in trained),
+        *(_softmaxes(each, colours) for each in scaling.with_either_softmax(trained)),
         *(_exchanged(title, group, colours) for title, group in _by_kind(exchanged).items()),
     ]
 
@@ -251,6 +257,15 @@ def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
         for name, look in looks.items()
         if len(work.lines[name]) > 1
     }
+
+
+def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
+    """Words a second with either softmax; the table of each has the rest."""
+    title = f"replicas: {work.title}, full and sampled softmax"
+    by_replicas = itertools.islice(_shared_charts(title, work, colours), 1)
+    charts = [*by_replicas, *_by_servers(title, work, colours)]
+    legend = _looks(work, colours)
+    return Section(title, [], [], charts, [_NOTE_SOFTMAXES], legend=legend)
 
 
 # Exchanges
