@@ -26,7 +26,7 @@ _OFFERED = {
     "numpy": (1, 5),
     "mxnet": (2, 3),
     "tensorflow": (3, 6),
-    "torch": (1, 6),
+    "torch": (1, 7),
 }
 
 #: Benchmark A and noop, without creations: every framework computes all of them.
@@ -302,6 +302,19 @@ def test_records_on_a_gpu(project: Project) -> None:
     gemm = _facts(records, "gemm-torch-gpu:0-eager-")
     assert "NVIDIA" in gemm["device_name"] or "Tesla" in gemm["device_name"]
     assert gemm["dispatch_s"] < gemm["completion_s"]
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("framework", [_installed("torch"), _installed("jax")])
+def test_the_gpu_s_own_clock_tells(project: Project, framework: str) -> None:
+    """By events or by CUPTI; what a call takes there is a part of its time until it is done."""
+    project.write("test_it.py", _MEASURED.replace("1024", "4096"))
+    result, records = project.measure("--fw-device=gpu", "-k", "gemm", fw=framework)
+    assert result.ret == pytest.ExitCode.OK
+    gemm = _facts(records, f"gemm-{framework}-gpu:0-eager-")
+    assert gemm["device_clock"] == {"torch": "events", "jax": "cupti"}[framework]
+    assert 0 < gemm["device_s"] <= gemm["completion_s"]
 
 
 @pytest.mark.gpu
