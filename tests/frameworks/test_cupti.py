@@ -109,13 +109,15 @@ def test_where_cupti_tells_nothing_the_slope_has_to_do(
 
 def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) -> None:
     """What is suppressed is CUPTI's own."""
-    asked = clock(FakeCupti())
+    fake = FakeCupti()
+    asked = clock(fake)
 
     def fail() -> None:
         raise ValueError("lack of memory")
 
     with pytest.raises(ValueError, match="lack of memory"):
         asked.times_s(fail, 3, 1.0, lambda: None)
+    assert not fake.kinds, "it would slow the next case down"
 
 
 def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) -> None:

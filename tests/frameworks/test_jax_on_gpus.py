@@ -81,6 +81,8 @@ def test_a_peak_is_known_where_it_is_the_process_s_highest(
     assert second() is None
     gpu.take(16)
     assert second() == 19
+    monkeypatch.setattr(gpu, "memory_stats", lambda: None)
+    assert jax.watch_memory("gpu:0")() is None, "another allocator, which keeps no account"
 
 
 def test_without_a_cpu_backend_there_are_gpus_alone(

@@ -57,10 +57,12 @@ class CuptiPython(Listener):
 
     def end(self) -> Sequence[float]:
         """Records have their begin and end in nanoseconds."""
-        self._cupti.activity_flush_all(1)  # also buffers that are not full
-        for kind in self._kinds:
-            self._cupti.activity_disable(kind)
-        self._cupti.finalize()
+        try:
+            for kind in self._kinds:
+                self._cupti.activity_disable(kind)
+            self._cupti.activity_flush_all(1)  # also buffers that are not full
+        finally:
+            self._cupti.finalize()
         return [(record.end - record.start) / 1e9 for record in self._records]
 
 
@@ -86,35 +88,32 @@ class Cupti(DeviceClock):
         for _ in range(min(calls, _CALLS_AT_MOST)):
             before()
             self._wait()
-            listens = self._begun()
-            run()
-            self._wait()
-            found_s = self._ended() if listens else []
-            if not found_s:  # an error that may come again: another tool listens, or no permission
+            # What is wrong with CUPTI fails no case: another tool may listen, or permission lack.
+            with suppress(Exception):
+                self._listener.begin()
+            found_s: Sequence[float] = []
+            try:
+                run()
+                self._wait()
+            finally:
+                with suppress(Exception):
+                    found_s = self._listener.end()
+            if not found_s:
                 return []
             times_s.append(sum(found_s))
         return times_s
 
-    def _begun(self) -> bool:
-        with suppress(Exception):  # a time that is not known fails no case
-            self._listener.begin()
-            return True
-        return False
-
-    def _ended(self) -> Sequence[float]:
-        with suppress(Exception):  # likewise
-            return self._listener.end()
-        return []
-
 
 def clock(wait: Callable[[], Any] | None, *others: Callable[[], Listener]) -> Cupti | None:
-    """The first way to CUPTI that there is; None without one.
+    """``cupti-python``, or another way to CUPTI; None without one.
 
     Args:
         wait: until the GPU has nothing left to do; None where nothing runs on one.
-        others: ways of a framework's own, tried after ``cupti-python``; they raise ImportError.
+        others: ways of a framework's own, tried where that one raises; they may raise, too.
     """
+    if wait is None:
+        return None
     for listener in (CuptiPython, *others):
-        with suppress(ImportError):
-            return wait and Cupti(wait, listener())
+        with suppress(Exception):  # of libraries that are not there, or of another version
+            return Cupti(wait, listener())
     return None

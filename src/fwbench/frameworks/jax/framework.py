@@ -199,7 +199,8 @@ class Jax(Framework):
                 return int(now["peak_bytes_in_use"])
             return int(now["bytes_in_use"]) if now["num_allocs"] == earlier["num_allocs"] else None
 
-        return peak_bytes
+        # Other allocators than XLA's own (XLA_PYTHON_CLIENT_ALLOCATOR) keep no account.
+        return peak_bytes if earlier else super().watch_memory(device)
 
     def _keep(self, results: Any) -> None:
         self._latest = results
