@@ -97,6 +97,18 @@ def test_a_point_without_spread_has_none() -> None:
     assert picture.of_class("ci") == []
 
 
+def test_a_name_too_long_for_its_chart_is_squeezed() -> None:
+    """It would be cut at the edge; others keep their letters."""
+    names = ["of fifty-four letters and signs, which is what fits in", "b" * 70]
+    picture = parsed(lines.draw("t", {name: [Point(10, 1.0, 1.0, 1.0)] for name in names}, "x").svg)
+    widths = [
+        text.attributes.get("textlength")
+        for one in picture.of_class("legend")
+        for text in one.all("text")
+    ]
+    assert widths == [None, "335"]
+
+
 def test_bars_are_told_one_by_one() -> None:
     """Values in the words that the picture uses; a value that is not there is not told."""
     chart = bars.draw("t", {"first": {"a": 1.0, "b": 2.0}, "all": {"a": 3.0}}, "{} s".format)

@@ -57,6 +57,10 @@ _LEGEND_COLUMNS = 2
 #: Names with more characters than this need a column that is as wide as a narrow chart.
 _LONG_NAME = 21
 
+#: Names of so many characters fit into a row of a narrow chart; longer ones are made to.
+_FITTING = 54
+_SQUEEZED = {"textLength": "335", "lengthAdjust": "spacingAndGlyphs"}
+
 #: As high as pygal's rows of a legend are, and what is around them.
 _LEGEND_ROW, _AROUND_LEGEND = 18, 4
 
@@ -230,7 +234,7 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
     picture = chart.render_tree()
     every = {**palette.neutral(names), **(looks or {})}
     for number, name in enumerate(names):
-        _dress(picture, chart.uuid, number, every[name])
+        _dress(picture, chart, number, name, every[name])
     for label in (node for axis in _of_class(picture, "axis") for node in axis.iter("text")):
         _tag(label, every.get(label.text or ""))
     _strip(picture)
@@ -247,7 +251,7 @@ def _of_class(picture: Any, name: str) -> list[Any]:
     return [node for node in picture.iter() if name in node.attrib.get("class", "").split()]
 
 
-def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
+def _dress(picture: Any, chart: Any, number: int, name: str, look: Look) -> None:
     """Give a series, wherever it is drawn, its look."""
     for node in _of_class(picture, f"serie-{number}"):
         node.attrib["style"] = look.paint
@@ -259,13 +263,15 @@ def _dress(picture: Any, uuid: str, number: int, look: Look) -> None:
     for node in _of_class(picture, "legend"):
         # pygal gives these the same ids in every chart.
         if node.attrib.get("id") == f"{_LEGEND}{number}":
-            node.attrib["id"] = f"{uuid}-{_LEGEND}{number}"
+            node.attrib["id"] = f"{chart.uuid}-{_LEGEND}{number}"
             _tag(node, look)
             # Not at the rectangle: pygal's script takes a colour there for that of a hidden series.
             node.attrib["style"] = replace(look, opacity=1.0).paint
             # Hollow like the dots; what the script sets and clears is the fill, not its opacity.
             hollow = "" if look.filled else ";fill-opacity:0;stroke-width:1.5"
             node.find("rect").attrib["style"] = f"opacity:{look.opacity:g}{hollow}"
+            if len(name) > _FITTING and chart.config.width <= _WIDTH:
+                node.find("text").attrib.update(_SQUEEZED)
 
 
 def _tag(node: Any, look: Look | None) -> None:
