@@ -75,6 +75,31 @@ def thread_variables(threads: int) -> dict[str, str]:
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
+#: What NumPy's OpenBLAS reads of its environment when it is imported: for how long its threads go
+#: on spinning for more work, as a power of two of cycles.
+_SPINNING = "OPENBLAS_THREAD_TIMEOUT"
+
+#: The least that it takes; with a zero, to tell it from what a user may have set.
+_NOT_SPINNING = "04"
+
+
+def reference_variables() -> dict[str, str]:
+    """The environment in which NumPy's products leave the CPUs to what is measured after them.
+
+    By default their threads spin for 0.1 s after a product of the reference, through the warm-up
+    and half of the rounds, or through those of the next framework. Of a process that measures NumPy
+    that is part of what is measured. It is to be given to a process at its start, and forgotten
+    once NumPy is imported (:func:`forget_reference_variables`): MXNet has an OpenBLAS of its own.
+    """
+    return {} if _SPINNING in os.environ else {_SPINNING: _NOT_SPINNING}
+
+
+def forget_reference_variables() -> None:
+    """Leave the frameworks' own libraries, which are still to be imported, as they are."""
+    if os.environ.get(_SPINNING) == _NOT_SPINNING:
+        del os.environ[_SPINNING]
+
+
 @cache
 def cpu_model() -> str:
     """The name of the CPU's model."""

@@ -14,6 +14,7 @@ from fwbench.cases.backward import Backward
 from fwbench.cases.bind import bind
 from fwbench.cases.case import Case
 from fwbench.errors import FwbenchError, NotACopy, WrongGradient, WrongResult
+from fwbench.measure.warmup import HANDED_OVER_S
 from fwbench.plugin import host
 from fwbench.records import entry as record
 from fwbench.testing import FakeFramework
@@ -93,6 +94,16 @@ def test_warm_up_is_kept_apart() -> None:
     assert facts["warmup_calls"] == 10
     assert facts["warmup_s"] == 10 * (DISPATCH_S + WORK_S)
     assert facts["steady"] is True
+
+
+@pytest.mark.parametrize(("asynchronous", "is_long"), [(True, True), (False, False)])
+def test_calls_that_are_handed_over_are_warmed_up_for_longer(
+    asynchronous: bool, is_long: bool
+) -> None:
+    """The kernel moves the thread that computes later than times seem to have settled."""
+    framework = FakeFramework(dispatch_s=0.0, work_s=2.0**-12, asynchronous=asynchronous)
+    facts = measured(case_of(cell(operation()), framework))
+    assert (facts["warmup_s"] >= HANDED_OVER_S) is is_long
 
 
 def test_without_a_warm_up_the_record_says_so() -> None:

@@ -15,16 +15,24 @@ from fwbench.testing import HandClock
 CALL_S = 2.0**-8
 
 
-def warmed(costs_s: Iterable[float], limit_s: float) -> WarmUp:
+def warmed(costs_s: Iterable[float], limit_s: float, at_least_s: float = 0.0) -> WarmUp:
     """The warm-up of calls that cost these, one after the other; asynchronous, as the worst."""
     hand = HandClock()
     costs: Iterator[float] = iter(costs_s)
-    return warm_up(lambda: hand.enqueue(next(costs)), Clock(hand, hand.wait), limit_s)
+    clock = Clock(hand, hand.wait)
+    return warm_up(lambda: hand.enqueue(next(costs)), clock, limit_s, at_least_s)
 
 
 def test_steady_calls_take_ten_blocks() -> None:
     """Calls that cost the same from the start are steady as soon as ten blocks can be compared."""
     assert warmed(repeat(CALL_S), 100.0) == WarmUp(10, 10 * CALL_S, True)
+
+
+@pytest.mark.parametrize(("limit_s", "calls"), [(100.0, 64), (32 * CALL_S, 32)])
+def test_steady_calls_go_on_for_a_while_where_that_is_asked(limit_s: float, calls: int) -> None:
+    """The scheduler moves another thread later than times seem to have settled."""
+    found = warmed(repeat(CALL_S), limit_s, at_least_s=64 * CALL_S)
+    assert found == WarmUp(calls, calls * CALL_S, True)
 
 
 def test_short_calls_are_gathered_into_blocks_of_a_millisecond() -> None:

@@ -51,3 +51,17 @@ def test_a_worker_that_cannot_be_ended_is_reported(worker: WorkerProcess) -> Non
     """By the case that it was to run."""
     with pytest.raises(WorkerDied, match=r"did not finish and was ended, and is still there 10 s"):
         worker.receive(time.monotonic(), "did not finish")
+
+
+@pytest.mark.parametrize(("framework", "spins"), [("numpy", True), ("mxnet@1.9", False)])
+def test_numpy_spins_where_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch, framework: str, spins: bool
+) -> None:
+    """Elsewhere its products are references, and their threads would slow what is measured."""
+    given: dict[str, str] = {}
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: given.update(env))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process._started(WorkerSpec(framework), 1, theirs, None, None)
+    assert ("OPENBLAS_THREAD_TIMEOUT" not in given) is spins

@@ -25,7 +25,7 @@ from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.throttling import GpuWatch
-from fwbench.measure.warmup import WarmUp, warm_device, warm_up
+from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
@@ -213,7 +213,8 @@ class Case:
     def _warmed(self, work: Work) -> WarmUp:
         """Warm the GPU up until its clock has risen, and the work until its times have settled."""
         if self.cell.device == "cpu" or self._warmup_s <= 0:
-            return warm_up(work.run, self._clock, self._warmup_s)
+            at_least_s = 0.0 if self._clock.wait is None else HANDED_OVER_S
+            return warm_up(work.run, self._clock, self._warmup_s, at_least_s)
         device = warm_device(work.run, self._clock, self.gpu)
         warmup = warm_up(work.run, self._clock, self._warmup_s)
         steady = warmup.steady and device.steady is not False

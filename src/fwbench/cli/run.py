@@ -11,7 +11,7 @@ from fwbench.errors import SuiteError
 from fwbench.processes import session
 
 #: The settings of a checkout for ``pytest benchmarks``, as options (pyproject.toml says why).
-DEFAULTS = ("--benchmark-max-time=0.05", "-Wignore::DeprecationWarning:gast.astn")
+DEFAULTS = ("--benchmark-max-time=0.06", "-Wignore::DeprecationWarning:gast.astn")
 
 _DESCRIPTION = f"""\
 Measure the suite in a session of pytest, started where you are. Every argument goes to pytest:

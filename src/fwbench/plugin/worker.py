@@ -50,7 +50,9 @@ from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.health import leaves_well
 from fwbench.frameworks.registry import load
+from fwbench.machine import forget_reference_variables
 from fwbench.manifest import Manifest
+from fwbench.measure.idle import wait_until_idle
 from fwbench.names import framework_of
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession
@@ -64,6 +66,7 @@ def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
     child.begin()
+    forget_reference_variables()  # NumPy has been imported with this module
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         _serve(Channel(socket.socket(fileno=int(descriptor))), framework, int(threads))
@@ -160,6 +163,8 @@ class WorkerHooks:
             else:
                 nextitem = self.items.get(following or "")
                 self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+                if not self.config.getoption("benchmark_disable"):
+                    wait_until_idle()  # for the sake of the next framework
             sys.stdout.flush()
             self.channel.send("done", problem, self._leave(item, is_last=following is None))
         return True

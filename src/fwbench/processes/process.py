@@ -20,7 +20,8 @@ from fwbench.errors import (
     IsolationError,
     WorkerDied,
 )
-from fwbench.machine import thread_variables
+from fwbench.machine import reference_variables, thread_variables
+from fwbench.names import framework_of
 from fwbench.processes.channel import Channel
 from fwbench.processes.output import Output, ending
 from fwbench.version import __version__
@@ -277,13 +278,15 @@ class WorkerProcess:
 def _started(
     spec: WorkerSpec, threads: int, connection: socket.socket, output: Any, errors: Any
 ) -> subprocess.Popen[bytes]:
+    measures_numpy = framework_of(spec.framework) == "numpy"
+    defaults = _DEFAULTS if measures_numpy else {**_DEFAULTS, **reference_variables()}
     return subprocess.Popen(
         [
             # -P: a torch.py in the current folder is not PyTorch.
             *(spec.interpreter, "-P", "-c", WORKER_MAIN),
             *(str(connection.fileno()), spec.framework, str(threads)),
         ],
-        env={**_DEFAULTS, **os.environ, **thread_variables(threads), **dict(spec.variables)},
+        env={**defaults, **os.environ, **thread_variables(threads), **dict(spec.variables)},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=output,
