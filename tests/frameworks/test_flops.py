@@ -32,8 +32,8 @@ counted = {}
 for operation in OPERATIONS:
     if operation.name not in framework.operations:
         continue
-    run = bind(Cell(operation, "torch", "cpu", "eager", "forward", "float32", operation.smallest),
-               framework).run
+    run = bind(Cell(operation, "torch", "cpu", "eager", "forward", operation.default_dtype,
+                    operation.smallest), framework).run
     with FlopCounterMode(display=False) as counter:
         run()
     if counter.get_total_flops():
