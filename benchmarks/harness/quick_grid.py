@@ -1,8 +1,9 @@
 """The quick grid on the CPU, training loops included, ends within 100 seconds on 2 cores.
 
-Runs `pytest benchmarks --fw-device=cpu` as a user would, on no more than two of the CPUs that
-there are, and says how much of it was measuring: the rounds that became records, and beside them
-warm-up and first calls. The rest is imports, binding, verification, calibration and reports.
+Runs `pytest benchmarks --fw-device=cpu` on no more than two of the CPUs that there are, with the
+frameworks that `make bench` installs, whatever else is there. It says how much of that was
+measuring: the rounds that became records, and beside them warm-up and first calls. The rest is
+imports, binding, verification, calibration and reports.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import bounds
 _BOUND_S = 100.0
 _CPUS = 2
 
+#: The extras of the Makefile, and NumPy.
+_SELECTED = ("--fw=numpy,tensorflow,mxnet,torch", "--fw-device=cpu")
+
 
 def main() -> int:
     """Measure, print, and give the exit status."""
@@ -28,7 +32,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
             start = time.perf_counter()
-            kept = bounds.records(Path(folder) / "run.json", "benchmarks", "--fw-device=cpu")
+            kept = bounds.records(Path(folder) / "run.json", "benchmarks", *_SELECTED)
             took_s = time.perf_counter() - start
             facts = [record["extra_info"]["fwbench"] for record in kept]
             shares = {

@@ -2,8 +2,8 @@
 
 Calls are made in blocks of at least a millisecond. A case is steady when the medians of the last
 two runs of five blocks differ by no more than 5 %. Calls that another thread computes are made for
-a while in any case: Linux lets that thread share a CPU with the one that waits for it, which takes
-a short call a third of its time, and moves it to another CPU for good after some 50 ms.
+a while in any case: Linux lets that thread share a CPU with the one that waits for it, where a
+short call takes a third of the time, and moves one of the two away for good after some 50 ms.
 """
 
 from __future__ import annotations
