@@ -106,6 +106,15 @@ def test_calls_that_are_handed_over_are_warmed_up_for_longer(
     assert (facts["warmup_s"] >= HANDED_OVER_S) is is_long
 
 
+def test_verification_has_left_no_thread_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are waited for after the first call and what it is compared with, before the others."""
+    framework, calls = FakeFramework(), list[int]()
+    idle = "fwbench.cases.case.wait_until_idle"
+    monkeypatch.setattr(idle, lambda: calls.append(len(framework.called)))
+    measured(case_of(cell(operation()), framework))
+    assert calls == [1]
+
+
 def test_without_a_warm_up_the_record_says_so() -> None:
     """Without a warm-up no call is made for one, and steadiness is not claimed."""
     facts = measured(case_of(cell(operation()), FakeFramework(), warmup_s=0.0))

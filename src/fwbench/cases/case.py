@@ -20,6 +20,7 @@ from fwbench.manifest import Manifest
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
+from fwbench.measure.idle import wait_until_idle
 from fwbench.measure.limits import Limits
 from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
@@ -177,6 +178,7 @@ class Case:
         """Warm up, and check that calls are over when their work is; nothing if none is timed."""
         if not self._benchmark.enabled:
             return CaseFacts()
+        wait_until_idle()  # what computed the reference may spin on, without isolation NumPy does
         waited = CaseFacts()
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             warmup = self._warmed(work)
