@@ -87,7 +87,7 @@ _SUITE = """
 import json, os, signal, socket, threading, time
 from pathlib import Path
 import pytest
-from fwbench.scale import gang
+from fwbench.gangs import gang
 from fwbench.workloads import {workload}
 
 fault = json.loads(Path("fault.json").read_text())

@@ -16,8 +16,8 @@ from fwbench.environments import provenance
 from fwbench.environments.named import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
+from fwbench.gangs import network
 from fwbench.manifest import Absent, Device, Manifest
-from fwbench.scale import network
 from fwbench.version import __version__
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest

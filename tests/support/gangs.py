@@ -18,13 +18,13 @@ import pytest
 from fwbench.composition.link import LOOPBACK
 from fwbench.frameworks.member import Seat
 from fwbench.frameworks.numpy.ring import Ring
+from fwbench.gangs import judgement
+from fwbench.gangs.engines import Local
+from fwbench.gangs.gang import Gang
+from fwbench.gangs.places import Composition
+from fwbench.gangs.shares import Task
+from fwbench.gangs.waiting import Limits
 from fwbench.records.facts import CaseFacts
-from fwbench.scale import judgement
-from fwbench.scale.engines import Local
-from fwbench.scale.gang import Gang
-from fwbench.scale.places import Composition
-from fwbench.scale.shares import Task
-from fwbench.scale.waiting import Limits
 from fwbench.testing import HandClock
 from fwbench.workloads import word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.steps import ModelStep
@@ -194,9 +194,9 @@ def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
 _CONTROLLER = """
 import sys
 from pathlib import Path
-from fwbench.scale.engines import engine
-from fwbench.scale.gang import Gang
-from fwbench.scale.machines import Machines
+from fwbench.gangs.engines import engine
+from fwbench.gangs.gang import Gang
+from fwbench.gangs.machines import Machines
 from support.gangs import SOON, composition
 network, name, places = sys.argv[1:]
 machines = Machines.read(Path(places) if places else None)

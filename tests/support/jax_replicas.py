@@ -13,8 +13,8 @@ import numpy as np
 from fwbench import workloads
 from fwbench.errors import VerificationError
 from fwbench.measure.traffic import sent_bytes
-from fwbench.scale import judgement
-from fwbench.scale.shares import Task
+from fwbench.gangs import judgement
+from fwbench.gangs.shares import Task
 from fwbench.workloads.models import trajectories
 from support.gangs import installed, started
 
@@ -88,11 +88,11 @@ from dataclasses import asdict
 import psutil
 from fwbench.composition.link import Link
 from fwbench.errors import GangFailed
-from fwbench.scale import gang as gang_module
-from fwbench.scale.engines import Local
-from fwbench.scale.gang import Gang
-from fwbench.scale.network import missing
-from fwbench.scale.shares import Task
+from fwbench.gangs import gang as gang_module
+from fwbench.gangs.engines import Local
+from fwbench.gangs.gang import Gang
+from fwbench.gangs.network import missing
+from fwbench.gangs.shares import Task
 from support.gangs import SOON, Robbed, composition
 
 FOR_EVER = 10**6

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from fwbench.errors import WrongResult
-from fwbench.scale import judgement
-from fwbench.scale.gang import Gang
+from fwbench.gangs import judgement
+from fwbench.gangs.gang import Gang
 
 _PATIENCE_S = 300.0
 _CHECKED, _TIMED = 3, 10

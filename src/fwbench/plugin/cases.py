@@ -17,6 +17,10 @@ from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
+from fwbench.gangs import engines
+from fwbench.gangs.case import GangCase
+from fwbench.gangs.clock import GangClock
+from fwbench.gangs.kinds import kinds_of
 from fwbench.measure.clock import Clock
 from fwbench.plugin import debugger, families, host, launching
 from fwbench.plugin.gangs import GangHooks
@@ -32,10 +36,6 @@ from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
 from fwbench.processes import loaders
-from fwbench.scale import engines
-from fwbench.scale.case import GangCase
-from fwbench.scale.clock import GangClock
-from fwbench.scale.kinds import kinds_of
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep

@@ -7,11 +7,11 @@ from operator import itemgetter
 
 import pytest
 
+from fwbench.gangs.case import GangCase
+from fwbench.gangs.gangs import Gangs
 from fwbench.machine import usable_cpus
 from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
-from fwbench.scale.case import GangCase
-from fwbench.scale.gangs import Gangs
 
 
 class GangHooks:

@@ -20,6 +20,7 @@ from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.environments.named import Environments
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks.contract import Framework
+from fwbench.gangs import engines, network
 from fwbench.isolation.inventory import Inventory
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
@@ -41,7 +42,6 @@ from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
-from fwbench.scale import engines, network
 from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.

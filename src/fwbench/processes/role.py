@@ -19,7 +19,7 @@ from fwbench.processes.channel import Channel
 from fwbench.processes.output import Output, ending
 
 #: What a role runs. A string, because imports do not run up to the room of gangs.
-ROLE_MAIN = "from fwbench.scale.role import main; main()"
+ROLE_MAIN = "from fwbench.gangs.role import main; main()"
 
 #: How long the rest of a message may take that has begun.
 _PART_S = 5.0
@@ -178,7 +178,7 @@ class RoleProcess:
         """Send a message.
 
         Args:
-            kind: of the message; see :mod:`fwbench.scale.role`.
+            kind: of the message; see :mod:`fwbench.gangs.role`.
             values: that JSON can hold.
 
         Raises:

@@ -1,0 +1,198 @@
+"""Exchanges of arrays: what is measured of them, and what each replica does and checks."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.errors import WrongResult
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.member import Member
+from fwbench.gangs.case import CHECKED_STEPS, GangCase
+from fwbench.gangs.judgement import Answers
+from fwbench.gangs.shares import Share, Task
+from fwbench.records.facts import CaseFacts
+from fwbench.records.gangs import Checked
+from fwbench.workloads.collectives import Collective
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: The numbers that are exchanged begin again after so many.
+_PERIOD = 7
+
+
+class CollectiveCase(GangCase):
+    """An exchange of arrays; roles compare the results themselves."""
+
+    servers_update: ClassVar = False
+
+    @property
+    def _collective(self) -> Collective:
+        return cast("Collective", self.cell.workload)
+
+    @property
+    def least_bytes(self) -> float:
+        """What this exchange takes; with servers, what they pass on."""
+        if self._has_servers:
+            return super().least_bytes
+        return self._collective.sent(self.cell.replicas) * self.exchanged_bytes
+
+    @property
+    def elements(self) -> int:
+        """The size."""
+        return cast("int", self.cell.size)
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """Every role has compared every element."""
+        return CaseFacts(), Checked(steps=CHECKED_STEPS)
+
+    def rates(self, step_s: float) -> Mapping[str, float]:
+        """The bus bandwidth."""
+        factor = self._collective.bus(self.cell.replicas)
+        return {"bus_bytes_per_s": factor * self.exchanged_bytes / step_s}
+
+
+class ExchangedShare(Share):
+    """Arrays that replicas exchange: whole numbers, whose sums are exact whatever their order."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        self._create = framework.creator(task.device, task.dtype)
+        self._begin = 0
+        self._source = framework.variable(self._create(self._own()))
+        self._last: Any = None
+        self.run = self._bound()
+
+    def _bound(self) -> Callable[[], Any]:
+        """The exchange, bound to the source; it keeps its result."""
+        exchange = getattr(self.member, self.task.workload)(self._source)
+
+        def run() -> None:
+            self._last = exchange()
+
+        return run
+
+    def _values(self, factor: int) -> NDArray[Any]:
+        """Whole numbers that depend on the place, each times a factor."""
+        period = factor * (1 + np.roll(np.arange(_PERIOD), self._begin))
+        return np.resize(period.astype(self.task.dtype), self.task.size)
+
+    def _own(self) -> NDArray[Any]:
+        """The numbers of this replica."""
+        return self._values(self.member.seat.rank + 1)
+
+    def _part(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """This replica's part of an array."""
+        return np.split(whole, self.member.seat.replicas)[self.member.seat.rank]
+
+    def _sum(self) -> NDArray[Any]:
+        replicas = self.member.seat.replicas
+        return self._values(replicas * (replicas + 1) // 2)
+
+    @abstractmethod
+    def _expected(self) -> NDArray[Any]:
+        """What the latest exchange must have given this replica."""
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The results of each step, of other numbers every time."""
+        for step in range(1, steps + 1):
+            self._begin = step
+            numbers = self._create(self._own())
+            if not self.framework.write(self._source, numbers):
+                # Immutable arrays have no aliases that could go wrong.
+                self._source = numbers
+                self.run = self._bound()
+            self.run()
+            self._verify(f"step {step}")
+        return {}
+
+    def look(self) -> dict[str, Any]:
+        """The result of the last step."""
+        self._verify("the last timed step")
+        return {}
+
+    def _verify(self, which: str) -> None:
+        expected = self._expected()
+        actual = self.framework.to_numpy(self._last)
+        verify.same_shape(actual, expected)
+        wrong = np.flatnonzero(actual != expected)
+        if wrong.size:
+            place = int(wrong[0])
+            raise WrongResult(
+                f"{self.task.workload} of {self.member.seat.replicas} replicas is wrong after "
+                f"{which}: element {place} is {actual[place]:.9g}, and {expected[place]:.9g} is "
+                f"right; {wrong.size:,} of {expected.size:,} elements are wrong"
+            )
+
+
+class SummedShare(ExchangedShare):
+    """Arrays that are added up: all replicas get the sums."""
+
+    def _expected(self) -> NDArray[Any]:
+        return self._sum()
+
+
+class ScatteredShare(ExchangedShare):
+    """Arrays that are added up: each replica gets a part of the sums."""
+
+    def _expected(self) -> NDArray[Any]:
+        return self._part(self._sum())
+
+
+class GatheredShare(ExchangedShare):
+    """Parts of an array, which all replicas get as a whole."""
+
+    def _own(self) -> NDArray[Any]:
+        return self._part(super()._own())
+
+    def _expected(self) -> NDArray[Any]:
+        replicas = self.member.seat.replicas
+        parts = (np.split(self._values(rank + 1), replicas)[rank] for rank in range(replicas))
+        return np.concatenate([*parts])
+
+
+class BroadcastShare(ExchangedShare):
+    """The array of one replica, which all get; it is another replica's in every step."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        self._roots = itertools.cycle(range(member.seat.replicas))
+        super().__init__(task, framework, member)
+
+    def _bound(self) -> Callable[[], Any]:
+        exchange = self.member.broadcast(self._source)
+
+        def run() -> None:
+            self._root = next(self._roots)
+            self._last = exchange(self._root)
+
+        return run
+
+    def _expected(self) -> NDArray[Any]:
+        return self._values(self._root + 1)
+
+
+#: What a replica does of an exchange, by its name.
+_SHARES: Mapping[str, type[ExchangedShare]] = {
+    "all_reduce": SummedShare,
+    "reduce_scatter": ScatteredShare,
+    "all_gather": GatheredShare,
+    "broadcast": BroadcastShare,
+}
+
+
+def exchanged(task: Task, framework: Framework, member: Member) -> Share:
+    """A replica's share of an exchange.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+    """
+    return _SHARES[task.workload](task, framework, member)

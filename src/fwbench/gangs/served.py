@@ -1,0 +1,281 @@
+"""Steps between workers and parameter servers: what is measured of them, and how it is checked.
+
+Workers of ``ps_sync`` go in lock-step: what each of them fetches in a step is the sum of all
+earlier updates, exactly. Of those of ``ps_async`` that is known where one worker takes a step after
+another; otherwise a worker fetches its own earlier updates at least.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.composition.strategy import ASYNCHRONOUS
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.member import Member, ServedSteps
+from fwbench.gangs import judgement
+from fwbench.gangs.case import CHECKED_STEPS, GangCase
+from fwbench.gangs.judgement import Answers
+from fwbench.gangs.shares import Share, Task
+from fwbench.records.facts import CaseFacts
+from fwbench.records.gangs import Checked
+from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
+
+#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
+__tracebackhide__ = True
+
+#: Updates are small numbers that depend on the place, so that sums of many are exact in float32.
+_PERIOD = 3
+
+#: Up to here float32 has all whole numbers.
+_EXACT = 2**24
+
+#: So many sets of rows are read by turns.
+_SETS = 8
+
+_SEED = 16
+
+
+class NullStepCase(GangCase):
+    """All parameters fetched, and an update of all sent."""
+
+    @property
+    def elements(self) -> int:
+        """The parameters."""
+        return cast("int", self.cell.size)
+
+    @property
+    def held(self) -> float:
+        """What is fetched, sent, on its way, and compared."""
+        composition, copies = self._composition, self.framework.null_step_copies
+        of_workers = composition.replicas * copies.worker
+        every = of_workers + copies.servers + copies.coordinator
+        return every / len(composition.places) * self.elements
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """Workers have compared what they fetched."""
+        judgement.fetched(answers, when)
+        return CaseFacts(), Checked(steps=CHECKED_STEPS)
+
+    def judge_timed(self, moved: int | None, steps: int) -> None:
+        """In a check coordinators have workers send them what these have fetched, too."""
+        who, what = f"{steps} timed steps", f"{self.elements:,} numbers"
+        judgement.refuse_silence(who, moved, steps * self.least_bytes, what)
+
+    def judge_left(self, answers: Answers) -> None:
+        """So they have after the last timed step."""
+        judgement.fetched(answers, "after the timing")
+
+
+class SparseReadCase(NullStepCase):
+    """Rows of a table."""
+
+    @property
+    def elements(self) -> int:
+        """Those of the rows."""
+        return ROWS * COLUMNS
+
+    @property
+    def held(self) -> float:
+        """The table, its copy on servers, and what it is made from."""
+        return 3.0 * COLUMNS * cast("int", self.cell.size)
+
+    @property
+    def least_bytes(self) -> float:
+        """Servers send the rows that workers fetch."""
+        return float(self.cell.replicas * self.exchanged_bytes)
+
+
+class ServedShare(Share):
+    """Steps of this process' workers, whose servers' part is asynchronous.
+
+    What is wrong is told when all steps are taken: others wait for this process in theirs.
+    """
+
+    _steps: ServedSteps
+
+    def waiter(self) -> Callable[[], Any]:
+        """Until all steps are done, and all updates made."""
+        return self._steps.settle
+
+    @abstractmethod
+    def _differences(self) -> Iterator[str]:
+        """What is wrong of what each worker has fetched last."""
+
+    def look(self) -> dict[str, Any]:
+        """What the last timed steps have fetched."""
+        self._steps.settle()
+        return _told(self._differences())
+
+    def _compared(
+        self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], of: str
+    ) -> str:
+        """What is wrong of what a worker has fetched; nothing if each element is within bounds.
+
+        Args:
+            rank: which worker.
+            actual: what it has fetched.
+            least: the smallest right elements.
+            most: the largest ones.
+            of: what is right, for the message.
+        """
+        who = f"worker {rank} fetched"
+        if actual.shape != least.shape:
+            return f"{who} an array of shape {actual.shape} instead of {least.shape}: {of}"
+        wrong = np.argwhere(~((least <= actual) & (actual <= most)))  # not a number, too
+        if not wrong.size:
+            return ""
+        place = tuple(wrong[0])
+        right = f"{least[place]:.9g}"
+        if least[place] != most[place]:
+            right = f"{right} to {most[place]:.9g}"
+        return (
+            f"{who} other numbers than {of} in {self.task.workload}: element "
+            f"{', '.join(map(str, place))} is {actual[place]:.9g}, and {right} is right; "
+            f"{len(wrong):,} of {actual.size:,} elements are wrong"
+        )
+
+
+class NullShare(ServedShare):
+    """Parameters that begin at 0, and updates of whole numbers."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        period = 1 + np.arange(_PERIOD)
+        self._update = np.resize(period.astype(task.dtype), task.size)
+        self._steps = member.null_steps(np.split(self._update, SHARDS))
+        self._waits = member.seat.strategy not in ASYNCHRONOUS
+        #: The steps that every worker has taken so far, and what its last one has fetched.
+        self._taken = 0
+        self._last: dict[int, Any] = {}
+        self.run = self._step
+
+    def _step(self) -> None:
+        for rank in self.member.ranks:
+            self._last[rank] = self._steps.take(rank)
+        self._taken += 1
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """In lock-step each step; otherwise steps of one worker after another, too."""
+        return _told([*(self._in_lock_step(steps) if self._waits else self._by_turns(steps))])
+
+    def _in_lock_step(self, steps: int) -> Iterator[str]:
+        """With one step more, which fetches what the last of them has sent."""
+        for _ in range(steps + 1):
+            self.run()
+            yield from self._differences()
+        self._steps.settle()
+
+    def _by_turns(self, steps: int) -> Iterator[str]:
+        """While nobody else sends anything it is known what a worker must fetch: all updates."""
+        yield from self._turns()
+        for _ in range(steps):
+            self.run()
+        yield from self._turns()
+
+    def _turns(self) -> Iterator[str]:
+        """A step of each worker, begun when all updates of those before it are made."""
+        self._steps.settle()
+        for rank in range(self.member.seat.replicas):
+            self.member.barrier()
+            if rank in self.member.ranks:
+                self._last[rank] = self._steps.take(rank)
+                self._steps.settle()
+                made = self._taken * self._of_all + _sum_of_ranks(rank)
+                yield self._between(rank, made, made)
+        self.member.barrier()
+        self._taken += 1
+
+    def _differences(self) -> Iterator[str]:
+        """All earlier updates in lock-step; otherwise some."""
+        earlier = (self._taken - 1) * self._of_all
+        for rank in self.member.ranks:
+            if self._waits:
+                yield self._between(rank, earlier, earlier)
+            else:
+                yield self._between(rank, self._least(rank), self._taken * self._of_all)
+
+    def _least(self, rank: int) -> int:
+        """The updates that the last step of a worker must have fetched, whatever others did.
+
+        They are those that this process has begun before, but for one of each other worker of its,
+        which may have taken its time.
+        """
+        factors = [each + 1 for each in self.member.ranks]
+        begun = (self._taken - 1) * sum(factors) + sum(each for each in factors if each <= rank)
+        return max(0, begun - (len(factors) - 1) * max(factors))
+
+    @property
+    def _of_all(self) -> int:
+        """The updates of a step of every worker: worker r's is r + 1 times the shards."""
+        return _sum_of_ranks(self.member.seat.replicas)
+
+    def _between(self, rank: int, least: int, most: int) -> str:
+        """What is wrong of what a worker has fetched last, if that is not so many updates."""
+        if most * _PERIOD > _EXACT:
+            return (
+                f"worker {rank} was to fetch up to {most * _PERIOD:,}, and float32 counts exactly "
+                f"to {_EXACT:,}: measure fewer rounds, or with fewer replicas"
+            )
+        actual = np.concatenate([np.ravel(x) for x in self._steps.fetched(self._last[rank])])
+        of = f"the updates of {self._taken} steps"
+        return self._compared(rank, actual, least * self._update, most * self._update, of)
+
+
+class ReadShare(ServedShare):
+    """A table, and rows of it that are drawn before anything is timed."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        self._sets = [
+            _rows(task.size, rank, turn) for turn in range(_SETS) for rank in member.ranks
+        ]
+        rows = np.arange(task.size, dtype=task.dtype)[:, None]
+        self._table = rows + np.arange(COLUMNS, dtype=task.dtype) / COLUMNS
+        self._steps = member.sparse_reads(self._table, self._sets)
+        self._turns = itertools.cycle(range(len(self._sets)))
+        #: Which set each worker has read last, and the answer.
+        self._last: dict[int, tuple[int, Any]] = {}
+        self.run = self._step
+
+    def _step(self) -> None:
+        for rank in self.member.ranks:
+            which = next(self._turns)
+            self._last[rank] = which, self._steps.take(which)
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """After each step."""
+        return _told([*self._after_each(steps)])
+
+    def _after_each(self, steps: int) -> Iterator[str]:
+        for _ in range(steps):
+            self.run()
+            yield from self._differences()
+
+    def _differences(self) -> Iterator[str]:
+        """Whatever is not the table's."""
+        for rank, (which, answer) in self._last.items():
+            expected = self._table[self._sets[which]]
+            (actual,) = self._steps.fetched(answer)
+            yield self._compared(rank, actual, expected, expected, f"{ROWS} rows of the table")
+
+
+def _told(wrong: Iterable[str]) -> dict[str, Any]:
+    """What a controller is told: the first thing that is wrong, if there is any."""
+    return {"wrong": next(filter(None, wrong), "")}
+
+
+def _sum_of_ranks(count: int) -> int:
+    """1 + 2 + ...: what the updates of so many workers add up to, the first ones."""
+    return count * (count + 1) // 2
+
+
+def _rows(size: int, rank: int, turn: int) -> NDArray[np.int64]:
+    """Rows of a table for a worker: no row twice, in ascending order."""
+    rng = np.random.default_rng([_SEED, rank, turn])
+    return np.sort(rng.choice(size, ROWS, replace=False, shuffle=False))

@@ -1,0 +1,290 @@
+"""What one replica does of a case: its step, and what it finds when it checks itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from fwbench import workloads
+from fwbench.cases import networks, verify
+from fwbench.errors import WrongGradient
+from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Member
+from fwbench.measure.traffic import sent_bytes
+from fwbench.workloads.models import reference
+from fwbench.workloads.objective import Batch, check_rows
+from fwbench.workloads.training import Trains
+
+#: What the gradient of the first step may be off by, relative to its norm. From the initial weights
+#: rounding may decide on a ReLU, which is more than it does elsewhere; a gradient that was added up
+#: instead of averaged, or not exchanged, is off by a half and more.
+_GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A case, as its replicas are told of it.
+
+    Attributes:
+        workload: its name; replicas find fwbench's own.
+        size: of all replicas together; of a collective, of each.
+        device: where.
+        execution: how.
+        dtype: in which precision.
+        sparse: whether gradients of embeddings hold only rows that occurred.
+        shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
+        recompute: whether the backward pass computes results once more.
+        late: the replica that is late in every timed step, as a
+            :class:`~fwbench.composition.straggler.Straggler` has it; None for nobody.
+        loop: what an epoch is made of, as a :class:`~fwbench.gangs.epochs.Loop` has it; None for
+            what has no epochs.
+    """
+
+    workload: str
+    size: int
+    device: str
+    execution: str
+    dtype: str
+    sparse: bool
+    shape: str = ""
+    recompute: bool = False
+    late: Mapping[str, Any] | None = None
+    loop: Mapping[str, Any] | None = None
+
+
+class Share(ABC):
+    """One replica's share of a case.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+
+    Attributes:
+        run: one step.
+    """
+
+    run: Callable[[], Any]
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        self.task = task
+        self.framework = framework
+        self.member = member
+
+    def check(self, steps: int) -> dict[str, Any]:
+        """Take steps from the beginning whose results are known.
+
+        Args:
+            steps: how many.
+
+        Returns:
+            What was found, with ``sent_bytes`` of all steps and of the barrier behind them, None
+            where the system does not tell.
+
+        Raises:
+            VerificationError: a result is wrong.
+        """
+        sent = sent_bytes()
+        found = self._check(steps)
+        # Whoever has its result may still have bytes to send; the others come when they have them.
+        self.member.barrier()
+        now = sent_bytes()
+        return found | {"sent_bytes": None if sent is None or now is None else now - sent}
+
+    @abstractmethod
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The same, without what was sent."""
+
+    @abstractmethod
+    def look(self) -> dict[str, Any]:
+        """What the last timed step has left.
+
+        Raises:
+            VerificationError: it is wrong.
+        """
+
+    def waiter(self) -> Callable[[], Any] | None:
+        """What waits until the steps that were taken are done; None if they are."""
+        return self.framework.waiter(self.task.device)
+
+    def silent(self) -> AbstractContextManager[Any] | None:
+        """A context in which steps exchange nothing; None without any. The last thing to do."""
+        return None
+
+
+class TrainedShare(Share):
+    """A copy of a model, trained on a share of every batch."""
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        self._build()
+        (batch,) = self._shards(1)
+        self.run = partial(self._learner.step, *self._learner.place(batch))
+
+    def _build(self) -> None:
+        """The model, at its initial weights."""
+        task = self.task
+        workload = cast("Trains", getattr(workloads, task.workload))
+        size = workload.size_of(task.shape or task.size)
+        assert size is not None, task  # noqa: S101 (the controller has the same workload)
+        self._training = workload.at(size)
+        job = Job(
+            self._training,
+            task.device,
+            task.execution,
+            task.dtype,
+            task.size // self.member.seat.replicas,
+            sparse=task.sparse,
+            recompute=task.recompute,
+        )
+        self._model = self.member.learner(job)
+        self._learner = self._model.learner
+        self._learner.reset(exact=False)
+
+    def _shards(self, steps: int) -> list[Any]:
+        seat = self.member.seat
+        return self._training.check_shards(self.task.size, steps, seat.replicas, seat.rank)
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """The losses of this share, and the weights before the first step and after each."""
+        learner = self._learner
+        verify.parameters(learner.parameters(), self._training.parameters)
+        (first,) = self._shards(1)
+        self._model.rehearse(*learner.place(first))
+        learner.reset(exact=True)
+        weights = [learner.checksum()]
+        losses: list[Any] = []
+        exchanged: dict[str, Any] = {}
+        for batch in self._shards(steps):
+            losses += self._trained(batch)
+            weights.append(learner.checksum())
+            exchanged = exchanged or self._exchanged(self.task.size)
+        told = learner.losses(losses).tolist()
+        learner.reset(exact=False)
+        return {
+            "losses": told,
+            "weights": weights,
+            **exchanged,
+            "notes": learner.notes(),
+        }
+
+    def _trained(self, batch: Batch) -> Sequence[Any]:
+        """Train on a share of a batch, as it is timed; returns its loss."""
+        return [self._learner.step(*self._learner.place(batch))]
+
+    def _exchanged(self, batch: int) -> dict[str, Any]:
+        """How far the gradient of the first step is off the reference's, and if too far.
+
+        One replica compares; that the others have the same shows in their weights.
+
+        Args:
+            batch: the batch size of those who have exchanged it.
+        """
+        if self.member.seat.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
+            return {"gradient_error": None, "wrong_gradient": ""}
+        training = self._training
+        ((examples, labels),) = training.check_batches(check_rows(batch), 1)
+        wide = examples.astype(np.float64) if training.vocabulary is None else examples
+        _, of_nodes = reference.gradients(training.graph, training.initial(), wide, labels)
+        allowed = _GRADIENT_TOLERANCES[self.task.dtype]
+        expected = self._learner.trained(of_nodes)
+        gradients = self._model.gradients()
+        if gradients is None:
+            return {"gradient_error": None, "wrong_gradient": ""}
+        try:
+            error, _ = networks.compare_gradients(gradients, expected, allowed, lambda: expected)
+        except WrongGradient as found:  # the others are still taking steps
+            return {"gradient_error": None, "wrong_gradient": str(found)}
+        return {"gradient_error": error, "wrong_gradient": ""}
+
+    def silent(self) -> AbstractContextManager[Any] | None:
+        """The framework's own, if it has any."""
+        return self._model.silent()
+
+    def look(self) -> dict[str, Any]:
+        """The weights."""
+        return {"weights": [self._learner.checksum()]}
+
+
+class AsynchronousShare(TrainedShare):
+    """A model that workers train without waiting for each other, by way of servers.
+
+    What they compute together is another thing every time. What one of them computes alone, while
+    the others wait, is the work of one process on batches of the size of a share.
+    """
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        Share.__init__(self, task, framework, member)
+        self._build()
+        self.run = self._model.bound(self._own_shards())
+
+    def waiter(self) -> Callable[[], Any]:
+        """Until all updates are made."""
+        return self._model.settle
+
+    def _own_shards(self) -> list[Any]:
+        """The shares of the check's first batch of all workers whose steps this process takes."""
+        replicas = self.member.seat.replicas
+        shards = self._training.check_shards
+        return [shards(self.task.size, 1, replicas, rank)[0] for rank in self.member.ranks]
+
+    def _check(self, steps: int) -> dict[str, Any]:
+        """Steps of one worker after another, then steps of all at once on the same examples."""
+        learner = self._learner
+        verify.parameters(learner.parameters(), self._training.parameters)
+        share = self.task.size // self.member.seat.replicas
+        ((examples, labels),) = self._training.check_batches(share, 1)
+        self._model.rehearse(*learner.place((examples, labels)))
+        self._reset(exact=True)
+        alone = self._alone(steps) if 0 in self.member.ranks else {}
+        # From here on, and not from the beginning: while an optimiser has no second moment yet, and
+        # nobody locks it, a worker may divide by nothing what another has added to the first.
+        self._settle()
+        losses = [
+            [learner.step(*learner.place(batch)) for batch in self._own_shards()]
+            for _ in range(steps)
+        ]
+        self._settle()
+        together = {
+            "losses": [learner.losses(each).tolist() for each in losses],
+            "updates": self._model.updates(),
+            "notes": learner.notes(),
+        }
+        self._reset(exact=False)
+        return alone | together
+
+    def _alone(self, steps: int) -> dict[str, Any]:
+        """The losses of updates each of which was made before the next begins, and weights."""
+        learner = self._learner
+        share = self.task.size // self.member.seat.replicas
+        losses, weights = [], [learner.checksum()]
+        exchanged: dict[str, Any] = {}
+        for batch in self._training.check_batches(share, steps):
+            losses.append(learner.step(*learner.place(batch)))
+            self._model.settle()
+            weights.append(learner.checksum())
+            exchanged = exchanged or self._exchanged(share)
+        return {"alone": learner.losses(losses).tolist(), "weights": weights, **exchanged}
+
+    def _reset(self, *, exact: bool) -> None:
+        """Begin again; nobody takes a step before all have done so."""
+        self._settle()
+        self._learner.reset(exact=exact)
+        self.member.barrier()
+
+    def _settle(self) -> None:
+        """Wait until the updates of all workers are made."""
+        self._model.settle()
+        self.member.barrier()
+
+    def look(self) -> dict[str, Any]:
+        """The updates of all steps that were timed."""
+        self._settle()
+        return {"updates": self._model.updates()}

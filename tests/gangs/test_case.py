@@ -1,0 +1,401 @@
+"""A case that a gang does: what enters its times, what is recorded, and what fails it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fwbench.errors import (
+    ProbeError,
+    TooLargeToVerify,
+    WrongGradient,
+    WrongResult,
+    WrongTraining,
+)
+from fwbench.frameworks.member import RoleCopies
+from fwbench.gangs.case import GangCase
+from fwbench.gangs.clock import GangClock
+from fwbench.gangs.kinds import kinds_of
+from fwbench.gangs.places import Place
+from fwbench.plugin import host
+from fwbench.plugin.host import FixtureBenchmark
+from fwbench.records.facts import CaseFacts
+from fwbench.testing import FakeFramework
+from fwbench.workloads.collectives import all_gather, all_reduce, broadcast, reduce_scatter
+from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.trajectories import expected_losses
+from fwbench.workloads.serving import null_step
+from support import fakes
+from support.gangs import ScriptedGang
+
+_MLP = next(training for training in TRAININGS if training.name == "mlp")
+_GANG = (("replicas", "2"), ("strategy", "allreduce"))
+
+
+def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
+    """A case that this gang does, with pytest-benchmark's own fixture."""
+    facts = {"toggles": _GANG, "size": 1000, **changes}
+    disabled = facts.pop("disabled", False)
+    cell = fakes.cell(workload, **facts)
+    clock, framework = GangClock(), FakeFramework()
+    fixture = fakes.fixture(clock, cell, max_time=0.5, disabled=disabled)
+    made = kinds_of(cell)[type(workload)](
+        cell,
+        framework,
+        framework.manifest("Fake CPU"),
+        clock,
+        FixtureBenchmark(fixture),
+        0.1,
+    )
+    return made.with_gangs(lambda _: gang, "local", 1)
+
+
+def _facts(case: GangCase) -> CaseFacts:
+    return CaseFacts.checked(case.benchmark.extra_info["fwbench"])
+
+
+def test_the_control_plane_is_in_no_time() -> None:
+    """Every question takes the controller 50 ms; a step takes 1/256 s by worker 0's clock."""
+    gang = ScriptedGang(control_s=0.05)
+    case = _case(gang)
+    case.measure()
+    record = host.record(case.benchmark)
+    assert record is not None
+    assert {*record["entry"]["stats"]["data"]} == {2.0**-8}
+    assert gang.clock.now_s > 0.5
+    facts = _facts(case)
+    assert facts.completion_s == 2.0**-8
+    assert facts.statistic == "median"
+
+
+def test_rounds_have_ten_steps_at_least_and_fill_the_time() -> None:
+    """A step of 1/256 s: 13 of them are 50 ms, and ten such rounds half a second."""
+    gang = ScriptedGang()
+    _case(gang).measure()
+    rounds = [asked[1] for asked in gang.asked if asked[0] == "round"]
+    assert rounds == [1, 3, *[13] * 12]  # a first step, a pilot, two to warm up, ten timed
+    slow = ScriptedGang(step_s=(0.25, 0.25))
+    _case(slow).measure()
+    assert [asked[1] for asked in slow.asked if asked[0] == "round"][2:] == [10] * 6
+
+
+def test_everything_is_asked_in_order() -> None:
+    """Built, taken a step, checked, timed, looked at, checked again."""
+    gang = ScriptedGang()
+    _case(gang).measure()
+    kinds = [asked[0] for asked in gang.asked]
+    assert [kind for n, kind in enumerate(kinds) if kind != kinds[n - 1]] == [
+        *("bind", "round", "check", "round", "look", "check"),
+    ]
+
+
+def test_what_is_recorded_of_a_gang() -> None:
+    """Replica by replica; the bus bandwidth is nccl-tests'."""
+    case = _case(ScriptedGang())
+    case.measure()
+    facts = _facts(case)
+    gang = facts.gang
+    assert gang is not None
+    assert (gang.replicas, gang.strategy, gang.engine, gang.network) == (
+        *(2, "allreduce", "local", "loopback"),
+    )
+    assert [rank.step_s for rank in gang.ranks] == [2.0**-8, 2.0**-7]
+    assert gang.skew == 1.0
+    assert gang.least_bytes_per_step == 2 * 4000
+    assert gang.bus_bytes_per_s == 4000 * 2.0**8
+    assert gang.verified.steps == gang.verified.steps_timed == 3
+    assert gang.start_s == 1.5
+    assert facts.toggles is not None
+    assert facts.toggles["replicas"] == "2"
+    assert facts.threads == 1
+
+
+@pytest.mark.parametrize(
+    ("collective", "sent", "bus"),
+    [(reduce_scatter, 1, 0.5), (all_gather, 1, 0.5), (broadcast, 1, 1.0)],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_bus_bandwidths_are_those_of_nccl_tests(collective: Any, sent: int, bus: float) -> None:
+    """An array of 4000 bytes every 1/256 s."""
+    case = _case(ScriptedGang(), collective)
+    case.measure()
+    gang = _facts(case).gang
+    assert gang is not None
+    assert gang.least_bytes_per_step == sent * 4000
+    assert gang.bus_bytes_per_s == bus * 4000 * 2.0**8
+
+
+def test_nothing_is_timed_where_benchmarks_are_disabled() -> None:
+    """It is checked, and has no record."""
+    gang = ScriptedGang()
+    case = _case(gang, disabled=True)
+    case.measure()
+    assert [asked[0] for asked in gang.asked] == ["bind", "round", "check", "round"]
+    assert case.benchmark.extra_info == {}
+
+
+def test_replicas_that_send_too_little_fail() -> None:
+    """Before anything is timed; the gang is ended, as nobody knows what it is doing."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 4000}, {"sent_bytes": 0}]})
+    said = "3 steps of 2 replicas sent 4,000 bytes, and an exchange of 1,000 numbers takes 24,000"
+    fakes.fails(_case(gang), WrongResult, said)
+    assert not gang.alive
+    assert [asked[1] for asked in gang.asked if asked[0] == "round"] == [1]
+
+
+def test_a_gang_that_memory_does_not_hold_is_refused() -> None:
+    """By its arrays and by what this process has; nothing is started."""
+    gang = ScriptedGang()
+    said = r"^2 replicas take about .* GiB of memory, and 90 % of what is free are .* smaller"
+    fakes.fails(_case(gang, size=10**12), TooLargeToVerify, said)
+    assert gang.asked == []
+
+
+def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
+    """By what the layers answer to a share of it; the parameters alone are few."""
+    gang = ScriptedGang()
+    case = _case(gang, _MLP.step, direction="train", size=10**10)
+    fakes.fails(case, TooLargeToVerify, r"^2 replicas take about .* smaller")
+    assert gang.asked == []
+
+
+def test_probes_look_into_single_processes() -> None:
+    """So there is a gap in their place."""
+    case = _case(ScriptedGang())
+    case._probe = lambda *_: None
+    with pytest.raises(ProbeError, match="a case of 2 replicas cannot be profiled"):
+        case.measure()
+
+
+# Training
+
+
+def _trained(**changes: Any) -> list[dict[str, Any]]:
+    """What two replicas tell that train as one would."""
+    expected = expected_losses(_MLP, 8, lazy=False)[:10]
+    return [
+        {
+            "losses": [loss + sign * 0.1 for loss in expected],
+            "weights": [*range(11)],
+            "gradient_error": 1e-7 if sign < 0 else None,
+            "wrong_gradient": "",
+            "notes": {},
+            "sent_bytes": None,
+            **(changes if sign > 0 else {}),
+        }
+        for sign in (-1, 1)
+    ]
+
+
+def _train(answers: list[dict[str, Any]], left: Any = ((7,), (7,))) -> GangCase:
+    looked = [{"weights": [*weights]} for weights in left]
+    gang = ScriptedGang(answers={"check": answers, "look": looked})
+    return _case(gang, _MLP.step, direction="train", size=8)
+
+
+def test_replicas_that_train_as_one_pass() -> None:
+    """Their mean losses are the reference's, and their weights equal."""
+    case = _train(_trained())
+    case.measure()
+    facts = _facts(case)
+    assert facts.gang is not None
+    checked = facts.gang.verified
+    assert checked.weights_equal
+    assert checked.shard_loss_spread == pytest.approx(0.2)
+    assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
+    assert facts.images_per_s == pytest.approx(8 * 2**8)
+    assert (facts.parameters, facts.checked_steps) == (_MLP.parameters, 10)
+    assert facts.gang.alone_s == 2.0**-8
+    assert facts.gang.communication_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"losses": [2.0] * 10}, "the mean losses of 2 replicas are not those of one: this is not"),
+        ({"weights": [0, 99, *range(2, 11)]}, "worker 1 has other weights than worker 0 after"),
+        ({"weights": [99, *range(1, 11)]}, "worker 1 has other weights than worker 0 before the"),
+    ],
+)
+def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], said: str) -> None:
+    """Before anything is timed."""
+    fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {said}")
+
+
+def test_a_wrong_gradient_comes_first() -> None:
+    """It says more than the losses that follow from it."""
+    said = "^before the timing, what 2 replicas exchange is wrong: twice as large"
+    answers = _trained(wrong_gradient="twice as large", losses=[2.0] * 10)
+    fakes.fails(_train(answers), WrongGradient, said)
+
+
+def test_an_update_that_all_leave_out_is_noticed() -> None:
+    """Though their weights are equal."""
+    answers = _trained()
+    for each in answers:
+        each["weights"] = [0, 1, 1, *range(3, 11)]
+    said = "^before the timing, an update is missing: step 2 left all weights of worker 0"
+    fakes.fails(_train(answers), WrongTraining, said)
+
+
+def test_replicas_with_the_same_examples_fail() -> None:
+    """Each would compute the gradient of the whole batch, and need not exchange it."""
+    answers = _trained()
+    answers[0]["losses"] = answers[1]["losses"]
+    fakes.fails(_train(answers), WrongTraining, "all 2 replicas have the same losses")
+
+
+def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
+    """What was timed was not what had been checked."""
+    case = _train(_trained(), left=((7,), (8,)))
+    with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
+        case.measure()
+    assert host.record(case.benchmark) is None
+
+
+# Servers
+
+
+_SERVED = (("replicas", "2"), ("strategy", "ps_sync"), ("servers", "1"))
+_ASYNCHRONOUS = (("replicas", "2"), ("strategy", "ps_async"), ("servers", "1"))
+_SERVER = (Place("server", 0, "server 0 of 1"), {"host": "here", "cpus": 2, "threads": 1})
+
+
+def test_servers_are_part_of_a_gang() -> None:
+    """A worker sends all to them and gets all from them; what they use is recorded."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 24_000}] * 2}, serving=[_SERVER])
+    case = _case(gang, toggles=_SERVED)
+    assert [place.name for place in case._composition.places] == [
+        *("worker 0 of 2", "worker 1 of 2", "server 0 of 1"),
+    ]
+    gang.composition = case._composition
+    case.measure()
+    found = _facts(case).gang
+    assert found is not None
+    assert (found.replicas, found.servers, found.equal_work) == (2, 1, True)
+    assert found.least_bytes_per_step == 2 * 2 * 4000
+    assert found.verified.sent_bytes == 2 * 24_000 + 6400
+    (server,) = found.serving
+    assert (server.role, server.rank, server.preempted) == ("server", 0, 1)
+    assert server.cpu_s == pytest.approx(1 / 130)
+    assert found.bytes_per_step == server.sent_bytes == pytest.approx(6400 / 130)
+
+
+def test_servers_that_are_sent_too_little_fail() -> None:
+    """What all processes send together counts."""
+    gang = ScriptedGang(answers={"check": [{"sent_bytes": 20_000}] * 2}, serving=[_SERVER])
+    said = "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
+    fakes.fails(_case(gang, toggles=_SERVED), WrongResult, said)
+
+
+def _null_step(sent_bytes: int, *, wrong: str = "", left: str = "") -> GangCase:
+    """Two workers, each of which has 1,600 numbers to fetch and to send."""
+    check = [{"sent_bytes": None, "wrong": each} for each in ("", wrong)]
+    answers = {"check": check, "look": [{"wrong": ""}, {"wrong": left}]}
+    gang = ScriptedGang(answers=answers, sent_bytes=sent_bytes, serving=[_SERVER])
+    return _case(gang, null_step, size=1600, toggles=_SERVED)
+
+
+def test_null_steps_are_recorded() -> None:
+    """Servers update what they have, but nothing that is trained."""
+    case = _null_step(12_800)
+    case.measure()
+    found = _facts(case).gang
+    assert found is not None
+    assert case._composition.updating
+    assert found.least_bytes_per_step == 2 * 2 * 6400
+    assert (found.verified.steps, found.verified.updates) == (3, None)
+
+
+def test_each_kind_of_role_holds_parameters_of_its_own() -> None:
+    """Servers divide theirs; the machine is asked for what all roles hold together."""
+    case = _null_step(0)
+    case.framework.null_step_copies = RoleCopies(worker=3.0, servers=2.0, coordinator=1.0)
+    places = len(case._composition.places)
+    assert case.held * places == (2 * 3 + 2 + 1) * 1600
+
+
+def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
+    """By the worker that says so."""
+    fakes.fails(_null_step(12_800, wrong="it is"), WrongResult, "^before the timing, it is$")
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (_null_step(12_700), "130 timed steps sent 3,308,400 bytes, .* takes 3,328,000 at least"),
+        (_null_step(12_800, left="it is"), "^after the timing, it is$"),
+    ],
+    ids=["sent too little", "fetched wrongly"],
+)
+def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, said: str) -> None:
+    """What was timed was not what had been checked."""
+    with pytest.raises(WrongResult, match=said):
+        case.measure()
+    assert host.record(case.benchmark) is None
+
+
+def _asynchronous(**changes: Any) -> GangCase:
+    """What a coordinator tells of two workers that have taken steps of batches of 4 each."""
+    told = {
+        "alone": expected_losses(_MLP, 4, lazy=False)[:10],
+        "weights": [*range(11)],
+        "losses": [[2.5 - 0.1 * step, 2.4 - 0.1 * step] for step in range(10)],
+        "gradient_error": 1e-7,
+        "wrong_gradient": "",
+        "updates": [20, 20],
+        "notes": {},
+        "sent_bytes": None,
+        **changes,
+    }
+    look = [{"updates": changes.get("left", [1000, 1000])}]
+    gang = ScriptedGang(answers={"check": [told], "look": look}, step_s=(2.0**-8,))
+    return _case(gang, _MLP.step, direction="train", size=8, toggles=_ASYNCHRONOUS)
+
+
+def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
+    """What one of them does alone is the reference's; together they learn."""
+    case = _asynchronous()
+    case.measure()
+    facts = _facts(case)
+    assert facts.gang is not None
+    assert not facts.gang.equal_work
+    assert facts.gang.verified.updates == 20
+    assert facts.gang.verified.gradient_error == 1e-7
+    assert facts.gang.verified.weights_equal is None
+    assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
+    assert facts.images_per_s == pytest.approx(8 * 2**8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"alone": [2.0] * 10}, "updates made one after the other are not those of one process"),
+        ({"weights": [0, 1, 1, *range(3, 11)]}, "step 2 left all weights of the servers"),
+        ({"updates": [20, 19]}, "workers have sent 20 updates, and the servers have made 19"),
+        ({"losses": [[2.0, 2.0]] * 10}, "workers do not learn: their mean loss is 2 at their firs"),
+        ({"losses": [[2.0, 2.0], [1.0, float("nan")]]}, "workers do not learn"),
+    ],
+    ids=["alone", "no update", "lost", "constant", "not finite"],
+)
+def test_workers_that_do_not_wait_and_do_something_else_fail(
+    changes: dict[str, Any], said: str
+) -> None:
+    """Before anything is timed."""
+    fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{said}")
+
+
+def test_a_wrong_gradient_of_a_worker_that_does_not_wait_comes_first() -> None:
+    """It says more than the losses that follow from it."""
+    case = _asynchronous(wrong_gradient="twice as large", alone=[2.0] * 10)
+    said = "^before the timing, what a worker sends is wrong: twice as large"
+    fakes.fails(case, WrongGradient, said)
+
+
+def test_updates_that_are_lost_in_the_timing_leave_no_record() -> None:
+    """Servers have counted them."""
+    case = _asynchronous(left=[1000, 998])
+    with pytest.raises(WrongTraining, match=r"^after the timing, .* 1,000 updates, .* made 998"):
+        case.measure()
+    assert host.record(case.benchmark) is None

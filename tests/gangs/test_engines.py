@@ -1,0 +1,88 @@
+"""What starts gangs: fwbench's own, and the engines of other packages."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.gangs.engines import Local, check_places, engine
+from fwbench.gangs.gangs import Gangs
+from fwbench.grid import Asked, cells
+from fwbench.options import values
+from fwbench.options.options import Selection
+from fwbench.workloads import lenet_step
+from support.gangs import composition, installed
+from support.grids import SHARED
+
+_PINNED = """
+from fwbench.gangs.engines import Local, Loopback
+
+class Hosts(Loopback):
+    def start(self, host, name, framework, threads):
+        return super().start(host, f"pinned {name}", framework, threads)
+
+class Pinned(Local):
+    def hosts(self, number, network):
+        return Hosts()
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages, two of which name engines; one of them does not work."""
+    (tmp_path / "of_pinned.py").write_text(_PINNED)
+    installed(tmp_path, "pinned", "of_pinned:Pinned", group="fwbench.engines")
+    installed(tmp_path, "broken", "of_nobody:Engine", group="fwbench.engines")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "of_pinned", raising=False)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("packages")
+def test_engines_of_other_packages_start_gangs() -> None:
+    """By the name of their entry point."""
+    assert values.engine("pinned") == "pinned"
+    gangs = Gangs("pinned")
+    try:
+        assert [role.name for role in gangs(composition())._roles] == [
+            *("pinned worker 0 of 2", "pinned worker 1 of 2"),
+        ]
+    finally:
+        gangs.close()
+
+
+@pytest.mark.usefixtures("packages")
+def test_an_engine_that_does_not_work_is_named() -> None:
+    """With where it is, and another one."""
+    said = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
+    with pytest.raises(UsageError, match=said):
+        engine("broken")
+
+
+def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
+    """With its servers and its coordinator; cells with a gap and single processes take none."""
+    file = tmp_path / "places.toml"
+    manifests = {"rich": replace(SHARED, coordinated=(), coordinator="scheduler")}
+    asked = Asked({"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")})
+    selection = Selection(devices=("cpu",), sizes=(48,))
+    largest = [*cells((lenet_step,), selection, manifests, more=asked)]
+    file.write_text('[[place]]\ncommand = ["env"]\nroles = 5')
+    check_places("local", None, largest, manifests)
+    with pytest.raises(
+        UsageError, match=r"of 6 processes needs as many places, .*places.toml has 5"
+    ):
+        check_places("local", file, largest, manifests)
+    check_places("local", file, largest[:2], manifests)
+    check_places("local", file, [replace(cell, gap="none") for cell in largest], manifests)
+
+
+def test_local_is_always_there() -> None:
+    """Whatever is installed; others are unknown, and the message has those that there are."""
+    assert isinstance(engine("local"), Local)
+    for refused in (engine, values.engine):
+        with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):
+            refused("horovod")

@@ -1,0 +1,158 @@
+"""Roles that Ray starts, in a cluster of three nodes that are all this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from typing import Any
+
+import psutil
+import pytest
+
+from fwbench.errors import NetworkUnavailable, UsageError
+from fwbench.gangs import engines, ray
+from support.gangs import controller
+from support.projects import Project
+
+#: What a node takes: the least memory for objects that Ray allows, of which there will be none.
+_NODE = {
+    "num_cpus": 1,
+    "object_store_memory": 80 * 2**20,
+    "include_dashboard": False,
+    "include_log_monitor": False,
+}
+
+#: What a node has ports for. A node that is to find out which of them its helpers took dies if they
+#: take 15 s to say so, as on a busy machine.
+_PORTS = (
+    "dashboard_agent_listen_port",
+    "metrics_agent_port",
+    "metrics_export_port",
+    "runtime_env_agent_port",
+)
+
+_SOON_S = 30.0
+
+_CASES = """
+import pytest
+from fwbench.workloads import all_reduce
+
+@pytest.mark.fwbench(all_reduce, sizes=(8,))
+def test_it(case):
+    case.measure()
+"""
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+
+
+def _node() -> dict[str, Any]:
+    """The settings of one more node, whose ports nobody has at the moment."""
+    with ExitStack() as taken:
+        ends = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in _PORTS]
+        ports = [end.getsockname()[1] for end in ends]
+    return _NODE | dict(zip(_PORTS, ports, strict=True))
+
+
+def _node_of(role: psutil.Process) -> int:
+    """The process of Ray's node under which a role runs."""
+    return next(parent.pid for parent in role.parents() if parent.name() == "raylet")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[pytest.MonkeyPatch]:
+    """A cluster with three nodes, to which RAY_ADDRESS leads; none of its processes is left."""
+    from ray.cluster_utils import Cluster
+
+    before = {*psutil.Process().children(recursive=True)}
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="r-") as folder:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # what a node's interpreter imports
+        own = Cluster()
+        try:
+            own.add_node(temp_dir=folder, no_monitor=True, **_node())
+            for _ in range(2):
+                own.add_node(wait=False, temp_dir=folder, **_node())
+            own.wait_for_nodes()
+            patch.setenv("RAY_ADDRESS", own.address)
+            yield patch
+        finally:
+            own.shutdown()
+            started = {*psutil.Process().children(recursive=True)} - before
+            left = psutil.wait_procs(started, _SOON_S)[1]
+        assert left == []
+
+
+@needs_ray
+@pytest.mark.serial
+@pytest.mark.usefixtures("cluster")
+def test_each_role_has_a_node_of_its_own(project: Project) -> None:
+    """The record says what started them; a session with more roles than nodes measures nothing."""
+    project.write("test_it.py", _CASES)
+    asked = ("--fw=numpy", "--fw-engine=ray", "--benchmark-json=run.json")
+    result = project.run("--fw-replicas=3", *asked)
+    result.assert_outcomes(passed=1)
+    (record,) = json.loads((project.path / "run.json").read_text())["benchmarks"]
+    gang = record["extra_info"]["fwbench"]["gang"]
+    assert (gang["engine"], gang["replicas"], gang["network"]) == ("ray", 3, "loopback")
+    result = project.run("--fw-replicas=2,4", *asked)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "\n".join([*result.outlines, *result.errlines])
+    assert "a gang of 4 processes needs as many nodes of Ray with a CPU, and the cluster has 3" in (
+        said
+    )
+
+
+@needs_ray
+@pytest.mark.serial
+@pytest.mark.usefixtures("cluster")
+def test_no_role_survives_its_controller() -> None:
+    """Each is a child of another node's task; all end with the process that asked for them."""
+    with controller(engine="ray") as (process, pids):
+        roles = [psutil.Process(pid) for pid in pids]
+        nodes = {_node_of(role) for role in roles}
+        assert len(nodes) == len(roles) == 2
+        family = [*roles, *psutil.Process(process.pid).children(recursive=True)]
+        process.kill()
+        process.wait()
+        _, left = psutil.wait_procs(family, _SOON_S)
+        assert left == []
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", r"by RAY_ADDRESS=127.0.0.1:1 \(.*refused\): start one on every machine"),
+        ("ray://node1:10001", r"by RAY_ADDRESS=ray://node1:10001 \(it is not HOST:PORT\)"),
+    ],
+)
+def test_without_a_cluster_the_engine_is_refused(
+    address: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says how one is started, or found."""
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(UsageError, match=f"no Ray cluster was found {said}"):
+        engines.engine("ray").refuse_more(2)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is measured."""
+    monkeypatch.setattr(ray, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r'is not installed: pip install "fwbench\[ray\]"'):
+        engines.check("ray", None, ())
+
+
+def test_ray_has_nodes_and_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither can be chosen."""
+    monkeypatch.setattr(ray, "find_spec", lambda _: True)
+    machines = engines.Machines(places=[engines.Machines], file="places.toml")
+    with pytest.raises(UsageError, match="with --fw-engine ray Ray decides where roles run"):
+        engines.engine("ray", machines)
+    with pytest.raises(NetworkUnavailable, match="nodes of Ray have their own: leave out"):
+        engines.check("ray", None, ("100mbit",))
