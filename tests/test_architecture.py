@@ -26,11 +26,10 @@ _SOURCE = _ROOT / "src"
 
 #: From top to bottom: a room imports from those below it, and from itself.
 _ROOMS = (
-    *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "scale", "ceilings"),
-    *("isolation", "progress", "cases", "records", "environments", "measure", "frameworks"),
-    "processes",
+    *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "gangs", "ceilings"),
+    *("workers", "cases", "records", "measure", "frameworks", "processes"),
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("composition", "suite", "names", "jsontext", "errors", "version"),
+    *("terms", "suite", "names", "jsontext", "errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import fwbench
-from fwbench.environments.named import Environment, Environments, complete
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
+from fwbench.workers.named import Environment, Environments, complete
 from support.fakes import manifest
 
 #: What follows from a framework that declares no executions in which it recomputes.

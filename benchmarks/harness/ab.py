@@ -28,14 +28,14 @@ from typing import Any
 import bounds
 import noise
 
-from fwbench.environments.named import Environments
 from fwbench.gate import kept, self_test
 from fwbench.gate.ab import PairedComparison, Plan
 from fwbench.gate.launcher import Launcher
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
+from fwbench.plugin.progress.live import Live
 from fwbench.processes import session
-from fwbench.progress.live import Live
+from fwbench.workers.named import Environments
 
 _RULES = Rules(margin=0.01, level=0.02)
 _PLAN = Plan()

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from fwbench.composition.forms import FORMS
-from fwbench.composition.link import LOOPBACK
-from fwbench.composition.straggler import NOBODY
-from fwbench.composition.strategy import ALLREDUCE, ASYNCHRONOUS, WITH_SERVERS
 from fwbench.errors import UsageError, unknown
+from fwbench.terms.forms import FORMS
+from fwbench.terms.link import LOOPBACK
+from fwbench.terms.straggler import NOBODY
+from fwbench.terms.strategy import ALLREDUCE, ASYNCHRONOUS, WITH_SERVERS
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Toggle:
             replicas can share.
         least: the smallest of whole numbers.
         form: what its values look like, as a key of
-            :data:`~fwbench.composition.forms.FORMS`; empty for whole numbers and for
+            :data:`~fwbench.terms.forms.FORMS`; empty for whole numbers and for
             names.
     """
 

@@ -12,13 +12,13 @@ import pytest
 
 from fwbench import machine as machine_facts
 from fwbench.cli import doctor
-from fwbench.environments import provenance
-from fwbench.environments.named import Environment, complete
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.version import __version__
+from fwbench.workers import provenance
+from fwbench.workers.named import Environment, complete
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.machines import out

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from fwbench.composition.link import Link
 from fwbench.errors import GangFailed, NetworkUnavailable
 from fwbench.gangs import network
 from fwbench.gangs.engines import Shaped
@@ -27,6 +26,7 @@ from fwbench.gangs.network import ShapedNetwork
 from fwbench.gangs.shares import Task
 from fwbench.processes import namespace
 from fwbench.processes.namespace import Namespace
+from fwbench.terms.link import Link
 from support.gangs import controller, started
 from support.projects import Project
 

@@ -52,7 +52,7 @@ def test_it(case):
 #: launches of a session share one, which is killed at its end.
 _CONFTEST = """
 import os
-from fwbench.isolation.pool import WorkerPool
+from fwbench.workers.pool import WorkerPool
 from fwbench.records import replication
 
 replication.is_contended = lambda launch: "CONTENDED" in os.environ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.composition.link import LOOPBACK, link_of
+from fwbench.terms.link import LOOPBACK, link_of
 
 
 def gang(

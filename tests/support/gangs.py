@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from fwbench.composition.link import LOOPBACK
 from fwbench.frameworks.member import Seat
 from fwbench.frameworks.numpy.ring import Ring
 from fwbench.gangs import judgement
@@ -25,6 +24,7 @@ from fwbench.gangs.places import Composition
 from fwbench.gangs.shares import Task
 from fwbench.gangs.waiting import Limits
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.link import LOOPBACK
 from fwbench.testing import HandClock
 from fwbench.workloads import word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.steps import ModelStep

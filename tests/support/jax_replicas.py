@@ -86,7 +86,7 @@ FAULTS = """
 import json, os, signal, sys, threading
 from dataclasses import asdict
 import psutil
-from fwbench.composition.link import Link
+from fwbench.terms.link import Link
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gang_module
 from fwbench.gangs.engines import Local

@@ -22,7 +22,6 @@ from fwbench.cli.gate import (
     replaced,
     rules_of,
 )
-from fwbench.environments.named import Environments
 from fwbench.errors import UsageError
 from fwbench.gate import kept, self_test
 from fwbench.gate.ab import Earlier, PairedComparison, Plan
@@ -31,11 +30,12 @@ from fwbench.gate.launcher import Launcher, refuse_launching
 from fwbench.gate.sides import Side, Tree, is_dirty, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
-from fwbench.progress.live import Live
+from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.privacy import without_secrets
 from fwbench.records.units import count
 from fwbench.version import __version__
+from fwbench.workers.named import Environments
 
 _MINUTE_S = 60
 

@@ -13,17 +13,17 @@ from typing import Any
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.composition.link import Link
-from fwbench.environments.named import NOT_MADE_HERE, Environments
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
-from fwbench.isolation.describe import describe
 from fwbench.manifest import Manifest
 from fwbench.options import values
-from fwbench.progress.live import Live
+from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
+from fwbench.terms.link import Link
+from fwbench.workers.describe import describe
+from fwbench.workers.named import NOT_MADE_HERE, Environments
 from fwbench.workloads import data
 
 #: Packages whose versions explain a record, in addition to the frameworks themselves.

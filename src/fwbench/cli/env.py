@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fwbench.environments import claim, install
-from fwbench.environments.named import NOT_MADE_HERE, Environment, Environments
 from fwbench.errors import unknown
 from fwbench.gate.checkout import remove_abandoned
-from fwbench.progress.live import Live
+from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
+from fwbench.workers import claim, install
+from fwbench.workers.named import NOT_MADE_HERE, Environment, Environments
 
 
 def add_to(commands: Any) -> None:

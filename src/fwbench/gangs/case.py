@@ -9,9 +9,6 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from fwbench.cases.case import Case
-from fwbench.composition.link import link_of
-from fwbench.composition.straggler import NOBODY, straggler_of
-from fwbench.composition.strategy import WITH_SERVERS
 from fwbench.errors import ProbeError
 from fwbench.gangs import facts, judgement, memory
 from fwbench.gangs.clock import GangClock, Round
@@ -22,6 +19,9 @@ from fwbench.gangs.shares import Task
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import Checked, GangFacts, Serving
+from fwbench.terms.link import link_of
+from fwbench.terms.straggler import NOBODY, straggler_of
+from fwbench.terms.strategy import WITH_SERVERS
 from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
 

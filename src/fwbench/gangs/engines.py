@@ -8,7 +8,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
-from fwbench.composition.link import LOOPBACK, link_of
 from fwbench.errors import NetworkUnavailable, UsageError, unknown
 from fwbench.gangs.arrivals import Arrivals, work
 from fwbench.gangs.machines import Machines
@@ -21,6 +20,7 @@ from fwbench.processes.launched import Launched
 from fwbench.processes.meeting import Meeting
 from fwbench.processes.role import RoleProcess, child
 from fwbench.processes.usher import command
+from fwbench.terms.link import LOOPBACK, link_of
 
 
 class Hosts(Protocol):

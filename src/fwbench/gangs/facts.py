@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.composition.link import link_of
 from fwbench.gangs.clock import Round
 from fwbench.gangs.places import Place
 from fwbench.records.gangs import Replica, Serving
+from fwbench.terms.link import link_of
 
 Said = Mapping[str, Any]
 

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, NoReturn
 
 from fwbench import errors
-from fwbench.composition.link import LOOPBACK, REAL
 from fwbench.errors import FwbenchError, GangFailed
 from fwbench.frameworks.member import Seat
 from fwbench.gangs import waiting
@@ -22,6 +21,7 @@ from fwbench.gangs.waiting import USUAL, Limits
 from fwbench.names import framework_of
 from fwbench.processes.meeting import is_loopback
 from fwbench.processes.role import RoleProcess, ready
+from fwbench.terms.link import LOOPBACK, REAL
 from fwbench.version import __version__
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.

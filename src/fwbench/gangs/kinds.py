@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fwbench import workloads
-from fwbench.composition.strategy import ASYNCHRONOUS
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member
 from fwbench.gangs.case import GangCase
@@ -16,6 +15,7 @@ from fwbench.gangs.served import NullShare, NullStepCase, ReadShare, SparseReadC
 from fwbench.gangs.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.gangs.trainings import AsynchronousStepCase, SharedStepCase
 from fwbench.grid import Cell
+from fwbench.terms.strategy import ASYNCHRONOUS
 from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.models.steps import ModelStep

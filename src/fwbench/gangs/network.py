@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cache
 
-from fwbench.composition.link import Link, link_of
 from fwbench.errors import NetworkUnavailable
 from fwbench.processes.namespace import Namespace
+from fwbench.terms.link import Link, link_of
 
 #: The end of the link in a replica's namespace.
 _INTERFACE = "eth0"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fwbench.composition.link import LOOPBACK
-from fwbench.composition.strategy import WITH_SERVERS
 from fwbench.frameworks.member import SERVER, WORKER
 from fwbench.grid import Cell
+from fwbench.terms.link import LOOPBACK
+from fwbench.terms.strategy import WITH_SERVERS
 
 
 class Place(NamedTuple):

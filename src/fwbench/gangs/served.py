@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.composition.strategy import ASYNCHRONOUS
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member, ServedSteps
 from fwbench.gangs import judgement
@@ -24,6 +23,7 @@ from fwbench.gangs.judgement import Answers
 from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import Checked
+from fwbench.terms.strategy import ASYNCHRONOUS
 from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.

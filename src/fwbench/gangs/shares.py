@@ -42,7 +42,7 @@ class Task:
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
         late: the replica that is late in every timed step, as a
-            :class:`~fwbench.composition.straggler.Straggler` has it; None for nobody.
+            :class:`~fwbench.terms.straggler.Straggler` has it; None for nobody.
         loop: what an epoch is made of, as a :class:`~fwbench.gangs.epochs.Loop` has it; None for
             what has no epochs.
     """

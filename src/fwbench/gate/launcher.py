@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fwbench.environments.named import Environments
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate.kept import Job, KeptLaunch
 from fwbench.gate.samples import FACTS, SampleSet, refuse_differences
@@ -19,6 +18,7 @@ from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
 from fwbench.records.stored import parse
+from fwbench.workers.named import Environments
 
 #: Settings of a project's own sessions that a launch is measured without: it is a single one, and
 #: the comparison judges it.

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fwbench.environments.named import DEFAULT, VARIABLE, Environments
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
 from fwbench.gate.checkout import checked_out, git
 from fwbench.names import framework_of
+from fwbench.workers.named import DEFAULT, VARIABLE, Environments
 
 _REVISION = "git:"
 _WORKING_TREE = "."

@@ -29,7 +29,7 @@ from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
 from fwbench.plugin.neighbours import check_cases
 from fwbench.plugin.probing import probe_of_worker
-from fwbench.plugin.progress import Progress
+from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary

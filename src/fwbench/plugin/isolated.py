@@ -12,13 +12,13 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.isolation.pool import WorkerPool
 from fwbench.plugin import handover, neighbours, versions
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
-from fwbench.plugin.progress import Progress
+from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes.process import WorkerSpec
+from fwbench.workers.pool import WorkerPool
 
 
 class IsolatedRunner:

@@ -10,7 +10,7 @@ from fwbench.gate.allocation import Budget, Fixed, Precise
 from fwbench.gate.races import Race
 from fwbench.plugin.budget import PreciseHooks
 from fwbench.plugin.multilaunch import MultiLaunchRunner
-from fwbench.plugin.progress import Progress
+from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.race import BUDGET_S, Entrants, RaceHooks
 from fwbench.plugin.session import Session
 from fwbench.plugin.storage import Store

@@ -14,7 +14,7 @@ from fwbench.gate.history import History, Result
 from fwbench.plugin.gangs import together
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
-from fwbench.plugin.progress import Progress
+from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import Session
 from fwbench.records import replication
 from fwbench.records.facts import CaseFacts

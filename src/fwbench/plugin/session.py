@@ -17,11 +17,9 @@ import pytest
 
 from fwbench import grid, machine, project, toggles
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.environments.named import Environments
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks.contract import Framework
 from fwbench.gangs import engines, network
-from fwbench.isolation.inventory import Inventory
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
@@ -39,9 +37,11 @@ from fwbench.plugin.options import (
 )
 from fwbench.presets import Schedule
 from fwbench.processes.process import WorkerProcess, WorkerSpec
-from fwbench.progress.watch import Unwatched, Watch
 from fwbench.records.replication import Plan
 from fwbench.records.session_facts import Machine
+from fwbench.workers.inventory import Inventory
+from fwbench.workers.named import Environments
+from fwbench.workers.watch import Unwatched, Watch
 from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.

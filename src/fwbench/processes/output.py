@@ -16,7 +16,7 @@ _TAIL_LINES = 30
 #: Frames of pytest and of the worker at the foot of every traceback, and what follows them.
 _HARNESS_FRAME = re.compile(
     r"""\s*File\ "
-        (.*[/\\](_pytest|pluggy|pytest_benchmark|fwbench[/\\](plugin|processes|scale))[/\\]|<string>)
+        (.*[/\\](_pytest|pluggy|pytest_benchmark|fwbench[/\\](plugin|processes|gangs))[/\\]|<string>)
     |Extension\ modules:""",
     re.VERBOSE,
 )

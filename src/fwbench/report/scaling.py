@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fwbench.composition.link import LOOPBACK
-from fwbench.composition.strategy import ALLREDUCE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.gangs import GangFacts
 from fwbench.report.model import Record
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
+from fwbench.terms.link import LOOPBACK
+from fwbench.terms.strategy import ALLREDUCE
 from fwbench.toggles import is_of_gang
 
 #: Works that differ in their softmax alone, and which it is.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fwbench import toggles, workloads
-from fwbench.composition.straggler import NOBODY, Straggler, straggler_of
 from fwbench.errors import UsageError
 from fwbench.manifest import Manifest
 from fwbench.presets import Size
+from fwbench.terms.straggler import NOBODY, Straggler, straggler_of
 from fwbench.workloads.workload import Workload
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fwbench.composition.strategy import ALLREDUCE, WITH_SERVERS
 from fwbench.manifest import Manifest
 from fwbench.presets import Size, Sizes
+from fwbench.terms.strategy import ALLREDUCE, WITH_SERVERS
 from fwbench.workloads.workload import Workload, first
 
 #: Into how many arrays the parameters are divided (Abadi et al., "TensorFlow: A System for

@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.composition.straggler import NOBODY
-from fwbench.composition.strategy import ASYNCHRONOUS
 from fwbench.manifest import Manifest
 from fwbench.presets import Schedule, Size, Sizes
+from fwbench.terms.straggler import NOBODY
+from fwbench.terms.strategy import ASYNCHRONOUS
 from fwbench.workloads.objective import (
     CHECK_ROWS,
     CHECKED_STEPS,

@@ -6,12 +6,12 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from fwbench.composition.link import LOOPBACK
 from fwbench.measure import condition
 from fwbench.measure.condition import CONTENDED, DRIFTING
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, mebibytes
 from fwbench.report.ranking.precision import full_bits, reduced_bits
+from fwbench.terms.link import LOOPBACK
 
 Cases = Sequence[CaseFacts]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fwbench.composition.link import LOOPBACK
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.gangs import GangFacts
 from fwbench.records.units import four_digits
@@ -20,6 +19,7 @@ from fwbench.report.model import Record, Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.scaling import Scaling, Shared, case_of
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
+from fwbench.terms.link import LOOPBACK
 
 ORDER = 48
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fwbench.grid import Cell
-from fwbench.isolation.describe import describe
 from fwbench.machine import usable_cpus
 from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
 from fwbench.testing.conformance.adapter import Adapter
+from fwbench.workers.describe import describe
 
 
 def test_manifest_survives_json(adapter: Adapter) -> None:

@@ -1,1 +1,0 @@
-"""What replicas are made of besides a framework: what joins them, and who is late. Pure values."""

@@ -1,1 +1,0 @@
-"""Named environments: interpreters with packages of their own."""

@@ -1,1 +1,0 @@
-"""One framework per process: worker processes, and what frameworks say of themselves in them."""

@@ -1,0 +1,173 @@
+"""Where progress is shown: in place on a terminal, as a line a minute in a log, or in a file.
+
+The bars of tqdm, rich and others take the line that the cursor is in. Here that line is pytest's,
+and often unfinished: so progress takes the line below, and the cursor returns to where it was. The
+control sequences are those of ECMA-48 and the VT100 (index, reverse index, save and restore the
+cursor, wrap on and off), which every terminal knows that is not dumb.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from fwbench.plugin.progress.status import Status
+
+#: How often a terminal's line is drawn at most.
+_TERMINAL_S = 0.25
+
+#: How often a file is written at most.
+_FILE_S = 1.0
+
+#: How often a log gets a line.
+_LOG_S = 60.0
+
+Clock = Callable[[], float]
+
+
+class Line(Protocol):
+    """A place for one line of progress."""
+
+    def show(self, status: Status) -> None:
+        """Show what is being done, unless something was shown a moment ago."""
+
+    def announce(self, text: str) -> None:
+        """Write what a log is to have, whenever it comes; anything else needs no such lines."""
+
+    def clear(self) -> None:
+        """Show nothing: somebody else is about to write."""
+
+
+class NoLine:
+    """Shows nothing; others do what they have to do."""
+
+    def show(self, status: Status) -> None:
+        """Do nothing."""
+
+    def announce(self, text: str) -> None:
+        """Do nothing."""
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+
+class TerminalLine(NoLine):
+    """A line that is drawn in place; the cursor returns to where it was.
+
+    Args:
+        stream: of the terminal.
+        below: whether the line that the cursor is in is somebody else's; otherwise it is empty.
+        clock: tells the time, in seconds.
+    """
+
+    # Index, reverse index: make room below without leaving the column.
+    _BELOW = "\x1bD\x1bM\x1b7\x1b[B\r", "\x1b8"
+    _HERE = "\r", "\r"
+    _ERASE = "\x1b[K"
+    _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
+
+    def __init__(self, stream: TextIO, *, below: bool, clock: Clock = time.monotonic) -> None:
+        self._stream = stream
+        self._to_line, self._back = self._BELOW if below else self._HERE
+        self._clock = clock
+        self._next_s = clock()
+        self._shown = ""
+
+    def show(self, status: Status) -> None:
+        """Draw the line if it has changed."""
+        now_s = self._clock()
+        if now_s < self._next_s:
+            return
+        text = status.fit(self._columns() - 1)
+        if text != self._shown:
+            self._next_s = now_s + _TERMINAL_S
+            self._shown = text  # before an interrupt can come between, which is to clear it
+            self._draw(f"{self._WRAP_OFF}{text}{self._ERASE}{self._WRAP_ON}")
+
+    def clear(self) -> None:
+        """Erase the line."""
+        if self._shown:
+            self._draw(self._ERASE)
+            self._shown = ""
+
+    def _draw(self, text: str) -> None:
+        self._stream.write(f"{self._to_line}{text}{self._back}")
+        self._stream.flush()
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return shutil.get_terminal_size().columns
+
+
+class LogLines(NoLine):
+    """A line a minute, and none for what takes less.
+
+    Args:
+        write: writes a line.
+        clock: tells the time, in seconds.
+    """
+
+    def __init__(self, write: Callable[[str], Any], clock: Clock = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._next_s = clock() + _LOG_S
+
+    def show(self, status: Status) -> None:
+        """Write a line if the latest is a minute old."""
+        now_s = self._clock()
+        if now_s >= self._next_s:
+            self._next_s = now_s + _LOG_S
+            self._write(str(status))
+
+    def announce(self, text: str) -> None:
+        """Write a line."""
+        self._write(text)
+
+
+class StatusFile(NoLine):
+    """A file that another process reads, to show it as its own.
+
+    Args:
+        path: of the file.
+        clock: tells the time, in seconds.
+    """
+
+    def __init__(self, path: Path, clock: Clock = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._next_s = clock()
+
+    def show(self, status: Status) -> None:
+        """Replace what the file says."""
+        now_s = self._clock()
+        if now_s >= self._next_s:
+            self._next_s = now_s + _FILE_S
+            with suppress(OSError):  # its reader has gone
+                self._path.write_text(json.dumps(asdict(status)), encoding="utf-8")
+
+
+def read(path: Path) -> Status | None:
+    """What a :class:`StatusFile` says; None if nothing, or something else."""
+    try:
+        return Status(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # not there yet, or half written
+        return None
+
+
+def draws_in_place(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether a stream is a terminal that can move its cursor.
+
+    Args:
+        stream: that progress would be written to.
+        environment: the environment variables.
+    """
+    return stream.isatty() and environment.get("TERM", "dumb") != "dumb"

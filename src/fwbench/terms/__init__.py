@@ -1,0 +1,1 @@
+"""Plain data that everything else speaks of: toggles and the values they take, names, presets."""

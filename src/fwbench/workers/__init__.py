@@ -1,0 +1,1 @@
+"""One process a framework: workers, their environments, and what frameworks declare in them."""

@@ -1,0 +1,213 @@
+"""Makes and removes named environments: ``fwbench env add | remove``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from fwbench.errors import InstallationError, UsageError, unknown
+from fwbench.names import framework_of
+from fwbench.processes import command, owned, scratch
+from fwbench.processes.interruption import held
+from fwbench.version import __version__
+from fwbench.workers import claim, provenance
+from fwbench.workers.named import (
+    VARIABLE,
+    Environment,
+    Environments,
+    check_name,
+    complete,
+    interpreter_in,
+)
+
+_SHOWN_LINES = 15
+
+
+def add(
+    environments: Environments,
+    name: str,
+    requirements: Sequence[str],
+    python: str | None,
+    say: Callable[[str], Any],
+) -> Environment:
+    """Make an environment: an interpreter, the requirements, this fwbench, and a look at it.
+
+    Args:
+        environments: of the project.
+        name: of the new one.
+        requirements: as pip takes them.
+        python: path or name of the interpreter to build on; None for the one that runs this.
+        say: called with each line of progress.
+
+    Raises:
+        UsageError: the name is taken or cannot be one, or there is no such interpreter.
+        InstallationError: something cannot be installed, or does not work once it is; nothing is
+            left of the environment then.
+    """
+    check_name(name)
+    folder = environments.folder_of(name)
+    if name in environments.names():
+        raise UsageError(claim.problem(folder))
+    with claim.claimed(folder), scratch.folder() as temporary:
+        run = partial(_run, say=say, temporary=temporary)
+        installer = _installer(folder, python)
+        try:
+            run(installer.create)
+        except InstallationError as error:
+            if python is None:
+                raise
+            raise UsageError(f"--python {python} makes no environment: {error}") from error
+        run([*installer.install, *requirements, *_this_fwbench()])
+        say(f"looking at what {name} can do")
+        facts = _looked_at(folder, name)
+        environment = Environment(
+            name,
+            folder,
+            tuple(requirements),
+            facts["machine"]["python"],
+            installer.name,
+            {framework: values["version"] for framework, values in facts["frameworks"].items()},
+        )
+        complete(environment)
+    return environment
+
+
+def remove(environments: Environments, name: str) -> None:
+    """Remove an environment with all that it holds.
+
+    Args:
+        environments: the named environments of the project.
+        name: of the one to remove.
+
+    Raises:
+        UsageError: no environment has that name.
+        InstallationError: it cannot be removed.
+    """
+    unfinished = claim.unfinished(environments.folder)
+    if name not in environments.names() and name not in unfinished:
+        raise unknown("environment", name, [*environments.names(), *unfinished])
+    folder = environments.folder_of(name)
+    owner = owned.take(folder)
+    if owner is None and name in unfinished:
+        raise UsageError(claim.problem(folder))
+    with owner or nullcontext(), held():
+        claim.discard(folder)
+        provenance.forget(folder)
+
+
+@dataclass(frozen=True)
+class _Installer:
+    """A program that makes environments.
+
+    Attributes:
+        name: for the record.
+        create: the command that makes an empty one.
+        install: the command that puts requirements into it, which follow.
+    """
+
+    name: str
+    create: Sequence[str]
+    install: Sequence[str]
+
+
+def _installer(folder: Path, python: str | None) -> _Installer:
+    """What uv is given where it is installed, and else what venv and pip are.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    target = interpreter_in(folder)
+    uv = shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
+    if uv is not None:
+        # --allow-existing: the folder is there, with the name of its maker.
+        create = [uv, "venv", "--allow-existing", "--python", python or sys.executable, str(folder)]
+        return _Installer("uv", create, [uv, "pip", "install", "--python", target])
+    base = shutil.which(python) if python else sys.executable
+    if base is None:
+        raise UsageError(
+            f"--python {python}: there is no such program; give the path of an interpreter"
+        )
+    pip = [target, "-m", "pip", "install", "--disable-pip-version-check"]
+    return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
+
+
+def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:
+    """Run an installer, with its arguments.
+
+    Args:
+        arguments: the installer's name among them.
+        say: called with each line that it prints.
+        temporary: a folder for its temporary files: if it is killed, it removes none of them.
+
+    Raises:
+        InstallationError: it failed; the message ends with its last lines.
+    """
+    # Of another environment: an activated one must not be taken for the one that is made.
+    variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    try:
+        done = command.run(
+            arguments,
+            keep_lines=_SHOWN_LINES,
+            variables={**variables, "TMPDIR": str(temporary)},
+            say=lambda line: say(f"  {line}"),
+        )
+    except OSError as error:
+        raise InstallationError(f"cannot run {arguments[0]}: {error.strerror}") from error
+    if done.status:
+        raise InstallationError(
+            f"{Path(arguments[0]).name} ended with exit status {done.status}; its last output:\n"
+            + "\n".join(f"  {line}" for line in done.last_lines)
+        )
+
+
+def _this_fwbench() -> list[str]:
+    """What installs the fwbench that runs this: from where it came from itself (PEP 610)."""
+    origin = metadata.distribution("fwbench").read_text("direct_url.json")
+    if origin is None:
+        return [f"fwbench=={__version__}"]
+    facts = json.loads(origin)
+    if facts.get("dir_info", {}).get("editable"):
+        return ["--editable", unquote(urlparse(facts["url"]).path)]
+    vcs = facts.get("vcs_info")
+    if vcs is not None:
+        return [f"fwbench @ {vcs['vcs']}+{facts['url']}@{vcs['commit_id']}"]
+    return [f"fwbench @ {facts['url']}"]
+
+
+def _looked_at(folder: Path, name: str) -> dict[str, Any]:
+    """What ``fwbench doctor`` says in an environment.
+
+    Raises:
+        InstallationError: nothing, or that the framework that gives it its name cannot be used.
+    """
+    done = command.capture(
+        [interpreter_in(folder), "-P", "-m", "fwbench", "doctor", "--json"],
+        # Without the project's other environments.
+        variables={**os.environ, VARIABLE: str(folder / "none")},
+    )
+    try:
+        facts: dict[str, Any] = json.loads(done.output)
+    except ValueError:
+        lines = done.errors.splitlines()[-_SHOWN_LINES:]
+        raise InstallationError(
+            f"fwbench does not run in {name}; its last output:\n" + "\n".join(lines)
+        ) from None
+    own = framework_of(name)
+    if own in facts["absent"]:
+        absent = facts["absent"][own]
+        raise InstallationError(
+            f"{own} cannot be used in {name}: {absent['reason']}; an environment of that name is "
+            f"to have it: add its requirement ({own}==VERSION), or choose another name"
+        )
+    return facts

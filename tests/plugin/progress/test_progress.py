@@ -1,0 +1,259 @@
+"""How far a session is: seen while it runs, and gone before anybody else writes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from fwbench.plugin.progress import hooks as module
+from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.progress.status import Status
+from support.projects import QUICKLY, Project
+from support.terminals import Terminal
+
+#: Four cases, the second of which ends its process, and an ordinary test.
+_MIXED = """
+import os
+import pytest
+from declared import double, twice
+
+@pytest.mark.fwbench(double, twice)
+def test_it(case):
+    if case.cell.id == "double-numpy-cpu-eager-forward-float32-8":
+        os._exit(3)
+    case.measure()
+
+def test_ordinary():
+    pass
+"""
+
+#: Lets terminals and logs have every line, however fast the machine is.
+_OFTEN = "from fwbench.plugin.progress import lines\nlines._LOG_S = lines._TERMINAL_S = 0.0\n"
+
+
+@pytest.fixture
+def mixed(project: Project) -> Project:
+    """A project of four cases and an ordinary test."""
+    project.write("test_it.py", _MIXED)
+    project.write("packages/often.py", _OFTEN)
+    return project
+
+
+def _on(terminal: Terminal, project: Project, *arguments: str, **variables: str) -> list[str]:
+    """The lines that a session leaves on a terminal."""
+    plugins = ["-p", "no:randomly", "-p", "often"]
+    command = [sys.executable, "-m", "pytest", "--fw=numpy", *plugins, *QUICKLY]
+    status = terminal.run([*command, *arguments], project.path, variables)
+    assert status == pytest.ExitCode.TESTS_FAILED, terminal.shown
+    return terminal.shown
+
+
+def _progress(text: str) -> list[str]:
+    """What a text has of progress."""
+    return re.findall(r"(?:launch \d of \d, )?case \d of \d", text)
+
+
+# On a terminal
+
+
+def test_dots_stay_one_line(mixed: Project) -> None:
+    """With what was drawn below them meanwhile nothing is left, and times are kept."""
+    terminal = Terminal()
+    shown = _on(terminal, mixed)
+    assert any(re.fullmatch(r"test_it\.py \.F\.\.\. +\[100%\]", line) for line in shown)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert "starting numpy" in terminal.written
+    assert _progress("\n".join(shown)) == []
+    kept = json.loads((mixed.path / ".pytest_cache/v/fwbench/durations").read_text())
+    assert [*map(type, kept.values())] == [float] * 4
+    assert {name.rpartition("::")[0] for name in kept} == {"test_it.py"}
+
+
+def test_lines_of_tests_stay_whole(mixed: Project) -> None:
+    """With -v each has a line of its own, wrapped or not."""
+    terminal = Terminal(columns=60)
+    text = "".join(_on(terminal, mixed, "-v"))
+    for operation, size, outcome in (
+        *(("double", 4, "PASSED"), ("double", 8, "FAILED")),
+        *(("twice", 4, "PASSED"), ("twice", 8, "PASSED")),
+    ):
+        case = f"test_it.py::test_it[{operation}-numpy-cpu-eager-forward-float32-{size}]"
+        assert re.search(rf"{re.escape(case)} {outcome} +\[", text)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert _progress(text) == []
+
+
+def test_launches_are_counted(mixed: Project) -> None:
+    """Each with its cases; the one that failed is not in the second."""
+    terminal = Terminal(columns=120)
+    shown = _on(terminal, mixed, "--fw-launches=2")
+    seen = _progress(terminal.written)
+    assert "launch 1 of 2, case 1 of 4" in seen
+    assert "launch 2 of 2, case 1 of 3" in seen
+    assert _progress("\n".join(shown)) == []
+
+
+def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
+    """Past pytest's capturing; the process that measures has no time for more."""
+    terminal = Terminal()
+    mixed.write("test_it.py", _MIXED.replace("os._exit(3)", "assert False"))
+    shown = _on(terminal, mixed, "--fw-isolation=none")
+    assert any(re.fullmatch(r"test_it\.py \.F\.\.\. +\[100%\]", line) for line in shown)
+    assert "case 1 of 4" in _progress(terminal.written)
+    assert _progress("\n".join(shown)) == []
+
+
+def test_without_pytests_terminal_nothing_is_shown(mixed: Project) -> None:
+    """-p no:terminal leaves nobody to show it."""
+    terminal = Terminal()
+    assert _on(terminal, mixed, "-p", "no:terminal") == []
+
+
+# In logs
+
+
+@pytest.mark.parametrize("where", ["pipe", "dumb", "-s"])
+def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
+    """On lines of their own: whatever else is on a line is pytest's, which begins it again."""
+    if where == "pipe":
+        written = str(mixed.run("-p", "often", "-p", "no:randomly").stdout)
+    else:
+        terminal = Terminal(columns=120)
+        given = ["-s"] if where == "-s" else []
+        _on(terminal, mixed, *given, TERM="dumb" if where == "dumb" else "xterm")
+        written = terminal.written.replace("\r", "")
+    assert "\x1b7" not in written
+    lines = written.splitlines()
+    said = [line for line in lines if _progress(line)]
+    assert any(re.fullmatch(r"fwbench: starting numpy, \d+ s", line) for line in lines)
+    again = re.compile(r"fwbench: case 3 of 4, \d+ s left: starting numpy, \d+ s")
+    assert any(map(again.match, said))
+    assert all(line.startswith("fwbench: ") for line in said)
+    dotted = [line for line in lines if re.fullmatch(r"\S* ?[.F]+( +\[ *\d+%\])?", line)]
+    assert dotted
+    assert all(line.startswith("test_it.py ") for line in dotted)
+
+
+def test_cases_that_are_skipped_are_not_counted(project: Project) -> None:
+    """Those that their author has marked: they take no time."""
+    project.write("packages/often.py", _OFTEN)
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+        from declared import double, twice
+
+        @pytest.mark.fwbench(double)
+        def test_it(case):
+            case.measure()
+
+        @pytest.mark.skip(reason="not today")
+        @pytest.mark.fwbench(double, twice)
+        def test_skipped(case):
+            case.measure()
+        """,
+    )
+    for isolation in ("process", "none"):
+        result = project.run("-p", "often", "-p", "no:randomly", f"--fw-isolation={isolation}")
+        result.assert_outcomes(passed=2, skipped=4)
+        counted = _progress(str(result.stdout))
+        assert {*counted} == {"case 1 of 2", "case 2 of 2"}, isolation
+
+
+def test_quiet_logs_have_none(mixed: Project) -> None:
+    """-q asks for less than that."""
+    result = mixed.run("-q", "-p", "often", "--fw-launches=2", "-p", "no:randomly")
+    assert "case 1" not in str(result.stdout)
+    assert "fwbench: launch" not in str(result.stdout)
+
+
+# What the line says
+
+
+class Recorder:
+    """A display that notes what it is to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[Status] = []
+        self.announced: list[str] = []
+        self.show, self.announce = self.shown.append, self.announced.append
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> tuple[Progress, list[Status]]:
+    """A session's progress, and what it has shown; every look at the clock takes a second."""
+    recorder = Recorder()
+    monkeypatch.setattr(module, "Display", lambda *_: recorder)
+    monkeypatch.setattr(module.time, "monotonic", itertools.count().__next__)
+    config: Any = SimpleNamespace()
+    return Progress(config), recorder.shown
+
+
+def _epoch(**changes: Any) -> dict[str, Any]:
+    """What is known of an epoch."""
+    return {
+        "repetition": 1,
+        "epoch": 1,
+        "epochs": 4,
+        "repetitions": 2,
+        "train_loss": 2.30259,
+        "rate": 12_345.6,
+        "unit": "images",
+        **changes,
+    }
+
+
+def test_epochs_are_shown_with_loss_and_rate(shown: tuple[Progress, list[Status]]) -> None:
+    """Those of all repetitions are counted; the name is what differs between cases."""
+    progress, statuses = shown
+    item: Any = Mock(nodeid="test_it.py::test_loop[lenet-torch-cpu-eager-train-float32-200]")
+    with progress.case(item):
+        progress.tick("starting torch")
+        progress.tick("")
+        progress.pytest_fwbench_epoch(item.nodeid, _epoch())
+        progress.pytest_fwbench_epoch(
+            item.nodeid, _epoch(repetition=2, epoch=3, train_loss=0.5, rate=10.0, unit="tokens")
+        )
+    name = "lenet-torch-cpu-eager-train-float32-200"
+    assert [status.name for status in statuses] == ["starting torch", name, name, name]
+    assert [status.tail for status in statuses] == [
+        *("1 s", "4 s"),
+        "epoch 1 of 8, loss 2.3026, 12346 images/s",
+        "epoch 7 of 8, loss 0.5000, 10 tokens/s",
+    ]
+    with progress.case(item):
+        progress.tick("starting torch")
+        progress.tick("")
+    assert [status.tail for status in statuses[4:]] == ["1 s", "4 s"]  # as if it were the first
+
+
+@pytest.mark.parametrize(
+    ("raised", "took_s"),
+    [(KeyboardInterrupt, {}), (pytest.exit.Exception, {}), (AssertionError, {"a": 1})],
+)
+def test_an_interrupted_case_has_no_time(
+    shown: tuple[Progress, list[Status]], raised: type[BaseException], took_s: dict[str, float]
+) -> None:
+    """Later sessions would expect as little of it; one that fails has a time like any other."""
+    progress, _ = shown
+    item: Any = Mock(nodeid="a")
+    with pytest.raises(raised), progress.case(item):
+        raise raised
+    assert progress._estimate.took_s == took_s
+
+
+@pytest.mark.parametrize("kept", [None, [], "text", {"a": "1", "b": None}])
+def test_damaged_times_are_as_good_as_none(kept: Any) -> None:
+    """Anybody may write into pytest's cache."""
+    assert module._durations(SimpleNamespace(get=lambda *_: kept)) == {}
+    assert module._durations(None) == {}

@@ -1,0 +1,79 @@
+"""A session's frameworks: asked once each, here or in workers, and missed with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.manifest import Absent, Manifest
+from fwbench.workers import inventory as module
+from fwbench.workers.inventory import Inventory
+from fwbench.workers.named import Environment, Environments, complete
+
+
+@pytest.fixture
+def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The frameworks whose workers were asked; none of them is there."""
+    asked: list[str] = []
+
+    def describe(names: list[str], *_: object) -> dict[str, Absent]:
+        asked.extend(names)
+        return {name: Absent(name, "not there", "install it") for name in names}
+
+    monkeypatch.setattr(module, "describe", describe)
+    return asked
+
+
+def test_a_framework_is_asked_once(tmp_path: Path, described: list[str]) -> None:
+    """However often it is asked for; one that was not asked for is not known."""
+    found = Inventory(Environments(tmp_path), 1, None, isolated=True)
+    found.ask(["numpy"])
+    found.ask(["numpy", "torch"])
+    assert described == ["numpy", "torch"]
+    assert {*found.absent} == {"numpy", "torch"}
+    assert found.manifests == {}
+
+
+def test_an_unknown_framework_is_refused_before_any_is_asked(
+    tmp_path: Path, described: list[str]
+) -> None:
+    """With those that are there, and the near miss."""
+    found = Inventory(Environments(tmp_path), 1, None, isolated=True)
+    with pytest.raises(UsageError, match=r"unknown framework 'numpi'; .*Did you mean 'numpy'\?"):
+        found.ask(["torch", "numpi"])
+    assert described == []
+
+
+def test_without_isolation_a_framework_is_loaded_here(tmp_path: Path, described: list[str]) -> None:
+    """It needs no worker, and its manifest is that of the framework that is loaded."""
+    found = Inventory(Environments(tmp_path), 1, None, isolated=False)
+    found.ask(["numpy"])
+    assert described == []
+    manifest = found.manifests["numpy"]
+    assert isinstance(manifest, Manifest)
+    assert manifest.version == found.load("numpy").version
+
+
+@pytest.mark.parametrize(
+    ("isolated", "remedy"),
+    [
+        (True, "recreate it: fwbench env remove numpy@old, then fwbench env add"),
+        (False, "it needs --fw-isolation=process (the default)"),
+    ],
+)
+def test_a_framework_in_an_environment_says_what_to_do_there(
+    tmp_path: Path, described: list[str], isolated: bool, remedy: str
+) -> None:
+    """One that is gone is installed where it was; one that is elsewhere cannot be loaded here."""
+    environments = Environments(tmp_path)
+    folder = environments.folder_of("numpy@old")
+    folder.mkdir(parents=True)
+    complete(Environment("numpy@old", folder, (), "3.11", "uv", {"numpy": "1.0"}))
+    found = Inventory(environments, 1, None, isolated=isolated)
+    assert found.is_named("numpy@old")
+    found.ask(["numpy@old"])
+    assert found.absent["numpy@old"].remedy == remedy
+    assert described == ["numpy@old"] * isolated
+    assert found.interpreter_of("numpy@old").startswith(str(folder))

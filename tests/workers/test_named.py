@@ -1,0 +1,285 @@
+"""Named environments: what they are called, where they lie, and which one a framework is in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.errors import StorageError, UsageError
+from fwbench.names import framework_of
+from fwbench.project import project_root
+from fwbench.workers.named import Environment, Environments, check_name, complete
+
+
+def environment(folder: Path, name: str = "second", **changes: Any) -> Environment:
+    """An environment that has NumPy alone, with some of it changed."""
+    facts: dict[str, Any] = {
+        "requirements": ("numpy",),
+        "python": "3.99.1",
+        "installer": "uv",
+        "frameworks": {"numpy": "1.26.4"},
+    }
+    return Environment(name, folder / name, **{**facts, **changes})
+
+
+def made(environments: Environments, name: str = "second", **changes: Any) -> Environment:
+    """A complete environment in its place."""
+    one = environment(environments.folder, name, **changes)
+    one.folder.mkdir(parents=True)
+    complete(one)
+    return one
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Environments:
+    """Those of a project that has none."""
+    return Environments(tmp_path)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "9", "nightly", "tensorflow@2.20", "torch@2.9.0+cu126", "X_1"]
+)
+def test_what_can_be_a_name(name: str) -> None:
+    """Letters, digits and the signs of versions are fine."""
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "default",
+        "with-dash",
+        "two words",
+        ".hidden",
+        "..",
+        "@2",
+        "_x",
+        "a/b",
+        "a,b",
+        "é",
+        "a\n",
+    ],
+)
+def test_what_cannot_be_a_name(name: str) -> None:
+    """What cannot be told from the parts of a case id, of --fw or of a path is refused, by name."""
+    with pytest.raises(UsageError) as caught:
+        check_name(name)
+    assert str(caught.value).startswith(f"environment {name!r}: give a name of letters, digits and")
+
+
+@pytest.mark.parametrize(
+    ("reference", "framework"),
+    [("torch", "torch"), ("torch@nightly", "torch"), ("torch@2.9.0+cu126", "torch")],
+)
+def test_the_framework_of_a_reference(reference: str, framework: str) -> None:
+    """The part before the sign is the framework, wherever it is installed."""
+    assert framework_of(reference) == framework
+
+
+@pytest.mark.parametrize(
+    ("name", "frameworks", "references"),
+    [
+        ("jax", ["jax", "numpy"], ["jax"]),
+        ("torch@nightly", ["numpy", "torch"], ["torch@nightly"]),
+        ("nightly", ["jax", "numpy", "torch"], ["jax@nightly", "torch@nightly"]),
+        ("second", ["numpy"], ["numpy@second"]),
+        ("numpy@2", ["jax", "numpy"], ["numpy@2"]),
+        ("numpy", ["numpy"], ["numpy"]),
+        ("jax", ["numpy", "torch"], ["torch@jax"]),
+    ],
+)
+def test_what_its_frameworks_are_called(
+    name: str, frameworks: list[str], references: list[str], tmp_path: Path
+) -> None:
+    """An environment named after a framework gives it its own name; any other is its label.
+
+    NumPy, which every environment has, is listed where it is what the environment is about.
+    """
+    one = environment(tmp_path, name, frameworks=dict.fromkeys(frameworks, "1"))
+    assert one.references == references
+
+
+def test_any_framework_of_an_environment_can_be_referred_to(tmp_path: Path) -> None:
+    """NumPy of an environment for JAX is not listed, and has a name all the same."""
+    one = environment(tmp_path, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert one.reference("numpy") == "numpy@jax"
+
+
+# Where they are
+
+
+@pytest.mark.parametrize(
+    "file", ["pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"]
+)
+def test_the_project_is_around_its_folders(tmp_path: Path, file: str) -> None:
+    """From a folder deep in a project its root is found, by the files that pytest knows it by."""
+    (tmp_path / file).write_text("[tool:pytest]\n[pytest]\n", encoding="utf-8")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert project_root(inner) == tmp_path
+    assert project_root(tmp_path) == tmp_path
+
+
+def test_the_nearest_project_is_the_one(tmp_path: Path) -> None:
+    """A project within another one is meant by its own folders; a folder is no such file.
+
+    Nor is the configuration of another tool that does not speak of pytest.
+    """
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    inner = tmp_path / "inner"
+    (inner / "deep" / "setup.cfg").mkdir(parents=True)
+    (inner / "tox.ini").write_text("[pytest]\n", encoding="utf-8")
+    (inner / "deep" / "tox.ini").write_text("[tox]\n", encoding="utf-8")
+    assert project_root(inner / "deep") == inner
+
+
+def test_a_folder_outside_any_project_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no folder above has such a file, environments lie where one stands."""
+    monkeypatch.setattr(Path, "is_file", lambda _: False)
+    assert project_root(tmp_path) == tmp_path
+    monkeypatch.chdir(tmp_path)
+    assert project_root(Path()) == tmp_path
+
+
+def test_environments_lie_in_the_project(environments: Environments, tmp_path: Path) -> None:
+    """Each in a folder of its name."""
+    assert environments.folder_of("jax") == tmp_path / ".fwbench" / "envs" / "jax"
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_environments_can_lie_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
+) -> None:
+    """FWBENCH_ENVS names the folder, absolute or from where one stands, for every project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FWBENCH_ENVS", "shared" if relative else str(tmp_path / "shared"))
+    here, there = (Environments(tmp_path / project) for project in ("one", "two"))
+    monkeypatch.chdir("/")
+    assert here.folder == there.folder == tmp_path / "shared"
+    made(here)
+    assert [*there.all()] == ["second"]
+
+
+def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is set to nothing does not name the current folder."""
+    monkeypatch.setenv("FWBENCH_ENVS", "")
+    assert Environments(tmp_path).folder == tmp_path / ".fwbench" / "envs"
+
+
+# Which one is meant
+
+
+def test_a_project_without_environments(environments: Environments) -> None:
+    """Everything is in the environment that runs pytest."""
+    assert environments.all() == {}
+    assert environments.references() == []
+    assert environments.environment_of("torch") is None
+    assert environments.environment_of("torch@nightly") is None
+
+
+def test_what_is_complete_is_found_as_it_was_made(environments: Environments) -> None:
+    """Every fact comes back, the paths beside."""
+    one = made(environments)
+    assert environments.all() == {"second": one}
+    assert environments.environment_of("numpy@second") == one
+    assert environments.references() == ["numpy@second"]
+    assert one.interpreter == str(one.folder / "bin" / "python")
+
+
+def test_what_is_not_complete_is_not_there(environments: Environments) -> None:
+    """A folder that is being filled is no environment yet."""
+    (environments.folder_of("second") / "bin").mkdir(parents=True)
+    assert environments.all() == {}
+    assert environments.environment_of("numpy@second") is None
+
+
+def test_a_name_comes_before_a_label(environments: Environments) -> None:
+    """``torch@nightly`` is the environment of that very name; else the one that its label names."""
+    label = made(environments, "nightly", frameworks={"torch": "1", "jax": "1"})
+    assert environments.environment_of("torch@nightly") == label
+    exact = made(environments, "torch@nightly", frameworks={"torch": "2"})
+    assert environments.environment_of("torch@nightly") == exact
+    assert environments.environment_of("jax@nightly") == label
+
+
+def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
+    environments: Environments,
+) -> None:
+    """``jax`` is in the environment ``jax`` where there is one, ``numpy@jax`` beside it."""
+    one = made(environments, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert environments.environment_of("jax") == environments.environment_of("numpy@jax") == one
+    assert environments.environment_of("numpy") is None
+    assert environments.environment_of("jax@other") is None
+
+
+def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
+    """The folders of packages are found whatever its Python's version is, and no others."""
+    one = made(environments)
+    packages = [one.folder / lib / "python3.99" / "site-packages" for lib in ("lib", "lib64")]
+    for folder in (*packages, one.folder / "lib" / "python3.99" / "other", one.folder / "share"):
+        folder.mkdir(parents=True)
+    assert one.path == [*map(str, packages)]
+
+
+# What cannot be read
+
+
+_FACTS = "fwbench-environment.json"
+
+UNREADABLE = {
+    "no JSON": "{",
+    "no object": "[]",
+    "nothing": "{}",
+    "missing": '{"requirements": []}',
+    "too much": json.dumps(
+        {
+            "requirements": [],
+            "python": "3",
+            "installer": "uv",
+            "frameworks": {},
+            "of a later fwbench": 1,
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_facts_that_cannot_be_read(environments: Environments, text: str) -> None:
+    """A damaged or foreign file is named, and what to do: it is no reason to guess."""
+    one = made(environments)
+    (one.folder / _FACTS).write_text(text, encoding="utf-8")
+    with pytest.raises(StorageError) as caught:
+        environments.environment_of("numpy@second")
+    message = str(caught.value)
+    assert message.startswith(f"cannot read {one.folder / _FACTS} (")
+    assert "fwbench env remove second, then fwbench env add" in message
+    assert environments.names() == ["second"]
+    assert environments.all() == {}
+
+
+def test_other_environments_can_be_used(environments: Environments) -> None:
+    """What is wrong with one environment does not keep from using another."""
+    made(environments, "good")
+    (made(environments, "bad").folder / _FACTS).write_text("{", encoding="utf-8")
+    assert environments.environment_of("numpy@good") is not None
+
+
+def test_an_environment_is_complete_or_not(environments: Environments) -> None:
+    """Its file appears as a whole: nothing else is left in the folder."""
+    one = made(environments)
+    assert [path.name for path in one.folder.iterdir()] == [_FACTS]
+
+
+def test_facts_that_cannot_be_written(environments: Environments) -> None:
+    """Where the folder has gone meanwhile, the file is named with the reason."""
+    with pytest.raises(StorageError, match=r"cannot write .*json: No such file or directory"):
+        complete(environment(environments.folder))
