@@ -303,7 +303,7 @@ def test_a_run_has_the_ceilings_that_it_was_stored_with() -> None:
 
 @pytest.mark.parametrize("run", [{}, {"fwbench": {}}, {"fwbench": None}, {"fwbench": []}])
 def test_a_run_without_ceilings_has_none(run: dict[str, Any]) -> None:
-    """Runs of earlier versions, and of pytest-benchmark alone, say nothing of them."""
+    """Runs of pytest-benchmark alone do not have them."""
     assert ceilings.of_run(run) == {}
 
 

@@ -101,7 +101,7 @@ def test_two_speeds_of_the_machine_are_unchanged_in_the_end() -> None:
 
 
 def test_most_rounds_slower_is_a_regression() -> None:
-    """The fastest round is as fast as ever; the median says otherwise."""
+    """The fastest round has not changed; the median has."""
     base, contender = _pairs(0.0, 0.003, 15)
     slower = sample("a", contender.times_s, median=[1.5 * time_s for time_s in contender.times_s])
     assert decisions.now(base, slower, RULES, _CASES) is Verdict.REGRESSED
@@ -128,7 +128,7 @@ def test_what_grows_tenfold_keeps_a_case_open(metric: str) -> None:
 
 
 def test_metrics_that_one_side_lacks_are_not_compared() -> None:
-    """Files of older versions have one statistic, and nothing is wrong with that."""
+    """Judgements are of the metrics that both sides have."""
     base, contender = _pairs(0.0, 0.003, 5)
     assert {one.metric for one in decisions.judge(base, contender, RULES, 1)} == {
         "minimum",

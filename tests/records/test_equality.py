@@ -164,7 +164,7 @@ def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
 
 
 def test_runs_that_do_not_say_so_are_marked_when_they_are_read() -> None:
-    """Those of earlier versions, and those that were recovered from a journal."""
+    """Files that were recovered from a journal do not have it."""
     stats = {"stats": {"data": [1.0]}}
     benchmarks = [{**entry, **stats, "fullname": f"t[{n}]"} for n, entry in enumerate(entries())]
     liar, *others = from_json("run.json", {"benchmarks": benchmarks}).records

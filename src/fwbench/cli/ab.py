@@ -19,7 +19,6 @@ from fwbench.cli.gate import (
     check_writable,
     checked,
     conclude,
-    replaced,
     rules_of,
 )
 from fwbench.errors import UsageError
@@ -99,9 +98,6 @@ def _add_pairs(ab: argparse.ArgumentParser) -> None:
         help="cases that are not decided get further pairs until it is over (default: 10); after "
         "that only those that look changed, up to the number that a verdict takes",
     )
-    replaced(ab, "--launches", "the pairs go on until a case is decided: --pairs, --budget")
-    replaced(ab, "--fresh-launches", "the pairs go on until a case is decided: --budget")
-    replaced(ab, "--flag", "there is no second stage; --level is that of the whole job")
     ab.add_argument(
         "--margin",
         type=checked(values.share, "margin"),

@@ -122,7 +122,6 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
         default=Rules.confidence,
         help="of each bound of the interval that is shown (default: 0.9)",
     )
-    replaced(parser, "--widest", "what a case must have been able to show is --resolution")
 
 
 def _option(metric: str) -> str:
@@ -131,21 +130,6 @@ def _option(metric: str) -> str:
 
 def _dest(metric: str) -> str:
     return f"threshold_{metric.replace(' ', '_')}"
-
-
-def replaced(parser: argparse.ArgumentParser, option: str, by: str) -> None:
-    """Refuse an option that earlier versions had, and say what there is now.
-
-    Args:
-        parser: of the command.
-        option: its flag.
-        by: what there is in its place.
-    """
-
-    def refuse(_: str) -> None:
-        raise argparse.ArgumentTypeError(f"this option is gone: {by}")
-
-    parser.add_argument(option, type=refuse, help=argparse.SUPPRESS)
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:

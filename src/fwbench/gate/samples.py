@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
-from fwbench.frameworks.variables import PLACEMENT
 from fwbench.gate.metrics import MEDIAN, MINIMUM, figures
 from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, Launch
@@ -24,7 +23,6 @@ from fwbench.records.stored import (
     from_json,
     load,
 )
-from fwbench.workloads.distribution import INPUTS, NORMAL
 
 #: What must be the same on both sides, unless it is what is compared.
 FACTS = (
@@ -237,7 +235,7 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
         "driver": machine.gpu_driver if on_gpu else None,
         "threads": facts.threads,
         "framework": facts.framework_version,
-        "toggles": _toggles(facts),
+        "toggles": facts.toggles,
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
         "precision": facts.precision,
@@ -258,14 +256,6 @@ def _gpu(facts: CaseFacts) -> str:
     ecc = None if gpu.ecc is None else f"ECC {'on' if gpu.ecc else 'off'}"
     limit = None if gpu.power_limit_w is None else gpu.text("power_limit_w")
     return ", ".join(filter(None, (facts.device_name, gpu.mig, ecc, limit)))
-
-
-def _toggles(facts: CaseFacts) -> dict[str, Any] | None:
-    """The toggles; earlier versions had placement among them, and always the same inputs."""
-    if facts.toggles is None:
-        return None
-    toggles = {INPUTS: NORMAL} | facts.toggles
-    return {name: value for name, value in toggles.items() if name not in PLACEMENT}
 
 
 def unequal_work(base: Sample, contender: Sample) -> str:

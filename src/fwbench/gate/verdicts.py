@@ -232,7 +232,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
-        """The comparison that :meth:`to_json` wrote, in this version or an earlier one.
+        """The comparison that :meth:`to_json` wrote.
 
         Raises:
             DamagedFact: a value is missing, or not what it must be.
@@ -258,8 +258,7 @@ class Comparison:
 
 
 def _judgement(stored: StoredJudgement) -> Judgement:
-    base = stored.base or stored.base_s or ()
-    contender = stored.contender or stored.contender_s or ()
+    base, contender = stored.base or (), stored.contender or ()
     if stored.verdict not in [*Verdict]:
         raise DamagedFact(f"{stored.name}: unknown verdict {shown(stored.verdict)}")
     if stored.ratio is not None and not (base and contender):

@@ -121,7 +121,7 @@ def _medians(launches: Sequence[Launch]) -> dict[str, Any]:
 
 
 def _condition(launches: Sequence[Launch]) -> CaseFacts:
-    """What the middle launch was like; nothing where launches of older versions do not say."""
+    """Condition of the middle launch; empty where no launch has one."""
     known = [launch for launch in launches if launch.condition and launch.spinning is not None]
     if not known:
         return CaseFacts()
@@ -132,7 +132,7 @@ def _condition(launches: Sequence[Launch]) -> CaseFacts:
 
 
 def _stopped(launches: Sequence[Launch]) -> CaseFacts:
-    """Whether time was over in any launch; nothing where launches of older versions do not say."""
+    """Reason for the end of the rounds; empty where no launch has one."""
     known = {launch.stopped for launch in launches} - {None}
     return CaseFacts(stopped=TIME_OVER if TIME_OVER in known else PRECISE) if known else CaseFacts()
 

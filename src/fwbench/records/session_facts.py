@@ -123,12 +123,6 @@ class StoredJudgement(Table):
         "`ratio` of times in cycles of a GPU's clock", NONE, POSITIVE,
         null="where the clock is not known, and on a CPU",
     )  # fmt: skip
-    base_s: list[float] | None = fact("`base`, in files of earlier versions", SECONDS, POSITIVE)
-    contender_s: list[float] | None = fact("`contender`, likewise", SECONDS, POSITIVE)
-
-    def is_known(self, name: str) -> bool:
-        """Whether a key is declared, or was in an earlier version."""
-        return super().is_known(name) or name == "change"
 
 
 class StoredRules(Table):
