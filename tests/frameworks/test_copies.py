@@ -21,7 +21,7 @@ from fwbench.workloads import COPIES
 def _module(framework: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
     """The module with a framework's copies, with these in place of the framework."""
     with standing_in({framework}):
-        module = importlib.import_module(f"fwbench.frameworks.{framework}.copies")
+        module = importlib.import_module(f"fwbench.frameworks.{framework}.gpus")
     for name, value in names.items():
         monkeypatch.setattr(module, name, value)
     return module

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.mxnet.operators import NumPyCall, of_numpy
+from fwbench.frameworks.mxnet.kernels import NumPyCall, of_numpy
 
 
 class Classic:

@@ -99,3 +99,38 @@ def _permuting(orders: Sequence[list[int] | None]) -> Conversion:
         ]
 
     return permuted
+
+
+def _grouped(count: int) -> tuple[Conversion, Conversion]:
+    """Channels first, with the ``count`` parts of a channel behind it; and the inverse."""
+
+    def place(arrays: Arrays) -> list[NDArray[Any]]:
+        (x,) = arrays
+        n, h, w, c = x.shape
+        parts = x.reshape(n, h, w, count, c // count).transpose(0, 4, 3, 1, 2)
+        return [np.ascontiguousarray(parts.reshape(n, c, h, w))]
+
+    def restore(arrays: Arrays) -> list[NDArray[Any]]:
+        (x,) = arrays
+        n, c, h, w = x.shape
+        parts = x.reshape(n, c // count, count, h, w).transpose(0, 3, 4, 2, 1)
+        return [np.ascontiguousarray(parts.reshape(n, h, w, c))]
+
+    return place, restore
+
+
+#: Images and sequences with the channels before the space.
+CHANNELS_FIRST = axes("nhwc->nchw", results=["nhwc->nchw"])
+SEQUENCE_CHANNELS_FIRST = axes("nlc->ncl", results=["nlc->ncl"])
+
+#: Convolutions with the channels first in images, and output channels first in kernels.
+CONV1D = axes("nlc->ncl", "lio->oil", results=["nlc->ncl"])
+CONV2D = axes("nhwc->nchw", "hwio->oihw", results=["nhwc->nchw"])
+CONV2D_TRANSPOSED = axes("nhwc->nchw", "hwoi->iohw", results=["nhwc->nchw"])
+CONV3D = axes("ndhwc->ncdhw", "dhwio->oidhw", results=["ndhwc->ncdhw"])
+
+#: Channels first, and in the results of ``im2col`` the nine elements of a patch behind a channel.
+PATCHES = Layout(CHANNELS_FIRST.place, CHANNELS_FIRST.restore, *_grouped(9))
+
+#: Channels first, and in the operand the place in a block of 2 x 2 behind a channel.
+PIXEL_SHUFFLE = Layout(*_grouped(4), CHANNELS_FIRST.place_results, CHANNELS_FIRST.restore_results)

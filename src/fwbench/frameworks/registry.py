@@ -11,12 +11,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from fwbench import toggles
-from fwbench.errors import (
-    DeclarationError,
-    FrameworkBroken,
-    FrameworkMissing,
-    FrameworkUnavailable,
-)
+from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks import declarations
 from fwbench.frameworks.contract import Framework
 

@@ -8,12 +8,11 @@ where the framework's arrays lie otherwise than the definition's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from fwbench.errors import DeclarationError
 from fwbench.frameworks.layout import Layout
 from fwbench.workloads.operation import Implementation
 
@@ -78,21 +77,6 @@ def layout_of(implementation: Implementation) -> Layout:
 
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
-
-
-def joined(tables: Iterable[Table]) -> Table:
-    """One table of the tables of families.
-
-    Raises:
-        DeclarationError: two families have an operation of one name.
-    """
-    entries: dict[str, str | Implementation] = {}
-    for table in tables:
-        twice = entries.keys() & table.keys()
-        if twice:
-            raise DeclarationError(f"two tables of operations have {', '.join(sorted(twice))}")
-        entries |= table
-    return entries
 
 
 def implementation(table: Table, operation: str) -> Implementation:

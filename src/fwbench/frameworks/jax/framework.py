@@ -27,8 +27,9 @@ from fwbench.frameworks import cupti
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.device_clock import DeviceClock
-from fwbench.frameworks.jax.keyed import Keyed
-from fwbench.frameworks.jax.operations import GAPS, OPERATIONS
+from fwbench.frameworks.jax.gaps import GAPS
+from fwbench.frameworks.jax.kernels import Keyed
+from fwbench.frameworks.jax.operations import OPERATIONS
 from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Seat
@@ -171,7 +172,7 @@ class Jax(Framework):
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``jax.device_put``."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.jax.copies import JaxCopies
+        from fwbench.frameworks.jax.gpus import JaxCopies
 
         host = None if pinned else _device("cpu")
         return JaxCopies(device, _device(device), host, self._keep)
@@ -179,7 +180,7 @@ class Jax(Framework):
     def device_clock(self, device: str) -> DeviceClock | None:
         """CUPTI, which JAX has a way to."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.jax.kernels import MosaicListener
+        from fwbench.frameworks.jax.gpus import MosaicListener
 
         return cupti.clock(self._wait, MosaicListener)
 

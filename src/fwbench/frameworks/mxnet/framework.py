@@ -20,7 +20,8 @@ from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, RoleCopies, Seat
 from fwbench.frameworks.models import ModelLearner
-from fwbench.frameworks.mxnet.operations import GAPS, OPERATIONS
+from fwbench.frameworks.mxnet.gaps import GAPS
+from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.plans import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
@@ -238,7 +239,7 @@ class MXNet(Framework):
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``NDArray.copyto``."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.mxnet.copies import MXNetCopies
+        from fwbench.frameworks.mxnet.gpus import MXNetCopies
 
         return MXNetCopies(_context(device), pinned=pinned)
 

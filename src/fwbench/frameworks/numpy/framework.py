@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.member import Member, Seat
-from fwbench.frameworks.numpy.operations import GAPS, OPERATIONS
+from fwbench.frameworks.numpy.gaps import GAPS
+from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.manifest import Gap
 from fwbench.workloads import COPIES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fwbench.errors import ExportError
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Predictor
-from fwbench.frameworks.onnxruntime.operations import GAPS, OPERATIONS
+from fwbench.frameworks.onnxruntime.operations import OPERATIONS
 from fwbench.frameworks.onnxruntime.operators import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.sources import (
     EXPORTED_OPSET,
@@ -48,7 +48,6 @@ class OnnxRuntime(Framework):
     on_request = frozenset({FROM_MXNET})
     int8_executions = tuple(SOURCES)
     gaps = (
-        *GAPS,
         *(
             Gap("onnxruntime takes NumPy's arrays as they are, and creates none", name)
             for name in ("from_numpy", "from_list")

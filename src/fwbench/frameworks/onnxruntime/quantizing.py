@@ -11,12 +11,7 @@ from typing import Any
 
 import onnx
 from numpy.typing import NDArray
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quantize_static,
-)
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 
 class _Batches(CalibrationDataReader):  # type: ignore[misc]

@@ -28,7 +28,8 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, RoleCopies, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.tensorflow.operations import GAPS, OPERATIONS
+from fwbench.frameworks.tensorflow.gaps import GAPS
+from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.manifest import Device, Gap
 from fwbench.names import DTYPES, FLOAT8
@@ -233,7 +234,7 @@ class TensorFlow(Framework):
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``tf.identity`` on the other device."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.tensorflow.copies import TensorFlowCopies
+        from fwbench.frameworks.tensorflow.gpus import TensorFlowCopies
 
         return TensorFlowCopies(device)
 

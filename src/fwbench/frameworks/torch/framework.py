@@ -20,8 +20,9 @@ from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
+from fwbench.frameworks.torch.gaps import GAPS
 from fwbench.frameworks.torch.graph_gaps import GAPS_OF_GRAPHS
-from fwbench.frameworks.torch.operations import GAPS, OPERATIONS
+from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.manifest import Device, Gap
 from fwbench.names import DTYPES, INT8
@@ -218,7 +219,7 @@ class Torch(Framework):
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``Tensor.to``."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.torch.copies import TorchCopies
+        from fwbench.frameworks.torch.gpus import TorchCopies
 
         return TorchCopies(device, pinned=pinned)
 

@@ -1,0 +1,38 @@
+"""Operations that JAX does not offer at all, or not everywhere, by family."""
+
+from __future__ import annotations
+
+from fwbench.manifest import Gap
+from fwbench.workloads.operations.attention import ATTENTION
+from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+
+GAPS: tuple[Gap, ...] = (
+    # Vectors and matrices
+    *(
+        Gap(f"jax has no linear algebra in {dtype}", operation.name, dtype=dtype)
+        for operation in DECOMPOSITIONS
+        for dtype in ("float16", "bfloat16")
+    ),
+    # Softmax and losses
+    Gap("jax has no CTC loss; Optax has one", "ctc_loss"),
+    # Attention
+    *(
+        gap
+        for name in (operation.name for operation in ATTENTION)
+        for gap in (
+            Gap("jax computes its attention in float32, whatever the dtype", name, dtype="float64"),
+            Gap(
+                "jax compiles no float16 product into float32 on the CPU, which its attention "
+                "asks for",
+                name,
+                execution="jit",
+                dtype="float16",
+                device="cpu",
+            ),
+        )
+    ),
+    # Indexing
+    Gap("jit has no shapes that depend on data", "boolean_mask", execution="jit"),
+    # Sorting and searching
+    Gap("jit has no shapes that depend on data", "unique", execution="jit"),
+)

@@ -1,0 +1,85 @@
+"""JAX on GPUs: copies between the host and a GPU, and CUPTI's records of what ran there."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import SingleDeviceSharding
+from numpy.typing import NDArray
+
+from fwbench.frameworks.copies import PINNED, Copies
+from fwbench.frameworks.cupti import Listener
+
+#: JAX's name for memory that a GPU copies from and to by itself.
+_PINNED = "pinned_host"
+
+
+class JaxCopies(Copies):
+    """``jax.device_put``, between JAX's arrays on the host and those on the GPU.
+
+    What NumPy reads of an array on a GPU is kept with it, and would be copied once. Page-locked
+    memory belongs to the GPU, as one of the kinds of memory that it reaches.
+
+    Args:
+        name: of the GPU, as fwbench has it.
+        gpu: JAX's object for it.
+        cpu: the one for the CPU; None for page-locked memory.
+        keep: is told of every copy, for the clock to wait for.
+    """
+
+    def __init__(self, name: str, gpu: Any, cpu: Any | None, keep: Callable[[Any], None]) -> None:
+        own = gpu.default_memory().kind
+        self._names = {(gpu, own): name, (gpu, _PINNED): PINNED, (cpu, None): "cpu"}
+        self._keep = keep
+        self._host = cpu or SingleDeviceSharding(gpu, memory_kind=_PINNED)
+        # Named, because memory stays of its kind otherwise.
+        self.to_device = self._put_on(SingleDeviceSharding(gpu, memory_kind=own))
+        self.to_host = self._put_on(self._host)
+
+    def _put_on(self, device: Any) -> Callable[[Any], Any]:
+        keep = self._keep
+
+        def put(array: Any) -> Any:
+            result = jax.device_put(array, device)
+            keep((result,))
+            return result
+
+        return put
+
+    def on_host(self, values: NDArray[Any], dtype: str) -> Any:
+        """``jnp.array`` in the host's memory; it copies."""
+        return jnp.array(values, dtype=dtype, device=self._host)
+
+    def place(self, array: Any) -> str:
+        """By the array's device, and by the kind of its memory where that tells more."""
+        (device,) = array.devices()
+        kind = array.sharding.memory_kind
+        known = self._names.get((device, kind)) or self._names.get((device, None))
+        return known or f"{device}, {kind}"
+
+
+class MosaicListener(Listener):
+    """CUPTI's records by the two calls of ``jax.experimental.mosaic.gpu.profiler.Cupti``.
+
+    Itself it times compiled functions alone, and is given their arguments.
+
+    Raises:
+        ImportError: this build of JAX does not have them; those without CUDA do not.
+    """
+
+    def __init__(self) -> None:
+        library = importlib.import_module("jax._src.lib.mosaic_gpu")
+        self._extension: Any = library._mosaic_gpu_ext  # noqa: SLF001 (no other way)
+
+    def begin(self) -> None:
+        """It raises where another tool listens."""
+        self._extension._cupti_init()  # noqa: SLF001
+
+    def end(self) -> Sequence[float]:
+        """Records are pairs: the name of a kernel, and milliseconds."""
+        records = self._extension._cupti_get_timings(True)  # noqa: SLF001 (and detaches)
+        return [milliseconds / 1e3 for _, milliseconds in records]

@@ -1,0 +1,256 @@
+"""JAX's functions for fwbench's operations, by family: paths below ``jax``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from jax import random
+
+from fwbench.frameworks.jax import kernels
+from fwbench.frameworks.layout import Layout, axes, transposed_factors
+from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.workloads.operations.normalisation import BATCH_EPSILON
+from fwbench.workloads.operations.optimisers import DECAY
+
+_POSITIONS_FIRST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
+
+_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
+
+OPERATIONS: Table = {
+    # New arrays that are not made of host data
+    "zeros_like": "numpy.zeros_like",
+    "arange": lambda jax, n: lambda x: jax.numpy.arange(n, dtype="int32"),
+    # Activations
+    "sigmoid": "nn.sigmoid",
+    "relu": "nn.relu",
+    "tanh": "numpy.tanh",
+    "softplus": "nn.softplus",
+    "softsign": "nn.soft_sign",
+    "gelu": Call("nn.gelu", approximate=False),
+    "gelu_tanh": Call("nn.gelu", approximate=True),
+    "elu": "nn.elu",
+    "selu": "nn.selu",
+    "leaky_relu": Call("nn.leaky_relu", negative_slope=0.25),
+    "silu": "nn.silu",
+    "hard_sigmoid": "nn.hard_sigmoid",
+    "log_sigmoid": "nn.log_sigmoid",
+    # Elementwise arithmetic
+    "abs": "numpy.abs",
+    "negative": "numpy.negative",
+    "sign": "numpy.sign",
+    "exp": "numpy.exp",
+    "expm1": "numpy.expm1",
+    "log": "numpy.log",
+    "log1p": "numpy.log1p",
+    "sqrt": "numpy.sqrt",
+    "rsqrt": "lax.rsqrt",
+    "square": "numpy.square",
+    "reciprocal": "numpy.reciprocal",
+    "sin": "numpy.sin",
+    "cos": "numpy.cos",
+    "arctan": "numpy.arctan",
+    "erf": "lax.erf",
+    "erfinv": "lax.erf_inv",
+    "lgamma": "lax.lgamma",
+    "clip": Call("numpy.clip", min=-0.5, max=0.5),
+    "floor": "numpy.floor",
+    "round": "numpy.round",
+    "round_half_even": "numpy.round",
+    "isnan": "numpy.isnan",
+    "logical_not": "numpy.logical_not",
+    "cast_float16": kernels.cast("float16"),
+    "cast_bfloat16": kernels.cast("bfloat16"),
+    "cast_int32": kernels.cast("int32"),
+    "add": "numpy.add",
+    "subtract": "numpy.subtract",
+    "multiply": "numpy.multiply",
+    "divide": "numpy.divide",
+    "maximum": "numpy.maximum",
+    "minimum": "numpy.minimum",
+    "power": "numpy.power",
+    "mod": "numpy.mod",
+    "hypot": "numpy.hypot",
+    "arctan2": "numpy.arctan2",
+    "greater": "numpy.greater",
+    "equal": "numpy.equal",
+    "logical_and": "numpy.logical_and",
+    "where": "numpy.where",
+    "multiply_add": lambda jax: kernels.multiply_add,
+    "add_row": "numpy.add",
+    # Reductions
+    "sum": "numpy.sum",
+    "sum_columns": Call("numpy.sum", axis=0),
+    "sum_rows": Call("numpy.sum", axis=1),
+    "mean": Call("numpy.mean", axis=1),
+    "variance": Call("numpy.var", axis=1),
+    "std": Call("numpy.std", axis=1),
+    "max": Call("numpy.max", axis=1),
+    "min": Call("numpy.min", axis=1),
+    "prod": Call("numpy.prod", axis=1),
+    "norm": "numpy.linalg.norm",
+    "logsumexp": Call("nn.logsumexp", axis=1),
+    "cumsum": Call("numpy.cumsum", axis=1),
+    "any": Call("numpy.any", axis=1),
+    "argmax": Call("numpy.argmax", axis=1),
+    "argmin": Call("numpy.argmin", axis=1),
+    # Vectors and matrices
+    "dot": "numpy.dot",
+    "gemm": "numpy.matmul",
+    "flatten": "numpy.ravel",
+    "l2_normalize": lambda jax: kernels.l2_normalize,
+    "gemv": "numpy.matmul",
+    "outer": "numpy.outer",
+    "gemm_nn": "numpy.matmul",
+    "gemm_tn": kernels.contraction(0, 0),
+    "gemm_nt": kernels.contraction(1, 1),
+    # XLA has cuBLASLt compute it, with a scale of 1 for either factor.
+    "scaled_gemm": kernels.contraction(1, 1, preferred_element_type=jnp.bfloat16),
+    "batch_gemm": "numpy.matmul",
+    "einsum": lambda jax: partial(jax.numpy.einsum, "bmk,bnk->bmn"),
+    "tensordot": Call("numpy.tensordot", axes=2),
+    # Flax has the weights of a dense layer transposed.
+    "linear": Laid(
+        lambda jax, n: lambda x, weight, bias: jax.numpy.dot(x, weight) + bias,
+        axes("", "nk->kn"),
+    ),
+    "cholesky": "numpy.linalg.cholesky",
+    "solve": "numpy.linalg.solve",
+    "triangular_solve": Call("scipy.linalg.solve_triangular", lower=True),
+    "inverse": "numpy.linalg.inv",
+    "slogdet": lambda jax: lambda x: jax.numpy.linalg.slogdet(x)[1],
+    "svd_values": Call("numpy.linalg.svd", compute_uv=False),
+    "svd": Call("numpy.linalg.svd", full_matrices=False),
+    "qr": "numpy.linalg.qr",
+    "lq": Laid(
+        lambda jax: lambda x: jax.numpy.linalg.qr(x.T),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
+    ),
+    "eigh": "numpy.linalg.eigh",
+    # Convolution
+    "conv2d": kernels.convolution,
+    "conv2d_3x3": kernels.convolution,
+    "conv2d_1x1": kernels.convolution,
+    "conv2d_7x7_s2": kernels.convolution,
+    "conv2d_5x20_s2": kernels.convolution,
+    "conv2d_dilated": kernels.convolution,
+    "conv2d_grouped": kernels.convolution,
+    "depthwise_conv2d": kernels.convolution,
+    "conv2d_transposed": kernels.conv2d_transposed,
+    "conv1d": kernels.convolution,
+    "conv3d": kernels.convolution,
+    # Pooling
+    "max_pool2d": lambda jax: lambda x: kernels.max_pool(x, 2, 2),
+    "max_pool2d_3x3_s2": lambda jax: lambda x: kernels.max_pool(x, 3, 3),
+    "avg_pool2d": lambda jax: kernels.avg_pool2d,
+    "global_avg_pool": Call("numpy.mean", axis=(1, 2), keepdims=True),
+    "max_pool1d": lambda jax: lambda x: kernels.max_pool(x, 2),
+    # Normalisation
+    "batch_norm_training": lambda jax: kernels.normalisation(0, 1, 2, epsilon=BATCH_EPSILON),
+    "batch_norm_inference": lambda jax: kernels.batch_norm_inference,
+    "layer_norm": lambda jax: kernels.normalisation(-1),
+    "rms_norm": lambda jax: kernels.rms_norm,
+    "group_norm": lambda jax: kernels.group_norm,
+    "instance_norm": lambda jax: kernels.normalisation(1, 2),
+    "lrn": lambda jax: kernels.lrn,
+    # Softmax and losses
+    "softmax": "nn.softmax",
+    "log_softmax": "nn.log_softmax",
+    "cross_entropy": lambda jax: lambda x, labels: jnp.mean(kernels.cross_entropies(x, labels)),
+    "cross_entropy_sum": lambda jax: lambda x, labels: jnp.sum(kernels.cross_entropies(x, labels)),
+    "binary_cross_entropy": lambda jax: kernels.binary_cross_entropy,
+    "mse": lambda jax: lambda x, y: jnp.mean(jnp.square(x - y)),
+    "huber": lambda jax: kernels.huber,
+    # Attention; its arrays have the positions before the heads
+    "attention": Laid("nn.dot_product_attention", _POSITIONS_FIRST),
+    "attention_causal": Laid(Call("nn.dot_product_attention", is_causal=True), _POSITIONS_FIRST),
+    # Recurrent layers
+    "rnn": lambda jax, units: (
+        lambda x, w, u, b: kernels.scanned(kernels.rnn_step, x, w, b, (u,), kernels.zeros(x, units))
+    ),
+    "lstm": lambda jax, units: (
+        lambda x, w, u, b: kernels.scanned(
+            kernels.lstm_step, x, w, b, (u,), (kernels.zeros(x, units), kernels.zeros(x, units))
+        )
+    ),
+    "gru": lambda jax, units: (
+        lambda x, w, u, b, c: kernels.scanned(
+            kernels.gru_step, x, w, b, (u, c), kernels.zeros(x, units)
+        )
+    ),
+    "dynamic_rnn": lambda jax, units, steps, loop: partial(
+        kernels.dynamic_rnn, kernels.LOOPS[loop]
+    ),
+    # Indexing
+    "gather_rows": kernels.with_int32(Call("numpy.take", axis=0)),
+    "embedding": kernels.with_int32(lambda jax, n, d: lambda w, i: w[i]),
+    "gather_elements": kernels.with_int32(Call("numpy.take_along_axis", axis=1)),
+    "pick": kernels.with_int32(lambda jax: kernels.pick),
+    "gather_nd": kernels.with_int32(lambda jax: lambda x, i: x[i[:, 0], i[:, 1]]),
+    "scatter_add": kernels.with_int32(kernels.scatter_add),
+    "scatter_nd_update": kernels.with_int32(lambda jax: lambda x, i, rows: x.at[i].set(rows)),
+    "one_hot": kernels.with_int32(lambda jax, d: Call("nn.one_hot", num_classes=d)(jax)),
+    "boolean_mask": lambda jax: lambda x, mask: x[mask],
+    "sequence_mask": kernels.with_int32(kernels.sequence_mask),
+    # Sorting and searching
+    "sort": Call("numpy.sort", axis=1),
+    "argsort": Call("numpy.argsort", axis=1),
+    "top_k": Call("lax.top_k", k=5),
+    "unique": kernels.with_int32("numpy.unique"),
+    "searchsorted": "numpy.searchsorted",
+    # Shapes and orders of elements
+    "transpose": "numpy.transpose",
+    "permute_nhwc_nchw": Call("numpy.transpose", axes=(0, 3, 1, 2)),
+    "concat": lambda jax: lambda x, y: jax.numpy.concatenate([x, y], 1),
+    "stack": lambda jax: lambda x, y: jax.numpy.stack([x, y], 1),
+    "split": Call("numpy.split", indices_or_sections=4, axis=1),
+    "pad_constant": Call("numpy.pad", pad_width=_PADDING),
+    "pad_reflect": Call("numpy.pad", pad_width=_PADDING, mode="reflect"),
+    "tile": Call("numpy.tile", reps=(2, 3)),
+    "repeat": Call("numpy.repeat", repeats=3, axis=1),
+    "slice": lambda jax, begin, end: lambda x: jax.lax.slice(x, [begin] * 2, [end] * 2),
+    "strided_slice": lambda jax: lambda x: x[::2, ::3],
+    "flip": Call("numpy.flip", axis=1),
+    "roll": Call("numpy.roll", shift=3, axis=1),
+    "broadcast_to": lambda jax, n: Call("numpy.broadcast_to", shape=(n, n))(jax),
+    "depth_to_space": lambda jax: kernels.depth_to_space,
+    "tril": "numpy.tril",
+    "diag_part": "numpy.diagonal",
+    # Random numbers
+    "random_uniform": kernels.drawn(lambda key, like, n: random.uniform(key, (n,), like.dtype)),
+    "random_normal": kernels.drawn(lambda key, like, n: random.normal(key, (n,), like.dtype)),
+    "random_bernoulli": kernels.drawn(random.bernoulli),
+    "random_integers": kernels.drawn(
+        lambda key, like, n: random.randint(key, (n,), 0, 100, "int32")
+    ),
+    "random_gamma": kernels.drawn(lambda key, alpha: random.gamma(key, alpha, dtype=alpha.dtype)),
+    "random_poisson": kernels.drawn(random.poisson),
+    "random_exponential": kernels.drawn(
+        lambda key, like, n: random.exponential(key, (n,), like.dtype) / 2
+    ),
+    "random_shuffle": kernels.drawn(random.permutation),
+    "random_categorical": Laid(
+        kernels.drawn(lambda key, logits, n: random.categorical(key, logits, shape=(n,))),
+        kernels.LOGITS,
+    ),
+    "dropout": kernels.drawn(kernels.dropout),
+    # Optimisers
+    "sgd": lambda jax: kernels.sgd,
+    "momentum": lambda jax: kernels.momentum,
+    "nesterov": lambda jax: kernels.nesterov,
+    "adam": lambda jax: kernels.adam,
+    "adamw": lambda jax: partial(kernels.adam, decay=DECAY),
+    "rmsprop": lambda jax: kernels.rmsprop,
+    "adagrad": lambda jax: kernels.adagrad,
+    "ftrl": lambda jax: kernels.ftrl,
+    # Fourier transforms
+    "fft": "numpy.fft.fft",
+    "rfft": "numpy.fft.rfft",
+    "fft2": "numpy.fft.fft2",
+    # Images
+    "resize_bilinear": lambda jax, h, w: lambda x: kernels.resize(x, h, w, "bilinear"),
+    "resize_nearest": lambda jax, h, w: lambda x: kernels.resize(x, h, w, "nearest"),
+    "im2col": Laid(lambda jax, h, w: kernels.im2col, kernels.PATCHES),
+    # No operation
+    "noop": lambda jax: lambda x: x,
+}

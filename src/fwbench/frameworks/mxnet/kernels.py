@@ -1,0 +1,486 @@
+"""MXNet's implementations of operations that are more than a path, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.frameworks.layout import CHANNELS_FIRST, Arrays, Layout
+from fwbench.frameworks.table import Call, Laid
+from fwbench.workloads.operation import Implementation
+from fwbench.workloads.operations.convolution import Window
+from fwbench.workloads.operations.normalisation import EPSILON, GROUPS
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, RATE, TINY
+
+# Operators of ``mx.np``. Only the classes of arrays differ: an array becomes the other class by a
+# call that shares its memory, so they need no switch of the whole process (``npx.set_np``), which
+# would change how all others see shapes. Names in ``mx.np.fallback`` are NumPy's functions, which
+# compute on the host, cannot be hybridized, and would measure NumPy.
+
+
+class NumPyCall(Call):
+    """An operator of ``mx.np``: the path is below ``np``.
+
+    Args:
+        path: ``linalg.solve`` for ``mx.np.linalg.solve``.
+        keywords: arguments that every call is given.
+    """
+
+    def __init__(self, path: str, **keywords: Any) -> None:
+        super().__init__(f"np.{path}", **keywords)
+
+    def __call__(self, namespace: Any) -> Callable[..., Any]:
+        """The operator, for the arrays of ``mx.nd`` or the symbols of ``mx.sym``.
+
+        Raises:
+            AttributeError: the namespace does not have it.
+        """
+        return of_numpy(super().__call__(namespace))
+
+
+def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator of ``mx.np`` for the arrays of ``mx.nd`` or the symbols of ``mx.sym``.
+
+    Args:
+        operator: for the arrays of ``mx.np`` or the symbols of ``mx.sym.np``.
+    """
+
+    def call(*operands: Any) -> Any:
+        results = operator(*(operand.as_np_ndarray() for operand in operands))
+        if isinstance(results, list | tuple):
+            return [result.as_nd_ndarray() for result in results]
+        return results.as_nd_ndarray()
+
+    return call
+
+
+# Activations
+
+
+def gelu_tanh(tanh: Any, x: Any) -> Any:
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+# Elementwise arithmetic
+
+
+def as_numbers(count: int) -> Layout:
+    """The first operands are 0 and 1 in the dtype of the case: operators refuse booleans."""
+    return Layout(
+        place=lambda arrays: [*(x.astype(np.float32) for x in arrays[:count]), *arrays[count:]],
+        restore=lambda arrays: [*(x != 0 for x in arrays[:count]), *arrays[count:]],
+    )
+
+
+#: An operand with as many axes as the other.
+AS_ROW = Layout(
+    place=lambda arrays: [arrays[0], arrays[1][np.newaxis]],
+    restore=lambda arrays: [arrays[0], arrays[1][0]],
+)
+
+
+def arctan2(F: Any) -> Any:
+    """It is in MXNet's NumPy alone, which has arrays of its own that share the memory."""
+    arctan2 = F.np.arctan2
+    return lambda y, x: arctan2(y.as_np_ndarray(), x.as_np_ndarray()).as_nd_ndarray()
+
+
+def around(F: Any) -> Any:
+    """Of MXNet's NumPy: F.round and F.rint round halves otherwise."""
+    around = F.np.around
+    return lambda x: around(x.as_np_ndarray()).as_nd_ndarray()
+
+
+# Reductions
+
+
+def variance(F: Any, x: Any) -> Any:
+    """In parts: a function for it is wrong in each namespace of MXNet 1.9.1.
+
+    ``F.moments`` is when it is hybridized and the mean not used, the gradient of ``np.var`` always.
+    """
+    return F.mean(F.square(F.broadcast_sub(x, F.mean(x, axis=1, keepdims=True))), axis=1)
+
+
+def logsumexp(F: Any, x: Any) -> Any:
+    peaks = F.max(x, axis=1, keepdims=True)
+    sums = F.sum(F.exp(F.broadcast_sub(x, peaks)), axis=1, keepdims=True)
+    return F.reshape(F.log(sums) + peaks, shape=(-1,))
+
+
+# Vectors and matrices
+
+
+def exchanged(results: Arrays) -> Any:
+    """The other order."""
+    return [*reversed(results)]
+
+
+def restored_eigh(results: Arrays) -> Any:
+    """Vectors are rows, and come first."""
+    vectors, values = results
+    return [values, vectors.T]
+
+
+def placed_eigh(results: Arrays) -> Any:
+    values, vectors = results
+    return [vectors.T, values]
+
+
+# Convolution
+
+
+def _convolving(function: Any, window: Window) -> Any:
+    """A convolution with its arguments; MXNet wants one for each axis."""
+    return partial(
+        function,
+        kernel=window.kernel,
+        stride=(window.stride,) * window.rank,
+        pad=(window.padding,) * window.rank,
+        dilate=(window.dilation,) * window.rank,
+        num_filter=window.filters,
+        num_group=window.groups,
+        no_bias=True,
+    )
+
+
+def convolution(F: Any, window: Window) -> Any:
+    return _convolving(F.Convolution, window)
+
+
+def deconvolution(F: Any, window: Window) -> Any:
+    return _convolving(F.Deconvolution, window)
+
+
+# Pooling
+
+
+pooling = partial(Call, "Pooling")
+
+
+global_pooling = partial(pooling, global_pool=True, kernel=(1, 1))
+
+
+# Normalisation
+
+
+def with_vectors(elements: Sequence[int | None], shape: tuple[int, ...] = (-1,)) -> Layout:
+    """Images with the channels first, vectors in another shape, and zeros and ones behind them.
+
+    Args:
+        elements: of the zeros and the ones; None for one for each channel.
+        shape: of the operation's own vectors.
+    """
+
+    def place(arrays: Arrays) -> list[NDArray[Any]]:
+        x, *vectors = CHANNELS_FIRST.place(arrays)
+        ones = [np.full(n or x.shape[1], i, x.dtype) for i, n in enumerate(elements)]
+        return [x, *(vector.reshape(shape) for vector in vectors), *ones]
+
+    def restore(arrays: Arrays) -> list[NDArray[Any]]:
+        x, *vectors = CHANNELS_FIRST.restore(arrays[:3])
+        return [x, *(vector.reshape(-1) for vector in vectors)]
+
+    return Layout(place, restore, CHANNELS_FIRST.place_results, CHANNELS_FIRST.restore_results)
+
+
+def group_norm(F: Any) -> Any:
+    """Its own factors and offsets are the groups', not the channels'."""
+
+    def group_norm(x: Any, gamma: Any, beta: Any, zeros: Any, ones: Any) -> Any:
+        standard = F.GroupNorm(x, ones, zeros, num_groups=GROUPS, eps=EPSILON)
+        return F.broadcast_add(F.broadcast_mul(standard, gamma), beta)
+
+    return group_norm
+
+
+def rms_norm(F: Any) -> Any:
+    def rms_norm(x: Any, gamma: Any) -> Any:
+        mean = F.mean(F.square(x), axis=-1, keepdims=True)
+        return F.broadcast_mul(F.broadcast_mul(x, F.rsqrt(mean + EPSILON)), gamma)
+
+    return rms_norm
+
+
+# Softmax and losses
+
+
+def cross_entropy(F: Any) -> Any:
+    """As in Gluon's loss; the operator of that name sums."""
+    return lambda x, labels: -F.mean(F.pick(F.log_softmax(x), labels))
+
+
+def binary_cross_entropy(F: Any) -> Any:
+    """As in Gluon's loss."""
+
+    def loss(x: Any, answers: Any) -> Any:
+        tail = F.Activation(-F.abs(x), act_type="softrelu")
+        return F.mean(F.relu(x) - x * answers + tail)
+
+    return loss
+
+
+def labels_in_dtype(arrays: Arrays) -> list[NDArray[Any]]:
+    """Labels in the dtype of the numbers."""
+    x, labels = arrays
+    return [x, labels.astype(x.dtype)]
+
+
+def labels_int64(arrays: Arrays) -> list[NDArray[Any]]:
+    x, labels = arrays
+    return [x, labels.astype(np.int64)]
+
+
+# Attention, by the formula; its batches of products have one axis for batch and heads
+
+
+def _future(F: Any, positions: Any) -> Any:
+    """Minus infinity, nearly, for every pair of a position and a later one."""
+    at = F.contrib.arange_like(positions, axis=1)
+    later = F.broadcast_lesser(F.expand_dims(at, axis=1), F.expand_dims(at, axis=0))
+    return F.expand_dims(-1e9 * later, axis=0)
+
+
+def attention(F: Any, *, causal: bool) -> Callable[..., Any]:
+    def attend(*projections: Any) -> Any:
+        q, k, v = (x.reshape((-3, 0, 0)) for x in projections)
+        scores = F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True)
+        if causal:
+            scores = F.broadcast_add(scores, _future(F, q))
+        return F.reshape_like(F.batch_dot(F.softmax(scores), v), projections[0])
+
+    return attend
+
+
+# Recurrent layers, by one operator that has all weights and biases in one vector. The operator's
+# sequences have time before the batch; the first states are operands, as ``gluon.rnn`` gives
+# them. There are two biases; where the definition has one the second is zero.
+
+
+def _by_time(arrays: Arrays) -> list[NDArray[Any]]:
+    """Time before the batch, or the batch before time: one is the inverse of the other."""
+    return [np.ascontiguousarray(x.swapaxes(0, 1)) for x in arrays]
+
+
+def _place_recurrent(
+    states: int, order: Callable[[NDArray[Any]], NDArray[Any]], arrays: Arrays
+) -> list[NDArray[Any]]:
+    x, *weights = arrays
+    w, u, *biases = map(order, weights)
+    second = biases[1] if len(biases) > 1 else np.zeros_like(biases[0])
+    packed = np.concatenate([w.T.ravel(), u.T.ravel(), biases[0], second])
+    zeros = np.zeros((1, len(x), len(u)), x.dtype)
+    return [*_by_time([x]), packed, *[zeros] * states]
+
+
+def _restore_recurrent(
+    biases: int, order: Callable[[NDArray[Any]], NDArray[Any]], arrays: Arrays
+) -> list[NDArray[Any]]:
+    """There are as many inputs as units, which tells how many columns there are."""
+    x, packed = arrays[:2]
+    units = x.shape[-1]
+    columns = len(packed) // (2 * units + 2)
+    w, u = (part.reshape(columns, units).T for part in np.split(packed[: -2 * columns], 2))
+    both = np.split(packed[-2 * columns :], 2)
+    return [*_by_time([x]), *map(order, (w, u, *both[:biases]))]
+
+
+def recurrent_layer(
+    mode: str,
+    states: int = 1,
+    biases: int = 1,
+    order: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+) -> Laid:
+    layout = Layout(
+        partial(_place_recurrent, states, order),
+        partial(_restore_recurrent, biases, order),
+        _by_time,
+        _by_time,
+    )
+    return Laid(lambda F, units: partial(F.RNN, state_size=units, num_layers=1, mode=mode), layout)
+
+
+def _python_foreach(F: Any, steps: int) -> Callable[..., Any]:
+    """As ``F.contrib.foreach``, by a loop of Python's, which a symbol unrolls."""
+
+    def split(x: Any) -> Any:
+        parts = F.SliceChannel(x, num_outputs=steps, axis=0, squeeze_axis=True)
+        return parts if steps > 1 else [parts]
+
+    def foreach(body: Callable[..., Any], data: Any, states: Any) -> tuple[Any, Any]:
+        results = []
+        for now in zip(*map(split, data), strict=True):
+            result, states = body([*now], states)
+            results.append(result)
+        return F.stack(*results, axis=0), states
+
+    return foreach
+
+
+def dynamic_rnn(F: Any, steps: int, loop: str) -> Callable[..., Any]:
+    """An LSTM over sequences of different lengths, with time before the batch within the loop."""
+    foreach = F.contrib.foreach if loop == "native" else _python_foreach(F, steps)
+
+    def call(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
+        x = F.swapaxes(x, dim1=0, dim2=1)
+        within = F.SequenceMask(F.ones_like(x), lengths, use_sequence_length=True)
+        first = F.squeeze(F.slice_axis(x, axis=0, begin=0, end=1), axis=0)
+        zeros = [F.zeros_like(first) for _ in range(2)]  # foreach refuses one symbol twice
+
+        def step(now: Any, states: Any) -> tuple[Any, Any]:
+            (sums, within), (state, cell) = now, states
+            entry, keep, new, exit_ = F.SliceChannel(sums + F.dot(state, u), num_outputs=4)
+            after = F.sigmoid(keep) * cell + F.sigmoid(entry) * F.tanh(new)
+            cell = F.where(within, after, cell)
+            state = F.where(within, F.sigmoid(exit_) * F.tanh(after), state)
+            return state * within, [state, cell]
+
+        sums = F.broadcast_add(F.dot(x, w), b)
+        results, (state, _) = foreach(step, [sums, within], zeros)
+        return F.swapaxes(results, dim1=0, dim2=1), state
+
+    return call
+
+
+# Indexing
+
+
+def _row_coordinates(arrays: Arrays) -> list[NDArray[Any]]:
+    """The row of each index, and the index: ``mx.np.take_along_axis`` is NumPy's, on the host."""
+    x, i = arrays
+    rows = np.broadcast_to(np.arange(len(i))[:, None], i.shape)
+    return [x, np.stack([rows, i])]
+
+
+OF_EACH_ROW = Layout(place=_row_coordinates, restore=lambda arrays: [arrays[0], arrays[1][1]])
+
+
+#: Coordinates come first, here the only one.
+COORDINATES = Layout(
+    place=lambda arrays: [arrays[0], arrays[1][None]],
+    restore=lambda arrays: [arrays[0], arrays[1][0]],
+)
+
+
+#: DLPack, which tells where arrays lie, does not know MXNet's bool.
+MASK = Layout(
+    place=lambda arrays: [arrays[0], arrays[1].astype(np.int32)],
+    restore=lambda arrays: [arrays[0], arrays[1].astype(np.bool_)],
+)
+
+
+def scatter_add(F: Any, n: int, d: int) -> Any:
+    """The gradient of gather_nd adds up; scatter_nd keeps one of several."""
+    return Call("_internal._backward_gather_nd", shape=(n, d))(F)
+
+
+# Sorting and searching
+
+
+def unique(_: Any) -> Any:
+    """Only ``mx.np`` has it; arrays become those of ``mx.np``, and of ``mx.nd``, without a copy."""
+    import mxnet as mx  # not above: the adapter, which imports this module, prepares NumPy first
+
+    return lambda x: mx.np.unique(x.as_np_ndarray()).as_nd_ndarray()
+
+
+# Shapes and orders of elements
+
+
+def roll(F: Any) -> Any:
+    """``mx.nd`` has no roll, and ``mx.np``'s cannot be hybridized: two slices, joined again."""
+
+    def roll(x: Any) -> Any:
+        last = F.slice_axis(x, axis=1, begin=-3, end=None)
+        return F.concat(last, F.slice_axis(x, axis=1, begin=0, end=-3), dim=1)
+
+    return roll
+
+
+# Random numbers
+
+
+def drawn(name: str, **keywords: Any) -> Implementation:
+    """An implementation of ``F.random_<name>(shape=(n,), dtype=...)``."""
+    return lambda F, n: (
+        lambda like: getattr(F, f"random_{name}")(shape=(n,), dtype=dtype_of(like), **keywords)
+    )
+
+
+def dtype_of(like: Any) -> str:
+    """Of an array; a symbol does not know it, and float32 is what operators make by default."""
+    return np.dtype(getattr(like, "dtype", "float32")).name
+
+
+# Optimisers, by its operators, which write into the weights and change the state
+
+
+ADAM = {"beta1": BETA1, "beta2": BETA2, "epsilon": TINY}
+
+
+def optimiser(name: str, **options: Any) -> Implementation:
+    """An implementation by an operator that has the weights for its output."""
+
+    def implementation(F: Any) -> Callable[..., None]:
+        update = getattr(F, name)
+
+        def step(x: Any, *others: Any) -> None:
+            update(x, *others, out=x, lr=RATE, **options)
+
+        return step
+
+    return implementation
+
+
+def adagrad(F: Any) -> Callable[..., None]:
+    """As ``mx.optimizer.AdaGrad`` has it: the operator is for sparse gradients alone."""
+
+    def step(x: Any, g: Any, v: Any) -> None:
+        v += F.square(g)
+        x -= RATE * (g / F.sqrt(v + TINY))
+
+    return step
+
+
+def adamw(F: Any) -> Callable[..., None]:
+    """What gradients are multiplied by is an array, always in float32."""
+    scale = F.ones((1,))
+
+    def step(x: Any, g: Any, m: Any, v: Any) -> None:
+        # Its decay is not multiplied by the rate.
+        F.contrib.adamw_update(x, g, m, v, scale, out=x, lr=RATE, eta=1.0, wd=RATE * DECAY, **ADAM)
+
+    return step
+
+
+def _last_times(factor: float) -> Callable[[Arrays], list[Any]]:
+    """The last array multiplied."""
+    return lambda arrays: [*arrays[:-1], (factor * arrays[-1]).astype(arrays[-1].dtype)]
+
+
+#: A velocity that has the rate in it, and its sign.
+VELOCITY = Layout(
+    place=_last_times(-RATE),
+    restore=_last_times(-1 / RATE),
+    place_results=_last_times(-RATE),
+    restore_results=_last_times(-1 / RATE),
+)
+
+
+# Images, channels first
+
+
+def resize_bilinear(F: Any, h: int, w: int) -> Any:
+    return Call("contrib.BilinearResize2D", height=h, width=w, align_corners=False)(F)
+
+
+def resize_nearest(F: Any, *_: int) -> Any:
+    return Call("UpSampling", scale=2, sample_type="nearest")(F)
+
+
+def im2col(F: Any, h: int, w: int) -> Any:
+    return lambda x: F.reshape(F.im2col(x, kernel=(3, 3)), shape=(0, 0, h, w))

@@ -1,0 +1,280 @@
+"""MXNet's functions for fwbench's operations, by family: paths below ``mx.nd`` and ``mx.sym``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fwbench.frameworks.layout import (
+    CHANNELS_FIRST,
+    CONV1D,
+    CONV2D,
+    CONV2D_TRANSPOSED,
+    CONV3D,
+    PATCHES,
+    SEQUENCE_CHANNELS_FIRST,
+    Layout,
+    axes,
+    reset_first,
+)
+from fwbench.frameworks.mxnet import kernels
+from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.workloads.operations.normalisation import (
+    ALPHA,
+    BATCH_EPSILON,
+    BETA,
+    BIAS,
+    EPSILON,
+    GROUPS,
+    NEIGHBOURS,
+)
+from fwbench.workloads.operations.optimisers import L1, MOMENTUM, RHO, TINY
+from fwbench.workloads.operations.random import DROPPED
+
+#: ``pad`` pads the last two axes, and wants to be told so of the others.
+_PADDING = (0, 0, 0, 0, 1, 1, 2, 2)
+
+OPERATIONS: Table = {
+    # New arrays that are not made of host data
+    "zeros_like": "zeros_like",
+    "arange": lambda F, n: lambda x: F.arange(n, dtype="int32", ctx=x.context),
+    # Activations
+    "sigmoid": "sigmoid",
+    "relu": "relu",
+    "tanh": "tanh",
+    "softplus": Call("Activation", act_type="softrelu"),
+    "softsign": "softsign",
+    "gelu": Call("LeakyReLU", act_type="gelu"),
+    "gelu_tanh": lambda F: partial(kernels.gelu_tanh, F.tanh),
+    "elu": Call("LeakyReLU", act_type="elu", slope=1.0),
+    "selu": Call("LeakyReLU", act_type="selu"),
+    "leaky_relu": Call("LeakyReLU", act_type="leaky", slope=0.25),
+    "silu": lambda F: lambda x: x * F.sigmoid(x),
+    "hard_sigmoid": Call("hard_sigmoid", alpha=1 / 6, beta=0.5),
+    "log_sigmoid": lambda F: lambda x: -F.Activation(-x, act_type="softrelu"),
+    # Elementwise arithmetic
+    "abs": "abs",
+    "negative": "negative",
+    "sign": "sign",
+    "exp": "exp",
+    "expm1": "expm1",
+    "log": "log",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "square": "square",
+    "reciprocal": "reciprocal",
+    "sin": "sin",
+    "cos": "cos",
+    "arctan": "arctan",
+    "erf": "erf",
+    "erfinv": "erfinv",
+    "lgamma": "gammaln",
+    "clip": Call("clip", a_min=-0.5, a_max=0.5),
+    "floor": "floor",
+    "round": "round",
+    "round_half_even": kernels.around,
+    "isnan": "contrib.isnan",
+    "logical_not": Laid("logical_not", kernels.as_numbers(1)),
+    "cast_float16": Call("cast", dtype="float16"),
+    "cast_int32": Call("cast", dtype="int32"),
+    # Of operands of one shape; broadcast_add and its like are other kernels.
+    "add": "elemwise_add",
+    "subtract": "elemwise_sub",
+    "multiply": "elemwise_mul",
+    "divide": "elemwise_div",
+    "maximum": "broadcast_maximum",
+    "minimum": "broadcast_minimum",
+    "power": "broadcast_power",
+    "mod": "broadcast_mod",
+    "hypot": "broadcast_hypot",
+    "arctan2": kernels.arctan2,
+    "greater": "broadcast_greater",
+    "equal": "broadcast_equal",
+    "logical_and": Laid("broadcast_logical_and", kernels.as_numbers(2)),
+    "where": Laid("where", kernels.as_numbers(1)),
+    "multiply_add": lambda F: lambda x, y, z: x * y + z,
+    "add_row": Laid("broadcast_add", kernels.AS_ROW),
+    # Reductions
+    "sum": "sum",
+    "sum_columns": Call("sum", axis=0),
+    "sum_rows": Call("sum", axis=1),
+    "mean": Call("mean", axis=1),
+    "variance": lambda F: partial(kernels.variance, F),
+    "std": lambda F: lambda x: F.sqrt(kernels.variance(F, x)),
+    "max": Call("max", axis=1),
+    "min": Call("min", axis=1),
+    "prod": Call("prod", axis=1),
+    "norm": "norm",
+    "logsumexp": lambda F: partial(kernels.logsumexp, F),
+    "cumsum": Call("cumsum", axis=1),
+    "any": kernels.NumPyCall("any", axis=1),
+    # nd's positions are in the dtype of the operand: float16 does not have those above 2048.
+    "argmax": kernels.NumPyCall("argmax", axis=1),
+    "argmin": kernels.NumPyCall("argmin", axis=1),
+    # Vectors and matrices
+    "dot": "dot",
+    "gemm": "dot",
+    # The operator copies; the method of an NDArray (not of a symbol) would return a view.
+    "flatten": Call("reshape", shape=(-1,)),
+    "l2_normalize": "L2Normalization",
+    "gemv": "dot",
+    "outer": kernels.NumPyCall("outer"),
+    "gemm_nn": "dot",
+    "gemm_tn": Call("dot", transpose_a=True),
+    "gemm_nt": Call("dot", transpose_b=True),
+    "batch_gemm": "batch_dot",
+    "einsum": lambda F: kernels.of_numpy(partial(F.np.einsum, "bmk,bnk->bmn")),
+    "tensordot": kernels.NumPyCall("tensordot", axes=2),
+    "linear": lambda F, n: partial(F.FullyConnected, num_hidden=n),
+    "cholesky": "linalg.potrf",
+    "solve": kernels.NumPyCall("linalg.solve"),
+    "triangular_solve": "linalg.trsm",
+    "inverse": "linalg.inverse",
+    "slogdet": lambda F: lambda x: F.linalg.slogdet(x)[1],
+    # There are none without the vectors.
+    "svd_values": lambda F: lambda x: kernels.of_numpy(F.np.linalg.svd)(x)[1],
+    "svd": kernels.NumPyCall("linalg.svd"),
+    # What LQ is for rows, QR is for columns; np.linalg.qr is NumPy's.
+    "qr": Laid("linalg.gelqf", axes("mn->nm", results=("mn->nm", "mn->nm"))),
+    "lq": Laid(
+        "linalg.gelqf", Layout(place_results=kernels.exchanged, restore_results=kernels.exchanged)
+    ),
+    "eigh": Laid(
+        "linalg.syevd",
+        Layout(place_results=kernels.placed_eigh, restore_results=kernels.restored_eigh),
+    ),
+    # Convolution
+    "conv2d": Laid(kernels.convolution, CONV2D),
+    "conv2d_3x3": Laid(kernels.convolution, CONV2D),
+    "conv2d_1x1": Laid(kernels.convolution, CONV2D),
+    "conv2d_7x7_s2": Laid(kernels.convolution, CONV2D),
+    "conv2d_5x20_s2": Laid(kernels.convolution, CONV2D),
+    "conv2d_dilated": Laid(kernels.convolution, CONV2D),
+    "conv2d_grouped": Laid(kernels.convolution, CONV2D),
+    "depthwise_conv2d": Laid(kernels.convolution, CONV2D),
+    "conv2d_transposed": Laid(kernels.deconvolution, CONV2D_TRANSPOSED),
+    "conv1d": Laid(kernels.convolution, CONV1D),
+    "conv3d": Laid(kernels.convolution, CONV3D),
+    # Pooling
+    "max_pool2d": Laid(
+        kernels.pooling(pool_type="max", kernel=(2, 2), stride=(2, 2)), CHANNELS_FIRST
+    ),
+    "max_pool2d_3x3_s2": Laid(
+        kernels.pooling(pool_type="max", kernel=(3, 3), stride=(2, 2)), CHANNELS_FIRST
+    ),
+    "avg_pool2d": Laid(
+        kernels.pooling(pool_type="avg", kernel=(2, 2), stride=(2, 2)), CHANNELS_FIRST
+    ),
+    "global_avg_pool": Laid(kernels.global_pooling(pool_type="avg"), CHANNELS_FIRST),
+    "max_pool1d": Laid(
+        kernels.pooling(pool_type="max", kernel=(2,), stride=(2,)), SEQUENCE_CHANNELS_FIRST
+    ),
+    # Normalisation
+    # A momentum of 1 leaves its running statistics as they are; they begin with 0 and 1.
+    "batch_norm_training": Laid(
+        Call("BatchNorm", eps=BATCH_EPSILON, momentum=1.0, fix_gamma=False),
+        kernels.with_vectors((None, None)),
+    ),
+    "batch_norm_inference": Laid(
+        Call("BatchNorm", eps=BATCH_EPSILON, fix_gamma=False, use_global_stats=True), CHANNELS_FIRST
+    ),
+    "layer_norm": Call("LayerNorm", axis=-1, eps=EPSILON),
+    "rms_norm": kernels.rms_norm,
+    "group_norm": Laid(kernels.group_norm, kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))),
+    "instance_norm": Laid(Call("InstanceNorm", eps=EPSILON), CHANNELS_FIRST),
+    # MXNet divides alpha by the number of channels.
+    "lrn": Laid(
+        Call("LRN", nsize=NEIGHBOURS, alpha=NEIGHBOURS * ALPHA, beta=BETA, knorm=BIAS),
+        CHANNELS_FIRST,
+    ),
+    # Softmax and losses
+    "softmax": Call("softmax", axis=-1),
+    "log_softmax": Call("log_softmax", axis=-1),
+    "cross_entropy": kernels.cross_entropy,
+    "cross_entropy_sum": Laid(
+        "softmax_cross_entropy", Layout(kernels.labels_in_dtype, kernels.labels_int64)
+    ),
+    "binary_cross_entropy": kernels.binary_cross_entropy,
+    "mse": lambda F: lambda x, y: F.mean(F.square(x - y)),
+    "huber": lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0)),
+    "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
+    # Attention
+    "attention": lambda F: kernels.attention(F, causal=False),
+    "attention_causal": lambda F: kernels.attention(F, causal=True),
+    # Recurrent layers
+    "rnn": kernels.recurrent_layer("rnn_tanh"),
+    "lstm": kernels.recurrent_layer("lstm", states=2),
+    "gru": kernels.recurrent_layer("gru", biases=2, order=reset_first),
+    "dynamic_rnn": lambda F, units, steps, loop: kernels.dynamic_rnn(F, steps, loop),
+    # Indexing
+    "gather_rows": "take",
+    "embedding": lambda F, n, d: lambda w, i: F.Embedding(i, w, input_dim=n, output_dim=d),
+    "gather_elements": Laid("gather_nd", kernels.OF_EACH_ROW),
+    "pick": "pick",
+    "gather_nd": Laid("gather_nd", axes("", "kc->ck")),
+    "scatter_add": Laid(kernels.scatter_add, kernels.COORDINATES),
+    "scatter_nd_update": "contrib.index_copy",
+    "one_hot": lambda F, d: Call("one_hot", depth=d)(F),
+    "boolean_mask": Laid("contrib.boolean_mask", kernels.MASK),
+    "sequence_mask": lambda F, d: Call("SequenceMask", use_sequence_length=True, axis=1)(F),
+    # Sorting and searching
+    "sort": Call("sort", axis=1),
+    "argsort": Call("argsort", axis=1, dtype="int32"),
+    "top_k": Call("topk", k=5, axis=1, ret_typ="both", dtype="int32"),
+    "unique": kernels.unique,
+    # Shapes and orders of elements
+    "transpose": "transpose",
+    "permute_nhwc_nchw": Call("transpose", axes=(0, 3, 1, 2)),
+    "concat": Call("concat", dim=1),
+    "stack": Call("stack", axis=1),
+    "split": Call("split", num_outputs=4, axis=1),
+    "pad_constant": Laid(Call("pad", mode="constant", pad_width=_PADDING), CHANNELS_FIRST),
+    "pad_reflect": Laid(Call("pad", mode="reflect", pad_width=_PADDING), CHANNELS_FIRST),
+    "tile": Call("tile", reps=(2, 3)),
+    "repeat": Call("repeat", repeats=3, axis=1),
+    "slice": lambda F, begin, end: Call("slice", begin=(begin, begin), end=(end, end))(F),
+    "strided_slice": Call("slice", begin=(None, None), end=(None, None), step=(2, 3)),
+    "flip": Call("flip", axis=1),
+    "roll": kernels.roll,
+    "broadcast_to": lambda F, n: Call("broadcast_to", shape=(n, n))(F),
+    "depth_to_space": Laid(Call("depth_to_space", block_size=2), CHANNELS_FIRST),
+    # The elements of the lower triangle as a vector, and back into a triangle.
+    "tril": lambda F: lambda x: F.linalg.maketrian(F.linalg.extracttrian(x)),
+    "diag_part": "diag",
+    # Random numbers
+    "random_uniform": kernels.drawn("uniform"),
+    "random_normal": kernels.drawn("normal"),
+    "random_bernoulli": lambda F: (
+        lambda p: F.random_uniform(shape=p.shape, dtype=kernels.dtype_of(p)) < p
+    ),
+    "random_integers": lambda F, n: lambda like: F.random_randint(0, 100, shape=(n,)),
+    "random_gamma": lambda F: (
+        lambda alpha: F.sample_gamma(alpha, F.ones_like(alpha), dtype=kernels.dtype_of(alpha))
+    ),
+    "random_poisson": lambda F: (
+        lambda rates: F.sample_poisson(rates, dtype=kernels.dtype_of(rates))
+    ),
+    "random_exponential": kernels.drawn("exponential", lam=2),
+    "random_shuffle": "shuffle",
+    "random_categorical": lambda F, n: lambda p: F.sample_multinomial(p, shape=n),
+    "dropout": Call("Dropout", p=DROPPED, mode="always"),
+    # Optimisers
+    "sgd": kernels.optimiser("sgd_update", wd=0.0),
+    "momentum": Laid(
+        kernels.optimiser("sgd_mom_update", momentum=MOMENTUM, wd=0.0), kernels.VELOCITY
+    ),
+    "nesterov": Laid(
+        kernels.optimiser("nag_mom_update", momentum=MOMENTUM, wd=0.0), kernels.VELOCITY
+    ),
+    "adam": kernels.optimiser("adam_update", wd=0.0, **kernels.ADAM),
+    "adamw": kernels.adamw,
+    "rmsprop": kernels.optimiser("rmsprop_update", gamma1=RHO, epsilon=TINY, wd=0.0),
+    "adagrad": kernels.adagrad,
+    "ftrl": kernels.optimiser("ftrl_update", lamda1=L1, beta=0.0, wd=0.0),
+    # Images
+    "resize_bilinear": Laid(kernels.resize_bilinear, CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize_nearest, CHANNELS_FIRST),
+    "im2col": Laid(kernels.im2col, PATCHES),
+    # No operation
+    "noop": lambda F: lambda x: x,
+}

@@ -1,0 +1,262 @@
+"""TensorFlow's functions for fwbench's operations, by family: paths below ``tf``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from fwbench.frameworks.layout import Layout, axes, transposed_factors
+from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.frameworks.tensorflow import kernels
+from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, L1, MOMENTUM, RATE, TINY
+from fwbench.workloads.operations.random import DROPPED
+
+_DEPTHWISE = axes("", "hwio->hwoi")
+
+_max_pool2d = partial(Call, "nn.max_pool2d", padding="VALID", strides=2)
+
+_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
+
+#: So late that its corrections of the bias are 1.
+_LATE = {"beta1_power": 0.0, "beta2_power": 0.0}
+
+OPERATIONS: Table = {
+    # New arrays that are not made of host data
+    "zeros_like": "zeros_like",
+    "arange": lambda tf, n: lambda x: tf.range(n, dtype=tf.int32),
+    # Activations
+    "sigmoid": "math.sigmoid",
+    "relu": "nn.relu",
+    "tanh": "math.tanh",
+    "softplus": "math.softplus",
+    "softsign": "nn.softsign",
+    "gelu": "nn.gelu",
+    "gelu_tanh": Call("nn.gelu", approximate=True),
+    "elu": "nn.elu",
+    "selu": "nn.selu",
+    "leaky_relu": Call("nn.leaky_relu", alpha=0.25),
+    "silu": "nn.silu",
+    "hard_sigmoid": lambda tf: lambda x: tf.nn.relu6(x + 3.0) / 6.0,
+    "log_sigmoid": "math.log_sigmoid",
+    # Elementwise arithmetic
+    "abs": "abs",
+    "negative": "negative",
+    "sign": "sign",
+    "exp": "exp",
+    "expm1": "math.expm1",
+    "log": "math.log",
+    "log1p": "math.log1p",
+    "sqrt": "sqrt",
+    "rsqrt": "math.rsqrt",
+    "square": "square",
+    "reciprocal": "math.reciprocal",
+    "sin": "sin",
+    "cos": "cos",
+    "arctan": "atan",
+    "erf": "math.erf",
+    "erfinv": "math.erfinv",
+    "lgamma": "math.lgamma",
+    "clip": Call("clip_by_value", clip_value_min=-0.5, clip_value_max=0.5),
+    "floor": "floor",
+    "round": "round",
+    "round_half_even": "round",
+    "isnan": "math.is_nan",
+    "logical_not": "logical_not",
+    "cast_float16": Call("cast", dtype="float16"),
+    "cast_bfloat16": Call("cast", dtype="bfloat16"),
+    "cast_int32": Call("cast", dtype="int32"),
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "divide": "divide",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "power": "pow",
+    "mod": "math.floormod",
+    # Composed of others: there is no kernel of its own.
+    "hypot": "experimental.numpy.hypot",
+    "arctan2": "atan2",
+    "greater": "greater",
+    "equal": "equal",
+    "logical_and": "logical_and",
+    "where": "where",
+    "multiply_add": lambda tf: kernels.multiply_add,
+    "add_row": "add",
+    # Reductions
+    "sum": "reduce_sum",
+    "sum_columns": Call("reduce_sum", axis=0),
+    "sum_rows": Call("reduce_sum", axis=1),
+    "mean": Call("reduce_mean", axis=1),
+    "variance": Call("math.reduce_variance", axis=1),
+    "std": Call("math.reduce_std", axis=1),
+    "max": Call("reduce_max", axis=1),
+    "min": Call("reduce_min", axis=1),
+    "prod": Call("reduce_prod", axis=1),
+    "norm": "norm",
+    "logsumexp": Call("reduce_logsumexp", axis=1),
+    "cumsum": Call("cumsum", axis=1),
+    "any": Call("reduce_any", axis=1),
+    "argmax": Call("argmax", axis=1),
+    "argmin": Call("argmin", axis=1),
+    # Vectors and matrices
+    "dot": Call("tensordot", axes=1),
+    "gemm": "linalg.matmul",
+    "flatten": Call("reshape", shape=[-1]),
+    "l2_normalize": Call("math.l2_normalize", axis=1),
+    "gemv": "linalg.matvec",
+    "outer": Call("tensordot", axes=0),
+    "gemm_nn": "linalg.matmul",
+    "gemm_tn": Call("linalg.matmul", transpose_a=True),
+    "gemm_nt": Call("linalg.matmul", transpose_b=True),
+    "batch_gemm": "linalg.matmul",
+    "einsum": lambda tf: partial(tf.einsum, "bmk,bnk->bmn"),
+    "tensordot": Call("tensordot", axes=2),
+    # Keras has the weights of a dense layer transposed.
+    "linear": Laid(
+        lambda tf, n: lambda x, weight, bias: tf.nn.bias_add(tf.linalg.matmul(x, weight), bias),
+        axes("", "nk->kn"),
+    ),
+    "cholesky": "linalg.cholesky",
+    "solve": "linalg.solve",
+    "triangular_solve": "linalg.triangular_solve",
+    "inverse": "linalg.inv",
+    "slogdet": lambda tf: lambda x: tf.linalg.slogdet(x)[1],
+    "svd_values": Call("linalg.svd", compute_uv=False),
+    "svd": Laid(
+        "linalg.svd", Layout(place_results=kernels.placed_svd, restore_results=kernels.restored_svd)
+    ),
+    "qr": "linalg.qr",
+    "lq": Laid(
+        lambda tf: lambda x: tf.linalg.qr(tf.linalg.matrix_transpose(x)),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
+    ),
+    "eigh": "linalg.eigh",
+    # Convolution
+    "conv2d": kernels.conv2d,
+    "conv2d_3x3": kernels.conv2d,
+    "conv2d_1x1": kernels.conv2d,
+    "conv2d_7x7_s2": kernels.conv2d,
+    "conv2d_5x20_s2": kernels.conv2d,
+    "conv2d_dilated": kernels.conv2d,
+    "conv2d_grouped": kernels.conv2d,
+    "depthwise_conv2d": Laid(kernels.depthwise_conv2d, _DEPTHWISE),
+    "conv2d_transposed": kernels.conv2d_transposed,
+    "conv1d": kernels.conv1d,
+    "conv3d": kernels.conv3d,
+    # Pooling
+    "max_pool2d": _max_pool2d(ksize=2),
+    "max_pool2d_3x3_s2": _max_pool2d(ksize=3),
+    "avg_pool2d": Call("nn.avg_pool2d", ksize=2, strides=2, padding="VALID"),
+    "global_avg_pool": Call("reduce_mean", axis=(1, 2), keepdims=True),
+    "max_pool1d": Call("nn.max_pool1d", ksize=2, strides=2, padding="VALID"),
+    # Normalisation
+    "batch_norm_training": lambda tf: kernels.batch_norm,
+    "batch_norm_inference": lambda tf: kernels.batch_norm_inference,
+    "layer_norm": lambda tf: kernels.normalisation(-1),
+    "rms_norm": lambda tf: kernels.rms_norm,
+    "group_norm": lambda tf: kernels.group_norm,
+    "instance_norm": lambda tf: kernels.normalisation(1, 2),
+    "lrn": Call(
+        "nn.local_response_normalization",
+        depth_radius=NEIGHBOURS // 2,
+        bias=BIAS,
+        alpha=ALPHA,
+        beta=BETA,
+    ),
+    # Softmax and losses
+    "softmax": "nn.softmax",
+    "log_softmax": "nn.log_softmax",
+    "cross_entropy": lambda tf: kernels.cross_entropy,
+    "cross_entropy_sum": lambda tf: kernels.cross_entropy_sum,
+    "binary_cross_entropy": lambda tf: kernels.binary_cross_entropy,
+    "mse": lambda tf: kernels.mse,
+    "huber": lambda tf: kernels.huber,
+    "ctc_loss": Laid(
+        kernels.ctc_loss, Layout(kernels.labels_as(np.int32), kernels.labels_as(np.int64))
+    ),
+    # Attention
+    "attention": lambda tf: kernels.attention,
+    "attention_causal": lambda tf: kernels.attention_causal,
+    # Recurrent layers
+    "rnn": kernels.recurrent_layer("SimpleRNN"),
+    "lstm": kernels.recurrent_layer("LSTM"),
+    "gru": Laid(kernels.recurrent_layer("GRU"), kernels.GRU),
+    "dynamic_rnn": lambda tf, units, steps, loop: kernels.dynamic_rnn(tf, units, loop),
+    # Indexing
+    "gather_rows": "gather",
+    "embedding": lambda tf, n, d: tf.nn.embedding_lookup,
+    "gather_elements": Call("gather", batch_dims=1),
+    "pick": Call("gather", batch_dims=1),
+    "gather_nd": "gather_nd",
+    "scatter_add": lambda tf, n, d: Call("math.unsorted_segment_sum", num_segments=n)(tf),
+    "scatter_nd_update": Laid("tensor_scatter_nd_update", kernels.COORDINATES),
+    "one_hot": lambda tf, d: Call("one_hot", depth=d)(tf),
+    "boolean_mask": "boolean_mask",
+    "sequence_mask": lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype),
+    # Sorting and searching
+    "sort": Call("sort", axis=1),
+    "argsort": Call("argsort", axis=1),
+    "top_k": Call("math.top_k", k=5),
+    # A hash table, in the order of first occurrence; the other frameworks sort.
+    "unique": lambda tf: lambda x: tf.unique(x)[0],
+    "searchsorted": "searchsorted",
+    # Shapes and orders of elements
+    "transpose": "transpose",
+    "permute_nhwc_nchw": Call("transpose", perm=(0, 3, 1, 2)),
+    "concat": lambda tf: lambda x, y: tf.concat([x, y], 1),
+    "stack": lambda tf: lambda x, y: tf.stack([x, y], 1),
+    "split": Call("split", num_or_size_splits=4, axis=1),
+    "pad_constant": Call("pad", paddings=_PADDING),
+    "pad_reflect": Call("pad", paddings=_PADDING, mode="REFLECT"),
+    "tile": Call("tile", multiples=(2, 3)),
+    "repeat": Call("repeat", repeats=3, axis=1),
+    "slice": lambda tf, begin, end: lambda x: tf.slice(x, [begin] * 2, [end - begin] * 2),
+    "strided_slice": lambda tf: lambda x: x[::2, ::3],
+    "flip": Call("reverse", axis=[1]),
+    "roll": Call("roll", shift=3, axis=1),
+    "broadcast_to": lambda tf, n: Call("broadcast_to", shape=(n, n))(tf),
+    "depth_to_space": Call("nn.depth_to_space", block_size=2),
+    "tril": Call("linalg.band_part", num_lower=-1, num_upper=0),
+    "diag_part": "linalg.diag_part",
+    # Random numbers
+    "random_uniform": kernels.drawn("uniform"),
+    "random_normal": kernels.drawn("normal"),
+    "random_bernoulli": lambda tf: (
+        lambda p: tf.cast(tf.random.uniform(p.shape, dtype=p.dtype) < p, p.dtype)
+    ),
+    "random_integers": lambda tf, n: lambda like: tf.random.uniform((n,), 0, 100, tf.int32),
+    "random_gamma": lambda tf: lambda alpha: tf.random.gamma((), alpha, dtype=alpha.dtype),
+    "random_poisson": lambda tf: lambda rates: tf.random.poisson((), rates, dtype=rates.dtype),
+    "random_exponential": kernels.exponential,
+    "random_shuffle": "random.shuffle",
+    "random_categorical": Laid(
+        lambda tf, n: lambda logits: tf.random.categorical(logits, n), kernels.LOGITS
+    ),
+    "dropout": Call("nn.dropout", rate=DROPPED),
+    # Optimisers
+    "sgd": kernels.optimiser("GradientDescent", "delta", alpha=RATE),
+    "momentum": kernels.optimiser("Momentum", "grad", "accum", lr=RATE, momentum=MOMENTUM),
+    "nesterov": kernels.optimiser(
+        "Momentum", "grad", "accum", lr=RATE, momentum=MOMENTUM, use_nesterov=True
+    ),
+    "adam": kernels.optimiser(
+        "Adam", "grad", "m", "v", lr=RATE, beta1=BETA1, beta2=BETA2, epsilon=TINY, **_LATE
+    ),
+    "rmsprop": kernels.rmsprop,
+    "adagrad": kernels.optimiser("AdagradV2", "grad", "accum", lr=RATE, epsilon=TINY),
+    "ftrl": kernels.optimiser(
+        "Ftrl", "grad", "linear", "accum", lr=RATE, l1=L1, l2=0.0, lr_power=-0.5
+    ),
+    # Fourier transforms
+    "fft": "signal.fft",
+    "rfft": "signal.rfft",
+    "fft2": "signal.fft2d",
+    # Images
+    "resize_bilinear": kernels.resize_bilinear,
+    "resize_nearest": kernels.resize_nearest,
+    "im2col": kernels.im2col,
+    # No operation
+    "noop": lambda tf: lambda x: x,
+}

@@ -1,0 +1,247 @@
+"""PyTorch's implementations of operations that are more than a path, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from fwbench.frameworks.layout import Arrays, Layout, reset_first
+from fwbench.frameworks.table import Call
+from fwbench.workloads.operation import Implementation
+from fwbench.workloads.operations.convolution import Window
+from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
+from fwbench.workloads.operations.optimisers import RATE
+
+# Vectors and matrices
+
+
+class ScaledMatmul(Call):
+    """A product of float8 with a scale of 1 for either factor, on their device."""
+
+    def __call__(self, namespace: Any) -> Callable[..., Any]:
+        """The product of the first factor and the second one transposed."""
+        product, whole = super().__call__(namespace), namespace.nn.functional.ScalingType.TensorWise
+        scales: list[Any] = []
+
+        def run(x: Any, y: Any) -> Any:
+            if not scales:
+                scales.append(namespace.ones((), device=x.device))
+            (one,) = scales
+            return product(x, y.t(), one, whole, one, whole, output_dtype=namespace.bfloat16)
+
+        return run
+
+
+# Convolution
+
+
+def _convolving(function: Any, window: Window) -> Any:
+    """A convolution with the arguments that differ from PyTorch's defaults."""
+    given = {"stride": window.stride, "dilation": window.dilation, "groups": window.groups}
+    changed = {name: value for name, value in given.items() if value != 1}
+    return partial(function, padding=window.padding, **changed)
+
+
+def conv1d(torch: Any, window: Window) -> Any:
+    return _convolving(torch.nn.functional.conv1d, window)
+
+
+def conv2d(torch: Any, window: Window) -> Any:
+    return _convolving(torch.nn.functional.conv2d, window)
+
+
+def conv3d(torch: Any, window: Window) -> Any:
+    return _convolving(torch.nn.functional.conv3d, window)
+
+
+def conv2d_transposed(torch: Any, window: Window) -> Any:
+    return _convolving(torch.nn.functional.conv_transpose2d, window)
+
+
+# Normalisation
+
+
+def batch_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    """Without running statistics, which it would change."""
+    return functional.batch_norm(x, None, None, gamma, beta, training=True, eps=BATCH_EPSILON)
+
+
+def batch_norm_inference(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+    return functional.batch_norm(x, mean, variance, gamma, beta, eps=BATCH_EPSILON)
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    return functional.layer_norm(x, gamma.shape, gamma, beta, EPSILON)
+
+
+def rms_norm(x: Any, gamma: Any) -> Any:
+    return functional.rms_norm(x, gamma.shape, gamma, EPSILON)
+
+
+def group_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    return functional.group_norm(x, GROUPS, gamma, beta, EPSILON)
+
+
+def instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    return functional.instance_norm(x, None, None, gamma, beta, eps=EPSILON)
+
+
+# Softmax and losses
+
+
+def ctc_loss(torch: Any, n: int, times: int, labels: int) -> Any:
+    """Of logarithms of shares, time first."""
+    log_softmax, ctc_loss = torch.log_softmax, torch.nn.functional.ctc_loss
+    lengths = torch.full((n,), times), torch.full((n,), labels)
+    return lambda x, y: ctc_loss(log_softmax(x, -1), y, *lengths, reduction="none")
+
+
+# Recurrent layers, by what ``torch.nn``'s call in training
+
+
+def recurrent_layer(name: str, *, cells: bool = False) -> Implementation:
+    """An implementation by ``torch.<name>``; the first states are made in every call, as there."""
+
+    def implementation(torch: Any, units: int) -> Callable[..., Any]:
+        function = getattr(torch, name)
+
+        def layer(x: Any, *weights: Any) -> Any:
+            zeros = x.new_zeros(1, len(x), units)
+            first = (zeros, zeros) if cells else zeros
+            return function(x, first, weights, True, 1, 0.0, True, False, True)[0]
+
+        return layer
+
+    return implementation
+
+
+def _place_recurrent(arrays: Arrays) -> list[Any]:
+    """Weights have a row for every unit, and there is a second bias, which is zero here."""
+    x, w, u, b = arrays
+    return [x, w.T.copy(), u.T.copy(), b, np.zeros_like(b)]
+
+
+def _restore_recurrent(arrays: Arrays) -> list[Any]:
+    x, w, u, b, _ = arrays
+    return [x, w.T, u.T, b]
+
+
+RECURRENT = Layout(place=_place_recurrent, restore=_restore_recurrent)
+
+
+GRU = Layout(
+    place=lambda arrays: [
+        arrays[0],
+        *(reset_first(of).T.copy() for of in arrays[1:3]),
+        *map(reset_first, arrays[3:]),
+    ],
+    restore=lambda arrays: [
+        arrays[0],
+        *(reset_first(of.T) for of in arrays[1:3]),
+        *map(reset_first, arrays[3:]),
+    ],
+)
+
+
+def dynamic_rnn(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> tuple[Any, Any]:
+    """A loop of Python's: PyTorch's own operators for loops are prototypes.
+
+    ``torch.compile`` unrolls it.
+    """
+    import torch
+
+    state = cell = x.new_zeros(len(x), w.shape[0])
+    places = torch.arange(x.shape[1], device=x.device)
+    within = (places[:, None] < lengths)[..., None]
+    states = []
+    for now, inside in zip((x @ w + b).unbind(1), within.unbind(), strict=True):
+        entry, keep, new, exit_ = torch.addmm(now, state, u).chunk(4, -1)
+        after = torch.sigmoid(keep) * cell + torch.sigmoid(entry) * torch.tanh(new)
+        cell = torch.where(inside, after, cell)
+        state = torch.where(inside, torch.sigmoid(exit_) * torch.tanh(after), state)
+        states.append(torch.where(inside, state, 0.0))
+    return torch.stack(states, 1), state
+
+
+# Indexing
+
+
+def sequence_mask(torch: Any, d: int) -> Any:
+    def mask(x: Any, lengths: Any) -> Any:
+        return x * (torch.arange(d, device=x.device) < lengths[:, None])
+
+    return mask
+
+
+# Shapes and orders of elements. What PyTorch has as a view is copied.
+
+
+def pad(mode: str) -> Call:
+    """The last axes come first: columns, then rows."""
+    return Call("nn.functional.pad", pad=(2, 2, 1, 1), mode=mode)
+
+
+# Random numbers
+
+
+def drawn(draw: Callable[..., Any]) -> Implementation:
+    """An implementation of ``draw(torch, n, dtype=..., device=...)``."""
+    return lambda torch, n: lambda like: draw(torch, n, dtype=like.dtype, device=like.device)
+
+
+# Optimisers, the objects of ``torch.optim`` with the options that they have by default. On the
+# CPU they compute array by array.
+
+
+#: Of the steps before: so many that Adam's corrections of its bias are 1.
+_STEPS_BEFORE = 1_000_000.0
+
+
+class _OptimiserSteps:
+    """Steps of an optimiser; the first one makes it, of the arrays that all of them get.
+
+    Args:
+        optimiser: the class.
+        states: what it calls the arrays behind the gradients.
+        options: of the optimiser.
+    """
+
+    def __init__(self, optimiser: Any, states: tuple[str, ...], options: dict[str, Any]) -> None:
+        self._new = optimiser
+        self._states = states
+        self._options = options
+        self._optimiser: Any = None
+
+    def __call__(self, x: Any, g: Any, *arrays: Any) -> None:
+        """One step, which overwrites weights and state."""
+        if self._optimiser is None:
+            self._optimiser = self._new([x], lr=RATE, **self._options)
+            x.grad = g
+            step = torch.tensor(_STEPS_BEFORE)
+            state = zip(self._states, arrays, strict=True)
+            self._optimiser.state[x].update(state, step=step)
+        self._optimiser.step()
+
+
+def optimiser(name: str, *states: str, **options: Any) -> Implementation:
+    return lambda torch: _OptimiserSteps(getattr(torch.optim, name), states, options)
+
+
+# Images, channels first
+
+
+def resize_bilinear(torch: Any, h: int, w: int) -> Any:
+    return Call("nn.functional.interpolate", size=(h, w), mode="bilinear")(torch)
+
+
+def resize_nearest(torch: Any, h: int, w: int) -> Any:
+    return Call("nn.functional.interpolate", size=(h, w), mode="nearest")(torch)
+
+
+def im2col(torch: Any, h: int, w: int) -> Any:
+    return lambda x: torch.nn.functional.unfold(x, 3).unflatten(2, (h, w))

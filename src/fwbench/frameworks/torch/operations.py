@@ -1,0 +1,262 @@
+"""PyTorch's functions for fwbench's operations, by family: paths below ``torch``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fwbench.frameworks.layout import (
+    CHANNELS_FIRST,
+    CONV1D,
+    CONV2D,
+    CONV2D_TRANSPOSED,
+    CONV3D,
+    PATCHES,
+    PIXEL_SHUFFLE,
+    SEQUENCE_CHANNELS_FIRST,
+    Layout,
+    axes,
+    transposed_factors,
+)
+from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.frameworks.torch import kernels
+from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, MOMENTUM, RHO, TINY
+from fwbench.workloads.operations.random import DROPPED
+
+_ADAM = {"betas": (BETA1, BETA2), "eps": TINY}
+
+OPERATIONS: Table = {
+    # New arrays that are not made of host data
+    "zeros_like": "zeros_like",
+    "arange": lambda torch, n: lambda x: torch.arange(n, dtype=torch.int32, device=x.device),
+    # Activations
+    "sigmoid": "sigmoid",
+    "relu": "relu",
+    "tanh": "tanh",
+    "softplus": "nn.functional.softplus",
+    "softsign": "nn.functional.softsign",
+    "gelu": "nn.functional.gelu",
+    "gelu_tanh": Call("nn.functional.gelu", approximate="tanh"),
+    "elu": "nn.functional.elu",
+    "selu": "nn.functional.selu",
+    "leaky_relu": Call("nn.functional.leaky_relu", negative_slope=0.25),
+    "silu": "nn.functional.silu",
+    "hard_sigmoid": "nn.functional.hardsigmoid",
+    "log_sigmoid": "nn.functional.logsigmoid",
+    # Elementwise arithmetic
+    "abs": "abs",
+    "negative": "neg",
+    "sign": "sign",
+    "exp": "exp",
+    "expm1": "expm1",
+    "log": "log",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "square": "square",
+    "reciprocal": "reciprocal",
+    "sin": "sin",
+    "cos": "cos",
+    "arctan": "atan",
+    "erf": "erf",
+    "erfinv": "erfinv",
+    "lgamma": "lgamma",
+    "clip": Call("clamp", min=-0.5, max=0.5),
+    "floor": "floor",
+    "round": "round",
+    "round_half_even": "round",
+    "isnan": "isnan",
+    "logical_not": "logical_not",
+    "cast_float16": "Tensor.half",
+    "cast_bfloat16": "Tensor.bfloat16",
+    "cast_int32": "Tensor.int",
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "power": "pow",
+    "mod": "remainder",
+    "hypot": "hypot",
+    "arctan2": "atan2",
+    "greater": "gt",
+    "equal": "eq",
+    "logical_and": "logical_and",
+    "where": "where",
+    "multiply_add": lambda torch: lambda x, y, z: torch.addcmul(z, x, y),
+    "add_row": "add",
+    # Reductions
+    "sum": "sum",
+    "sum_columns": Call("sum", dim=0),
+    "sum_rows": Call("sum", dim=1),
+    "mean": Call("mean", dim=1),
+    "variance": Call("var", dim=1, correction=0),
+    "std": Call("std", dim=1, correction=0),
+    # max and min would find the positions, too.
+    "max": Call("amax", dim=1),
+    "min": Call("amin", dim=1),
+    "prod": Call("prod", dim=1),
+    "norm": "linalg.vector_norm",
+    "logsumexp": Call("logsumexp", dim=1),
+    "cumsum": Call("cumsum", dim=1),
+    "any": Call("any", dim=1),
+    "argmax": Call("argmax", dim=1),
+    "argmin": Call("argmin", dim=1),
+    # Vectors and matrices
+    "dot": "dot",
+    "gemm": "matmul",
+    "flatten": "flatten",
+    "l2_normalize": "nn.functional.normalize",
+    "gemv": "mv",
+    "outer": "outer",
+    "gemm_nn": "matmul",
+    # Transposed views, which BLAS reads as they are.
+    "gemm_tn": lambda torch: lambda x, y: torch.matmul(x.T, y),
+    "gemm_nt": lambda torch: lambda x, y: torch.matmul(x, y.T),
+    "scaled_gemm": kernels.ScaledMatmul("nn.functional.scaled_mm"),
+    "batch_gemm": "bmm",
+    "einsum": lambda torch: partial(torch.einsum, "bmk,bnk->bmn"),
+    "tensordot": Call("tensordot", dims=2),
+    "linear": lambda torch, n: torch.nn.functional.linear,
+    "cholesky": "linalg.cholesky",
+    "solve": "linalg.solve",
+    "triangular_solve": Call("linalg.solve_triangular", upper=False),
+    "inverse": "linalg.inv",
+    "slogdet": lambda torch: lambda x: torch.linalg.slogdet(x)[1],
+    "svd_values": "linalg.svdvals",
+    "svd": Call("linalg.svd", full_matrices=False),
+    "qr": "linalg.qr",
+    "lq": Laid(
+        lambda torch: lambda x: torch.linalg.qr(x.T),
+        Layout(place_results=transposed_factors, restore_results=transposed_factors),
+    ),
+    "eigh": "linalg.eigh",
+    # Convolution
+    "conv2d": Laid(kernels.conv2d, CONV2D),
+    "conv2d_3x3": Laid(kernels.conv2d, CONV2D),
+    "conv2d_1x1": Laid(kernels.conv2d, CONV2D),
+    "conv2d_7x7_s2": Laid(kernels.conv2d, CONV2D),
+    "conv2d_5x20_s2": Laid(kernels.conv2d, CONV2D),
+    "conv2d_dilated": Laid(kernels.conv2d, CONV2D),
+    "conv2d_grouped": Laid(kernels.conv2d, CONV2D),
+    "depthwise_conv2d": Laid(kernels.conv2d, CONV2D),
+    "conv2d_transposed": Laid(kernels.conv2d_transposed, CONV2D_TRANSPOSED),
+    "conv1d": Laid(kernels.conv1d, CONV1D),
+    "conv3d": Laid(kernels.conv3d, CONV3D),
+    # Pooling
+    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), CHANNELS_FIRST),
+    "max_pool2d_3x3_s2": Laid(
+        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), CHANNELS_FIRST
+    ),
+    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), CHANNELS_FIRST),
+    "global_avg_pool": Laid(
+        Call("nn.functional.adaptive_avg_pool2d", output_size=1), CHANNELS_FIRST
+    ),
+    "max_pool1d": Laid(Call("nn.functional.max_pool1d", kernel_size=2), SEQUENCE_CHANNELS_FIRST),
+    # Normalisation
+    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, CHANNELS_FIRST),
+    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, CHANNELS_FIRST),
+    "layer_norm": lambda torch: kernels.layer_norm,
+    "rms_norm": lambda torch: kernels.rms_norm,
+    "group_norm": Laid(lambda torch: kernels.group_norm, CHANNELS_FIRST),
+    "instance_norm": Laid(lambda torch: kernels.instance_norm, CHANNELS_FIRST),
+    # PyTorch divides alpha by the number of channels.
+    "lrn": Laid(
+        Call(
+            "nn.functional.local_response_norm",
+            size=NEIGHBOURS,
+            alpha=NEIGHBOURS * ALPHA,
+            beta=BETA,
+            k=BIAS,
+        ),
+        CHANNELS_FIRST,
+    ),
+    # Softmax and losses
+    "softmax": Call("softmax", dim=-1),
+    "log_softmax": Call("log_softmax", dim=-1),
+    "cross_entropy": "nn.functional.cross_entropy",
+    "cross_entropy_sum": Call("nn.functional.cross_entropy", reduction="sum"),
+    "binary_cross_entropy": "nn.functional.binary_cross_entropy_with_logits",
+    "mse": "nn.functional.mse_loss",
+    "huber": "nn.functional.smooth_l1_loss",
+    "ctc_loss": Laid(kernels.ctc_loss, axes("ntc->tnc")),
+    # Attention
+    "attention": "nn.functional.scaled_dot_product_attention",
+    "attention_causal": Call("nn.functional.scaled_dot_product_attention", is_causal=True),
+    # Recurrent layers
+    "rnn": Laid(kernels.recurrent_layer("rnn_tanh"), kernels.RECURRENT),
+    "lstm": Laid(kernels.recurrent_layer("lstm", cells=True), kernels.RECURRENT),
+    "gru": Laid(kernels.recurrent_layer("gru"), kernels.GRU),
+    "dynamic_rnn": lambda torch, units, steps, loop: kernels.dynamic_rnn,
+    # Indexing
+    "gather_rows": lambda torch: lambda x, i: torch.index_select(x, 0, i),
+    "embedding": lambda torch, n, d: lambda w, i: torch.nn.functional.embedding(i, w),
+    "gather_elements": lambda torch: lambda x, i: torch.gather(x, 1, i),
+    "pick": lambda torch: lambda x, i: torch.gather(x, 1, i[:, None])[:, 0],
+    "gather_nd": Laid(lambda torch: lambda x, i: x[i[0], i[1]], axes("", "kc->ck")),
+    "scatter_add": lambda torch, n, d: lambda x, i: x.new_zeros((n, d)).index_add(0, i, x),
+    "scatter_nd_update": lambda torch: lambda x, i, rows: torch.index_copy(x, 0, i, rows),
+    "one_hot": lambda torch, d: Call("nn.functional.one_hot", num_classes=d)(torch),
+    "boolean_mask": lambda torch: lambda x, mask: x[mask],
+    "sequence_mask": kernels.sequence_mask,
+    # Sorting and searching
+    # It has the order, too.
+    "sort": lambda torch: lambda x: torch.sort(x, 1)[0],
+    "argsort": Call("argsort", dim=1),
+    "top_k": Call("topk", k=5),
+    "unique": "unique",
+    "searchsorted": "searchsorted",
+    # Shapes and orders of elements
+    "transpose": lambda torch: lambda x: x.T.contiguous(),
+    "permute_nhwc_nchw": lambda torch: lambda x: x.permute(0, 3, 1, 2).contiguous(),
+    "concat": lambda torch: lambda x, y: torch.cat([x, y], 1),
+    "stack": lambda torch: lambda x, y: torch.stack([x, y], 1),
+    "split": lambda torch: lambda x: [part.contiguous() for part in torch.chunk(x, 4, 1)],
+    "pad_constant": Laid(kernels.pad("constant"), CHANNELS_FIRST),
+    "pad_reflect": Laid(kernels.pad("reflect"), CHANNELS_FIRST),
+    "tile": Call("tile", dims=(2, 3)),
+    "repeat": Call("repeat_interleave", repeats=3, dim=1),
+    "slice": lambda torch, begin, end: lambda x: x[begin:end, begin:end].contiguous(),
+    "strided_slice": lambda torch: lambda x: x[::2, ::3].contiguous(),
+    "flip": Call("flip", dims=(1,)),
+    "roll": Call("roll", shifts=3, dims=1),
+    "broadcast_to": lambda torch, n: lambda x: torch.broadcast_to(x, (n, n)).contiguous(),
+    "depth_to_space": Laid(Call("nn.functional.pixel_shuffle", upscale_factor=2), PIXEL_SHUFFLE),
+    "tril": "tril",
+    "diag_part": lambda torch: lambda x: torch.diagonal(x).contiguous(),
+    # Random numbers
+    "random_uniform": kernels.drawn(lambda torch, n, **place: torch.rand(n, **place)),
+    "random_normal": kernels.drawn(lambda torch, n, **place: torch.randn(n, **place)),
+    "random_bernoulli": "bernoulli",
+    "random_integers": lambda torch, n: (
+        lambda like: torch.randint(100, (n,), dtype=torch.int32, device=like.device)
+    ),
+    # What torch.distributions.Gamma(alpha, 1).sample() calls.
+    "random_gamma": "_standard_gamma",
+    "random_poisson": "poisson",
+    "random_exponential": kernels.drawn(
+        lambda torch, n, **place: torch.empty(n, **place).exponential_(2.0)
+    ),
+    "random_shuffle": lambda torch: lambda x: x[torch.randperm(len(x), device=x.device)],
+    "random_categorical": lambda torch, n: lambda p: torch.multinomial(p, n, replacement=True),
+    "dropout": Call("nn.functional.dropout", p=DROPPED),
+    # Optimisers
+    "sgd": kernels.optimiser("SGD"),
+    "momentum": kernels.optimiser("SGD", "momentum_buffer", momentum=MOMENTUM),
+    "nesterov": kernels.optimiser("SGD", "momentum_buffer", momentum=MOMENTUM, nesterov=True),
+    "adam": kernels.optimiser("Adam", "exp_avg", "exp_avg_sq", **_ADAM),
+    "adamw": kernels.optimiser("AdamW", "exp_avg", "exp_avg_sq", weight_decay=DECAY, **_ADAM),
+    "rmsprop": kernels.optimiser("RMSprop", "square_avg", alpha=RHO, eps=TINY),
+    "adagrad": kernels.optimiser("Adagrad", "sum", eps=TINY),
+    # Fourier transforms
+    "fft": "fft.fft",
+    "rfft": "fft.rfft",
+    "fft2": "fft.fft2",
+    # Images
+    "resize_bilinear": Laid(kernels.resize_bilinear, CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize_nearest, CHANNELS_FIRST),
+    "im2col": Laid(kernels.im2col, PATCHES),
+    # No operation
+    "noop": lambda torch: lambda x: x,
+}
