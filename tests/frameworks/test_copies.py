@@ -14,13 +14,13 @@ import pytest
 
 from fwbench.frameworks.copies import PINNED
 from fwbench.frameworks.declared import manifests
-from fwbench.frameworks.standin import standing_in
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.workloads import COPIES
 
 
 def _module(framework: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
     """The module with a framework's copies, with these in place of the framework."""
-    with standing_in({framework}):
+    with stubbed({framework}):
         module = importlib.import_module(f"fwbench.frameworks.{framework}.gpus")
     for name, value in names.items():
         monkeypatch.setattr(module, name, value)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fwbench import grid
 from fwbench.errors import WrongResult
 from fwbench.frameworks.declared import manifests
-from fwbench.frameworks.standin import standing_in
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.manifest import Device
 from fwbench.options.options import Selection
 from fwbench.testing import FakeFramework
@@ -82,7 +82,7 @@ def cuda() -> FakeCuda:
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
     """The adapter's module on it."""
-    with standing_in({"torch"}):
+    with stubbed({"torch"}):
         module = importlib.import_module("fwbench.frameworks.torch.graphs")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     return module

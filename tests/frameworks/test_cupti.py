@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks import cupti
-from fwbench.frameworks.standin import standing_in
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.testing import HandClock
@@ -144,7 +144,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and milliseconds; it detaches."""
-    with standing_in({"jax"}):
+    with stubbed({"jax"}):
         module = importlib.import_module("fwbench.frameworks.jax.kernels")
     begun: list[bool] = []
 

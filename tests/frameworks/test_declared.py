@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.frameworks.declared import gaps_of, manifests
-from fwbench.frameworks.standin import StandIn, standing_in
+from fwbench.frameworks.import_stub import Stub, stubbed
 from fwbench.manifest import Gap
 from fwbench.workloads import from_list, gemm
 from support.fakes import operation
@@ -50,11 +50,11 @@ def test_a_package_is_stood_in_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """It has everything while the context lasts; then it is as absent as before."""
     (tmp_path / "declares_something.py").write_text(_MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with standing_in({"absent_package"}):
+    with stubbed({"absent_package"}):
         import declares_something  # type: ignore[import-not-found]
 
-        assert isinstance(declares_something.function, StandIn)
-        assert isinstance(declares_something.CALLED, StandIn)
+        assert isinstance(declares_something.function, Stub)
+        assert isinstance(declares_something.CALLED, Stub)
         assert declares_something.Derived.__bases__ == (object,)
     del sys.modules["declares_something"]
     assert "FWBENCH_TEST_STAND_IN" not in os.environ
@@ -65,7 +65,7 @@ def test_a_package_is_stood_in_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_imported_already_is_not_stood_in_for() -> None:
     """It is there, and so it is what it is."""
-    with standing_in({"json"}):
+    with stubbed({"json"}):
         import json
 
         assert json.loads("[1]") == [1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.standin import standing_in
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.manifest import Device
 
 
@@ -31,7 +31,7 @@ class FakeJax:
 @pytest.fixture
 def adapter() -> ModuleType:
     """The module of the adapter, imported where no JAX is installed."""
-    with standing_in({"jax"}):
+    with stubbed({"jax"}):
         return importlib.import_module("fwbench.frameworks.jax.framework")
 
 

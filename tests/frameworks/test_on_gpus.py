@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.standin import standing_in
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.manifest import Device
 
 
 def adapter(name: str) -> ModuleType:
     """The module of an adapter, imported without its framework."""
-    with standing_in({name}):
+    with stubbed({name}):
         return importlib.import_module(f"fwbench.frameworks.{name}.framework")
 
 
@@ -97,7 +97,7 @@ def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The device is busy until all is enqueued; what comes before a call is outside its events."""
-    with standing_in({"torch"}):
+    with stubbed({"torch"}):
         module = importlib.import_module("fwbench.frameworks.torch.device_clock")
     done: list[str] = []
 

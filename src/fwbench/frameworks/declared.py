@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.frameworks.registry import registered
-from fwbench.frameworks.standin import standing_in
 from fwbench.manifest import Device, Gap, Manifest
 from fwbench.workloads.operation import Operation
 
@@ -19,7 +19,7 @@ def manifests() -> dict[str, Manifest]:
     """
     points = [point for point in registered().values() if point.module.startswith(_OWN)]
     points.sort(key=lambda point: point.name)
-    with standing_in({point.name for point in points}):
+    with stubbed({point.name for point in points}):
         return {point.name: _manifest(point.load()) for point in points}
 
 

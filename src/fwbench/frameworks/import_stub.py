@@ -1,4 +1,4 @@
-"""Stand-ins for packages that are not imported: what a module declares can be read without them.
+"""Stubs of packages that are not imported: what a module declares can be read without them.
 
 A framework's module imports its framework at the top, which takes seconds, or is not installed.
 """
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 
-class StandIn(ModuleType):
+class Stub(ModuleType):
     """A module, or anything in one: it has every attribute, and gives itself when it is called."""
 
     __version__ = ""
@@ -23,10 +23,10 @@ class StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return StandIn(f"{self.__name__}.{name}")
+        return Stub(f"{self.__name__}.{name}")
 
-    def __call__(self, *_: Any, **__: Any) -> StandIn:
-        """Returns the stand-in itself, which also serves as a decorator's result."""
+    def __call__(self, *_: Any, **__: Any) -> Stub:
+        """Returns the stub itself, which also serves as a decorator's result."""
         return self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
@@ -35,7 +35,7 @@ class StandIn(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the stand-ins of packages and of all that is in them."""
+    """Finds the stubs of packages and of all that is in them."""
 
     def __init__(self, packages: Collection[str]) -> None:
         self._packages = packages
@@ -43,24 +43,24 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A package of that name, if it is one to stand in for."""
+        """A stub of that name, if its package is one to replace."""
         if fullname.partition(".")[0] not in self._packages:
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The stand-in."""
-        return StandIn(spec.name)
+        """The stub."""
+        return Stub(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing to execute."""
 
 
 @contextmanager
-def standing_in(packages: Collection[str]) -> Iterator[None]:
-    """A context in which packages are not imported but stood in for, unless they are there already.
+def stubbed(packages: Collection[str]) -> Iterator[None]:
+    """A context in which stubs are imported in place of packages that are not there already.
 
-    Frameworks of fwbench's that are imported meanwhile are forgotten, since they hold stand-ins;
+    Frameworks of fwbench's that are imported meanwhile are forgotten, since they refer to stubs;
     so are the environment variables that they set.
 
     Args:
@@ -75,7 +75,7 @@ def standing_in(packages: Collection[str]) -> Iterator[None]:
         sys.meta_path.remove(finder)
         for name, module in {**sys.modules}.items():
             own = name.startswith("fwbench.frameworks.") and name not in modules
-            if own or isinstance(module, StandIn):
+            if own or isinstance(module, Stub):
                 del sys.modules[name]
         for name in os.environ.keys() - variables:
             del os.environ[name]
