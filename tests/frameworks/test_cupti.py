@@ -145,7 +145,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and milliseconds; it detaches."""
     with stubbed({"jax"}):
-        module = importlib.import_module("fwbench.frameworks.jax.kernels")
+        module = importlib.import_module("fwbench.frameworks.jax.gpus")
     begun: list[bool] = []
 
     def timings(finalize: bool) -> list[tuple[str, float]]:
