@@ -13,7 +13,7 @@ from fwbench.cases.backward import Backward
 from fwbench.cases.bind import bind
 from fwbench.cases.precision import is_float32
 from fwbench.errors import DeclarationError, WrongGradient
-from fwbench.frameworks.cotangents import differentiated
+from fwbench.frameworks.contract import differentiated
 from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.table import Laid
 from fwbench.testing import Differentiable, FakeFramework

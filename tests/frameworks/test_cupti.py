@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks import cupti
+from fwbench.frameworks import device_clock
 from fwbench.frameworks.import_stub import stubbed
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
@@ -74,7 +74,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def install(fake: ModuleType | None, *others: Any) -> Any:
         monkeypatch.setitem(sys.modules, "cupti", ModuleType("cupti"))
         monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
-        return cupti.clock(lambda: None, *others)
+        return device_clock.cupti_clock(lambda: None, *others)
 
     return install
 
@@ -124,7 +124,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
     """Their own way to it, else; and none without either."""
     assert clock(None) is None
 
-    class Own(cupti.Listener):
+    class Own(device_clock.Listener):
         def begin(self) -> None:
             """Nothing is to be done."""
 
@@ -135,7 +135,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
     assert clock(None, Own).times_s(lambda: None, 1, 1.0, lambda: None) == [3.0]
     assert clock(None, Own).name == "cupti"
 
-    def absent() -> cupti.Listener:
+    def absent() -> device_clock.Listener:
         raise ImportError("this build has none")
 
     assert clock(None, absent) is None

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.frameworks import profiler, xplane
+from fwbench.frameworks import profiler
 from fwbench.frameworks.mxnet import operator_classes as mxnet
-from fwbench.frameworks.profiler import CLASSES, Operator, Prefixes, class_of, together
+from fwbench.frameworks.profiler import CLASSES, Event, Operator, Prefixes, class_of, together
 from fwbench.frameworks.tensorflow import operator_classes as tensorflow
 from fwbench.frameworks.torch import operator_classes as torch
-from fwbench.frameworks.xplane import Event
 
 _TABLE = {profiler.ELEMENTWISE: ("log", "add"), profiler.LOSS: ("log_softmax",)}
 
@@ -35,7 +34,7 @@ def test_the_longest_prefix_decides(name: str, operator_class: str) -> None:
 
 @pytest.mark.parametrize(
     "prefixes",
-    [torch.PREFIXES, tensorflow.PREFIXES, mxnet.PREFIXES, xplane.HLO],
+    [torch.PREFIXES, tensorflow.PREFIXES, mxnet.PREFIXES, profiler.HLO],
     ids=["torch", "tensorflow", "mxnet", "xla"],
 )
 def test_a_table_has_classes_that_there_are(prefixes: Prefixes) -> None:
@@ -72,7 +71,7 @@ def test_own_time_is_without_what_lies_within() -> None:
         *(event("second", 4.0, 5.0), event("later", 10.0, 11.0)),
         event("elsewhere", 1.0, 9.0, thread="two"),
     ]
-    own_s = {each.name: time_s for each, time_s in xplane.own_times_s(events)}
+    own_s = {each.name: time_s for each, time_s in profiler.own_times_s(events)}
     assert own_s == pytest.approx(
         {
             "outer": 7.0,
@@ -88,7 +87,7 @@ def test_own_time_is_without_what_lies_within() -> None:
 def test_events_become_a_trace(tmp_path: Path) -> None:
     """Complete events in microseconds, each with its thread, whose name is metadata."""
     file = tmp_path / "trace.json"
-    xplane.write_trace([event("a", 1.0, 3.0), event("b", 2.0, 3.0, thread="two")], file)
+    profiler.write_trace([event("a", 1.0, 3.0), event("b", 2.0, 3.0, thread="two")], file)
     named, other, first, second = json.loads(file.read_text())["traceEvents"]
     assert (named["ph"], named["args"], other["args"]) == ("M", {"name": "one"}, {"name": "two"})
     assert (first["name"], first["ts"], first["dur"]) == ("a", 1e6, 2e6)
@@ -109,12 +108,12 @@ def test_events_become_a_trace(tmp_path: Path) -> None:
 )
 def test_a_fusion_is_fused(name: str, operator_class: str) -> None:
     """Whatever it is made of; a fusion of one operator is that operator."""
-    assert xplane.instruction_class(name) == operator_class
+    assert profiler.instruction_class(name) == operator_class
 
 
 def test_an_instruction_loses_its_number() -> None:
     """XLA numbers them."""
     names = ["dot.12", "reduce-window", "fusion.1.2", "add.clone"]
-    assert [xplane.instruction(name) for name in names] == [
+    assert [profiler.instruction(name) for name in names] == [
         *("dot", "reduce-window", "fusion.1", "add.clone")
     ]

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import fwbench
-from fwbench.frameworks import sources
+from fwbench.frameworks import cache
 from fwbench.frameworks.numpy.framework import NumPy
 
 _ADAPTER = "from fwbench.frameworks.numpy.framework import NumPy\nclass Mars(NumPy): pass\n"
@@ -45,7 +45,7 @@ def imported(name: str) -> ModuleType:
 
 def test_fwbenchs_own_are_made_of_fwbench() -> None:
     """All of it, and nothing of Python's."""
-    assert sources.packages_of(NumPy) == (FWBENCH,)
+    assert cache.packages_of(NumPy) == (FWBENCH,)
 
 
 def test_a_package_is_covered_from_its_top(packages: Path) -> None:
@@ -54,13 +54,13 @@ def test_a_package_is_covered_from_its_top(packages: Path) -> None:
     written(packages, "planets/inner/__init__.py")
     written(packages, "planets/inner/adapter.py", _ADAPTER)
     mars = imported("planets.inner.adapter").Mars
-    assert sources.packages_of(mars) == (str(packages / "planets"), FWBENCH)
+    assert cache.packages_of(mars) == (str(packages / "planets"), FWBENCH)
 
 
 def test_a_module_in_no_package_is_its_file(packages: Path) -> None:
     """As most frameworks from outside are."""
     path = written(packages, "planets.py", _ADAPTER)
-    assert sources.packages_of(imported("planets").Mars) == (str(path), FWBENCH)
+    assert cache.packages_of(imported("planets").Mars) == (str(path), FWBENCH)
 
 
 def test_a_namespace_package_is_not_covered_as_a_whole(packages: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_namespace_package_is_not_covered_as_a_whole(packages: Path) -> None:
     written(packages, "space/planets/__init__.py")
     written(packages, "space/planets/adapter.py", _ADAPTER)
     mars = imported("space.planets.adapter").Mars
-    assert sources.packages_of(mars) == (str(packages / "space" / "planets"), FWBENCH)
+    assert cache.packages_of(mars) == (str(packages / "space" / "planets"), FWBENCH)
 
 
 def test_the_state_of_a_package(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_the_state_of_a_package(tmp_path: Path) -> None:
     for name in ("notes.txt", "__pycache__/a.py", "data/x.json"):
         written(tmp_path, name)
     expected = [(str(path), path.stat().st_mtime_ns, 7) for path in sorted(paths)]
-    assert sources.state(str(tmp_path)) == expected
-    assert sources.state(str(paths[0])) == expected[:1]
+    assert cache.state(str(tmp_path)) == expected
+    assert cache.state(str(paths[0])) == expected[:1]
 
 
 @pytest.mark.parametrize("name", ["gone", "gone.py"])
 def test_what_is_gone_has_no_state(tmp_path: Path, name: str) -> None:
     """A package that was uninstalled is no error."""
-    assert sources.state(str(tmp_path / name)) == []
+    assert cache.state(str(tmp_path / name)) == []

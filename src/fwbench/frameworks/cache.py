@@ -8,12 +8,13 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import FrameworkUnavailable
-from fwbench.frameworks import sources
 from fwbench.manifest import Absent, Manifest
 from fwbench.version import __version__
 
@@ -52,7 +53,7 @@ class ManifestCache:
         self._interpreter_of = interpreter_of
         self._path_of = path_of
         # Frameworks share packages: fwbench's own is one of each.
-        self._state = functools.cache(sources.state)
+        self._state = functools.cache(state)
 
     def get(self, name: str) -> Manifest | Absent | None:
         """What a framework has said of itself; None if it must be asked."""
@@ -156,3 +157,59 @@ def _modified_ns(path: str) -> int:
         return Path(path).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+#: Its own classes answer alike as long as the interpreter is the same.
+_BUILT_IN = frozenset(sys.stdlib_module_names)
+
+
+def packages_of(framework: type) -> tuple[str, ...]:
+    """The top-level packages of a class and its bases, without Python's own.
+
+    Returns:
+        The folder of each package, or the file of a module that is in none.
+    """
+    modules = dict.fromkeys(base.__module__ for base in framework.__mro__)
+    places = (_top(name) for name in modules if name.partition(".")[0] not in _BUILT_IN)
+    return tuple(dict.fromkeys(place for place in places if place))
+
+
+def _top(module: str) -> str | None:
+    """The outermost package of a module that has a file: namespace packages are many folders."""
+    parts = module.split(".")
+    for i in range(1, len(parts) + 1):
+        loaded = sys.modules.get(".".join(parts[:i]))
+        file = getattr(loaded, "__file__", None)
+        if file:
+            return str(Path(file).parent) if hasattr(loaded, "__path__") else file
+    return None
+
+
+def state(place: str) -> list[tuple[str, int, int]]:
+    """What changes when a package does: its Python files, when each was changed, its size.
+
+    Args:
+        place: a folder, or one file.
+
+    Returns:
+        Path, time in nanoseconds and size in bytes of every file, in the order of paths; nothing
+        where there is none.
+    """
+    if place.endswith(".py"):
+        with suppress(OSError):
+            stat = Path(place).stat()
+            return [(place, stat.st_mtime_ns, stat.st_size)]
+        return []
+    return sorted(_python_files(place))
+
+
+def _python_files(folder: str) -> Iterator[tuple[str, int, int]]:
+    # Not by Path.rglob, which takes three times as long: every session waits for this.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                with suppress(OSError):
+                    stat = entry.stat()
+                    yield entry.path, stat.st_mtime_ns, stat.st_size
+            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                yield from _python_files(entry.path)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from fwbench.frameworks import cupti, declarations, sources, table
+from fwbench.frameworks import cache, declarations, device_clock, table
 from fwbench.frameworks.copies import Copying
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
@@ -199,7 +199,7 @@ class Framework(Replicable, Copying, ABC):
         Args:
             device: a GPU.
         """
-        return cupti.clock(self.waiter(device))
+        return device_clock.cupti_clock(self.waiter(device))
 
     def release(self, device: str) -> None:
         """Give memory of a GPU back that is kept for later, after a case: others need it.
@@ -253,7 +253,7 @@ class Framework(Replicable, Copying, ABC):
             variables: the positions of the inputs to differentiate by.
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
                 them where there are several results, with None for those that have no gradient,
-                such as indices (:mod:`fwbench.frameworks.cotangents`).
+                such as indices (:func:`differentiated`).
             execution: one of :attr:`executions`.
 
         Returns:
@@ -359,7 +359,7 @@ class Framework(Replicable, Copying, ABC):
             coordinator=self.coordinator,
             threads=self.threads(),
             build=self.build(),
-            sources=sources.packages_of(type(self)),
+            sources=cache.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),
         )
 
@@ -394,3 +394,26 @@ class Framework(Replicable, Copying, ABC):
         package = self.package or type(self).__module__.partition(".")[0]
         for notice in declarations.notices(self.name, self.version, missing, self.gaps, offered):
             yield f"package {package}: {notice}"
+
+
+def differentiates_all(cotangent: Any) -> bool:
+    """Whether every result has a cotangent.
+
+    Args:
+        cotangent: as :meth:`Framework.backward` gets it.
+    """
+    return not (isinstance(cotangent, tuple) and any(x is None for x in cotangent))
+
+
+def differentiated(result: Any, cotangent: Any) -> tuple[Any, Any]:
+    """The results that a gradient begins with, and their cotangents.
+
+    Args:
+        result: of the operation: an array, or several.
+        cotangent: as :meth:`Framework.backward` gets it.
+    """
+    if differentiates_all(cotangent):
+        return result, cotangent
+    pairs = [(y, g) for y, g in zip(result, cotangent, strict=True) if g is not None]
+    results, cotangents = map(list, zip(*pairs, strict=True))
+    return results, cotangents

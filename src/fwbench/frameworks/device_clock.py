@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 EVENTS, CUPTI = "events", "cupti"
@@ -37,3 +39,111 @@ class DeviceClock(ABC):
             enqueue_s: what it takes to enqueue a call.
             before: enqueued before each call, and not timed.
         """
+
+
+#: Listening costs milliseconds a call, and times of kernels vary little.
+_CALLS_AT_MOST = 10
+
+_BUFFER_BYTES = 8 * 1024 * 1024
+
+
+# CUPTI's activity records say how long each kernel, copy and fill took by the GPU's own clock
+# (https://docs.nvidia.com/cupti, "CUPTI Activity API"). JAX has a way to them of its own; for other
+# frameworks ``cupti-python`` reads them, where it is installed. Only one tool of a process may
+# listen, and listening slows launches: it ends after each call.
+
+
+class Listener(ABC):
+    """A way to the records of the process; what is wrong with it, either method raises."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Have everything recorded that runs on the GPU from here on."""
+
+    @abstractmethod
+    def end(self) -> Sequence[float]:
+        """The seconds of each kernel, copy and fill that has run, and no more records."""
+
+
+class CuptiPython(Listener):
+    """By ``cupti-python``, of the version of CUDA that the framework has.
+
+    Raises:
+        ImportError: it is not installed, or finds no CUPTI.
+    """
+
+    def __init__(self) -> None:
+        self._cupti: Any = importlib.import_module("cupti.cupti")
+        kinds = self._cupti.ActivityKind
+        self._kinds = (kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET)
+        self._records: list[Any] = []
+
+    def begin(self) -> None:
+        """Callbacks are forgotten with every end."""
+        self._records.clear()
+        self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._records.extend)
+        for kind in self._kinds:
+            self._cupti.activity_enable(kind)
+
+    def end(self) -> Sequence[float]:
+        """Records have their begin and end in nanoseconds."""
+        try:
+            for kind in self._kinds:
+                self._cupti.activity_disable(kind)
+            self._cupti.activity_flush_all(1)  # also buffers that are not full
+        finally:
+            self._cupti.finalize()
+        return [(record.end - record.start) / 1e9 for record in self._records]
+
+
+class Cupti(DeviceClock):
+    """What the GPU did in each call: the sum of it, without the pauses between.
+
+    Args:
+        wait: until it has nothing left to do.
+        listener: to the records.
+    """
+
+    name = CUPTI
+
+    def __init__(self, wait: Callable[[], Any], listener: Listener) -> None:
+        self._wait = wait
+        self._listener = listener
+
+    def times_s(
+        self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
+    ) -> list[float]:
+        """One call at a time: what came before it, and what comes after it, is not recorded."""
+        times_s = []
+        for _ in range(min(calls, _CALLS_AT_MOST)):
+            before()
+            self._wait()
+            # What is wrong with CUPTI fails no case: another tool may listen, or permission lack.
+            with suppress(Exception):
+                self._listener.begin()
+            found_s: Sequence[float] = []
+            try:
+                run()
+                self._wait()
+            finally:
+                with suppress(Exception):
+                    found_s = self._listener.end()
+            if not found_s:
+                return []
+            times_s.append(sum(found_s))
+        return times_s
+
+
+def cupti_clock(wait: Callable[[], Any] | None, *others: Callable[[], Listener]) -> Cupti | None:
+    """``cupti-python``, or another way to CUPTI; None without one.
+
+    Args:
+        wait: until the GPU has nothing left to do; None where nothing runs on one.
+        others: ways of a framework's own, tried where that one raises; they may raise, too.
+    """
+    if wait is None:
+        return None
+    for listener in (CuptiPython, *others):
+        with suppress(Exception):  # of libraries that are not there, or of another version
+            return Cupti(wait, listener())
+    return None

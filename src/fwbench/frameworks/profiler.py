@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,3 +92,128 @@ def together(operators: Sequence[Operator]) -> list[Operator]:
         calls[key] = calls.get(key, 0) + each.calls
     united = [Operator(*key, times_s[key], calls[key]) for key in times_s]
     return sorted(united, key=lambda each: -each.time_s)
+
+
+# The profilers of XLA and TensorFlow. Both frameworks write the format XPlane
+# (tsl/profiler/protobuf/xplane.proto), and read it in ways of their own.
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a thread did for some time.
+
+    Attributes:
+        thread: where, by its plane and its name.
+        name: of the operator.
+        start_ns: since any moment, the same for all events.
+        duration_ns: of it and what it has called.
+        is_instruction: whether it is one of XLA's.
+    """
+
+    thread: str
+    name: str
+    start_ns: float
+    duration_ns: float
+    is_instruction: bool = False
+
+    @property
+    def end_ns(self) -> float:
+        """When it was over."""
+        return self.start_ns + self.duration_ns
+
+
+def own_times_s(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
+    """Each event with its own time: without that of events of its thread which lie within it."""
+    threads: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        threads[event.thread].append(event)
+    for of_thread in threads.values():
+        yield from _own_times_s(sorted(of_thread, key=lambda e: (e.start_ns, -e.duration_ns)))
+
+
+def _own_times_s(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
+    open_ones: list[tuple[Event, list[float]]] = []
+    for event in events:
+        while open_ones and open_ones[-1][0].end_ns <= event.start_ns:
+            yield _closed(*open_ones.pop())
+        if open_ones:
+            open_ones[-1][1].append(event.duration_ns)
+        open_ones.append((event, []))
+    while open_ones:
+        yield _closed(*open_ones.pop())
+
+
+def _closed(event: Event, within_ns: list[float]) -> tuple[Event, float]:
+    return event, max(0.0, event.duration_ns - sum(within_ns)) * 1e-9
+
+
+def write_trace(events: Iterable[Event], file: Path) -> None:
+    """Write events for Perfetto.
+
+    The format is Chrome's (Google's document "Trace Event Format"): complete events with times in
+    microseconds, and the names of threads as metadata.
+
+    Args:
+        events: of one process.
+        file: is written.
+    """
+    listed = list(events)
+    threads = {name: number for number, name in enumerate(dict.fromkeys(e.thread for e in listed))}
+    named = [
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": number, "args": {"name": name}}
+        for name, number in threads.items()
+    ]
+    complete = [
+        {
+            "ph": "X",
+            "name": event.name,
+            "pid": 0,
+            "tid": threads[event.thread],
+            "ts": event.start_ns / 1e3,
+            "dur": event.duration_ns / 1e3,
+        }
+        for event in listed
+    ]
+    file.write_text(json.dumps({"traceEvents": named + complete}), encoding="utf-8")
+
+
+#: The statistic that XLA gives the events of its instructions, and no others.
+INSTRUCTION = "hlo_op"
+
+#: How XLA names a fusion of several operators, and one operator that it has made a fusion of.
+_FUSION, _WRAPPED = "fusion", "wrapped_"
+
+#: The names of XLA's instructions (openxla.org, "Operation semantics"), and of those that
+#: TensorFlow has named.
+HLO: Prefixes = {
+    CONVOLUTION: ("convolution", "conv", "Conv", "__onednn$convolution"),
+    MATMUL: ("dot", "MatMul", "BatchMatMul", "einsum", "gemm", "__onednn$matmul"),
+    FUSED: ("call", "while", "conditional", "custom-call"),
+    REDUCTION: ("reduce", "sort", "cumsum", "topk"),
+    NORMALISATION: ("batch-norm",),
+    POOLING: ("reduce-window", "select-and-scatter"),
+    DATA_MOVEMENT: (
+        *("copy", "transpose", "reshape", "broadcast", "concatenate", "slice", "pad", "gather"),
+        *("scatter", "dynamic-slice", "dynamic-update-slice", "bitcast", "iota", "reverse"),
+        *("tuple", "get-tuple-element", "parameter", "convert", "constant"),
+    ),
+    ELEMENTWISE: (
+        *("add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log"),
+        *("tanh", "rsqrt", "sqrt", "power", "negate", "abs", "select", "compare", "clamp"),
+        *("and", "or", "not", "xor", "sign", "floor", "ceil", "round", "sine", "cosine"),
+        *("logistic", "erf", "rng", "cbrt", "remainder", "shift", "popcnt", "atan2"),
+    ),
+}
+
+
+def instruction_class(name: str) -> str:
+    """The class of an instruction; a fusion of several operators is of none of theirs."""
+    if _FUSION in name:
+        return FUSED
+    return class_of(name.removeprefix(_WRAPPED), HLO)
+
+
+def instruction(name: str) -> str:
+    """The name of an instruction without its number: ``fusion`` for ``fusion.12``."""
+    stem, _, number = name.rpartition(".")
+    return stem if number.isdigit() else name

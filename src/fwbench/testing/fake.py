@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.frameworks.cotangents import differentiated
+from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.manifest import Device, Gap
 from fwbench.testing.clock import HandClock
 from fwbench.workloads.operation import Implementation

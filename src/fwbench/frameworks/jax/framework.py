@@ -23,7 +23,7 @@ try:
 except ImportError:  # JAX 0.7
     from jax.experimental import enable_x64
 
-from fwbench.frameworks import cupti
+from fwbench.frameworks import device_clock
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.device_clock import DeviceClock
@@ -182,7 +182,7 @@ class Jax(Framework):
         # Here, for the sake of sessions on the CPU.
         from fwbench.frameworks.jax.gpus import MosaicListener
 
-        return cupti.clock(self._wait, MosaicListener)
+        return device_clock.cupti_clock(self._wait, MosaicListener)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What XLA's allocator has handed out on a GPU; a peak below an earlier one is not known.

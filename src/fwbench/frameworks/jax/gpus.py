@@ -12,7 +12,7 @@ from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
 from fwbench.frameworks.copies import PINNED, Copies
-from fwbench.frameworks.cupti import Listener
+from fwbench.frameworks.device_clock import Listener
 
 #: JAX's name for memory that a GPU copies from and to by itself.
 _PINNED = "pinned_host"

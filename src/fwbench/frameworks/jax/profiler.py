@@ -13,9 +13,8 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData, ProfileOptions
 
-from fwbench.frameworks import xplane
-from fwbench.frameworks.profiler import Operator, Profiler
-from fwbench.frameworks.xplane import Event, instruction, instruction_class
+from fwbench.frameworks import profiler
+from fwbench.frameworks.profiler import Event, Operator, Profiler, instruction, instruction_class
 
 
 class JaxProfiler(Profiler):
@@ -29,8 +28,8 @@ class JaxProfiler(Profiler):
             with jax.profiler.trace(folder, profiler_options=options):
                 work()
             events = [*_events(Path(folder))]
-        xplane.write_trace(events, trace)
-        own = xplane.own_times_s(event for event in events if event.is_instruction)
+        profiler.write_trace(events, trace)
+        own = profiler.own_times_s(event for event in events if event.is_instruction)
         return [
             Operator(instruction(event.name), instruction_class(event.name), time_s, 1)
             for event, time_s in own
@@ -44,7 +43,7 @@ def _events(folder: Path) -> Iterator[Event]:
             for number, line in enumerate(plane.lines):
                 thread = f"{plane.name} {line.name or number}"
                 for event in line.events:
-                    is_instruction = any(name == xplane.INSTRUCTION for name, _ in event.stats)
+                    is_instruction = any(name == profiler.INSTRUCTION for name, _ in event.stats)
                     yield Event(
                         thread, event.name, event.start_ns, event.duration_ns, is_instruction
                     )

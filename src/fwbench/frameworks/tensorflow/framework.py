@@ -21,9 +21,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.frameworks.copies import Copies
-from fwbench.frameworks.cotangents import differentiated
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, RoleCopies, Seat
 from fwbench.frameworks.models import ModelLearner

@@ -17,10 +17,16 @@ import keras
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from fwbench.frameworks import profiler, xplane
-from fwbench.frameworks.profiler import Operator, Profiler, class_of
+from fwbench.frameworks import profiler
+from fwbench.frameworks.profiler import (
+    Event,
+    Operator,
+    Profiler,
+    class_of,
+    instruction,
+    instruction_class,
+)
 from fwbench.frameworks.tensorflow.operator_classes import PREFIXES
-from fwbench.frameworks.xplane import Event, instruction, instruction_class
 
 #: Kernels of graphs are traced as name and type (``OpKernel::TraceString``), with this between.
 _BETWEEN = ":"
@@ -47,7 +53,7 @@ class TensorFlowProfiler(Profiler):
             with _optimisers_traced(), tf.profiler.experimental.Profile(folder):
                 work()
             events = [*_events(Path(folder))]
-        xplane.write_trace(events, trace)
+        profiler.write_trace(events, trace)
         return [*_operators(events)]
 
 
@@ -67,7 +73,7 @@ def _optimisers_traced() -> Iterator[None]:
 def _operators(events: Sequence[Event]) -> Iterator[Operator]:
     optimisers = [event for event in events if event.name == _OPTIMISER_RANGE]
     kernels = [event for event in events if event.is_instruction or _type(event)]
-    for event, time_s in xplane.own_times_s(kernels):
+    for event, time_s in profiler.own_times_s(kernels):
         if event.is_instruction:
             name, operator_class = instruction(event.name), instruction_class(event.name)
         else:
@@ -111,5 +117,5 @@ def _events(folder: Path) -> Iterator[Event]:
                         plane.event_metadata[event.metadata_id].name,
                         line.timestamp_ns + event.offset_ps / 1e3,
                         event.duration_ps / 1e3,
-                        xplane.INSTRUCTION in statistics,
+                        profiler.INSTRUCTION in statistics,
                     )

@@ -11,9 +11,14 @@ from typing import Any, ClassVar
 import torch
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework, Saved
+from fwbench.frameworks.contract import (
+    BoundCall,
+    Framework,
+    Saved,
+    differentiated,
+    differentiates_all,
+)
 from fwbench.frameworks.copies import Copies
-from fwbench.frameworks.cotangents import differentiated, differentiates_all
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Seat
