@@ -58,10 +58,10 @@ docs: venv ## build the documentation as a site, in site/; no page and no link m
 
 .PHONY: pages
 pages: venv ## write the pages of docs/ that come from the code
-	$(BIN)/python -m fwbench.options.page > docs/options.md
-	$(BIN)/python -m fwbench.cli.page > docs/commands.md
-	$(BIN)/python -m fwbench.records.page > docs/record.md
-	$(BIN)/python -m fwbench.testing.liars.page > docs/liars.md
+	$(BIN)/python -m fwbench_extras.pages options > docs/options.md
+	$(BIN)/python -m fwbench_extras.pages commands > docs/commands.md
+	$(BIN)/python -m fwbench_extras.pages record > docs/record.md
+	$(BIN)/python -m fwbench_extras.pages cheats > docs/cheats.md
 	$(BIN)/fwbench list --markdown > docs/operations.md
 
 .PHONY: samples
@@ -88,4 +88,4 @@ dist: venv ## build wheel and source distribution into dist/, and check them
 .PHONY: clean
 clean: ## remove .venv, caches and build products
 	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site
-	find benchmarks src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks extras src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,8 +20,8 @@ from pathlib import Path
 from fwbench.frameworks import registry
 from fwbench.frameworks.learner import Job
 from fwbench.report.drawing.png import on_white
-from fwbench.studies import memory_plan
 from fwbench.workloads import MODELS
+from fwbench_extras.studies import memory_plan
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, FIGURE = DOCS / "memory-plan.md", DOCS / "memory-plan.svg"

@@ -26,7 +26,7 @@ _SOURCE = _ROOT / "src"
 
 #: From top to bottom: a room imports from those below it, and from itself.
 _ROOMS = (
-    *("__main__", "cli", "testing", "plugin", "studies", "report", "gate", "gangs", "ceilings"),
+    *("__main__", "cli", "testing", "plugin", "report", "gate", "gangs", "ceilings"),
     *("workers", "cases", "records", "measure", "frameworks", "processes"),
     *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
     *("terms", "suite", "names", "jsontext", "errors", "version"),

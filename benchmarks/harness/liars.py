@@ -1,6 +1,6 @@
 """How many liars get a number: from a loop as many are written, from a careful one, from fwbench.
 
-The liars are those of ``fwbench.testing.liars`` (docs/liars.md), each in every direction in which
+The liars are those of ``fwbench_extras.cheats`` (docs/cheats.md), each in every direction in which
 it lies. The loops are held against them in this process. fwbench runs as ever, in a pytest session
 in which each liar is a framework with a worker process of its own; this file is that session's test
 file, too. Those that fwbench says it catches must end without a record.
@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.testing.liars import LIARS, Exhibit, Liar, hold_against, register
-from fwbench.testing.liars.naive import first_call_checked
+from fwbench_extras.cheats import LIARS, Exhibit, Liar, hold_against, register
+from fwbench_extras.cheats.naive import first_call_checked
 
 _CALLS = 20
 _QUICKLY = ("--benchmark-max-time=0.05", "--fw-warmup=0.05", "--fw-epochs=2", "--fw-steps=2")

@@ -24,9 +24,20 @@ def suite(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the wheel and the source distribution of this checkout."""
-    folder = tmp_path_factory.mktemp("distributions")
+    return _build(Path(__file__).parents[2], tmp_path_factory.mktemp("distributions"))
+
+
+@pytest.fixture(scope="session")
+def extras_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of fwbench-extras."""
+    folder = _build(Path(__file__).parents[2] / "extras", tmp_path_factory.mktemp("extras"))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def _build(project: Path, folder: Path) -> Path:
     build = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
-    subprocess.run(build, cwd=Path(__file__).parents[2], check=True, capture_output=True)
+    subprocess.run(build, cwd=project, check=True, capture_output=True)
     return folder
 
 

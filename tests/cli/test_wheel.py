@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from configparser import ConfigParser
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -63,6 +64,25 @@ def test_the_wheel_has_the_package_alone(in_wheel: set[str]) -> None:
     assert files <= in_wheel
     tops = {name.partition("/")[0] for name in in_wheel}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"fwbench"}
+
+
+def test_the_wheel_of_the_extras_has_all_of_them(extras_wheel: Path, wheel: Path) -> None:
+    """Data of the studies included, and the same version as fwbench."""
+    with zipfile.ZipFile(extras_wheel) as archive:
+        names = {*archive.namelist()}
+        (points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        studies = ConfigParser()
+        studies.read_string(archive.read(points).decode())
+    assert {name for name in names if ".dist-info/" not in name} == {
+        name.removeprefix("extras/") for name in _files("extras/fwbench_extras")
+    }
+    assert {target.replace(".", "/") for target in studies["fwbench.studies"].values()} == {
+        name.removeprefix("extras/").removesuffix(".py").removesuffix("/__init__")
+        for name in _files("extras/fwbench_extras/studies", "*.py")
+        | _files("extras/fwbench_extras/studies", "*/__init__.py")
+        if name != "extras/fwbench_extras/studies/__init__.py"
+    }
+    assert extras_wheel.name.split("-")[1] == wheel.name.split("-")[1]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="itself a source distribution")

@@ -14,7 +14,6 @@ import pytest
 from _pytest.mark.expression import Expression
 
 from fwbench import cli, grid
-from fwbench.cli import page as cli_page
 from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
@@ -33,6 +32,7 @@ from fwbench.workloads import (
 )
 from fwbench.workloads.data import Found
 from fwbench.workloads.workload import Workload
+from fwbench_extras.pages import parsers
 from support.documents import PAGES, ROOT, Command, commands, read
 
 #: What pages show how to write: frameworks, and an operation.
@@ -78,7 +78,7 @@ def test_options_are_there_where_people_put_something_in(pytestconfig: pytest.Co
     """
     groups = [pytestconfig._parser._anonymous, *pytestconfig._parser._groups]
     known = {name for group in groups for option in group.options for name in option.names()}
-    for parser, _ in cli_page._commands(cli._parser()):
+    for parser, _ in parsers(cli.build_parser()):
         known |= {name for action in parser._actions for name in action.option_strings}
     given = [
         (command.page, word.partition("=")[0])
@@ -193,9 +193,7 @@ def _keyword(command: Command) -> str:
 
 
 #: Commands that the text names without the rest of the line.
-_NAMES = [
-    ["fwbench", *command.prog.split()[1:]] for command, _ in cli_page._commands(cli._parser())
-]
+_NAMES = [["fwbench", *command.prog.split()[1:]] for command, _ in parsers(cli.build_parser())]
 
 
 @pytest.mark.parametrize("command", _shown("fwbench"))
@@ -205,7 +203,7 @@ def test_fwbench_understands_it(command: Command, pytester: pytest.Pytester) -> 
     if any(name[: len(words)] == words for name in _NAMES):
         return
     try:
-        parsed, more = cli._parser().parse_known_args(words[1:])
+        parsed, more = cli.build_parser().parse_known_args(words[1:])
     except SystemExit as ended:
         assert ended.code == 0  # noqa: PT017 (--help and --version end so)
         return

@@ -6,20 +6,15 @@ import re
 
 import pytest
 
-import fwbench.cli.page
-import fwbench.options.page
 from fwbench.frameworks.declared import manifests
+from fwbench_extras import pages
 from support.documents import read
 
 
-def test_the_page_of_options_is_up_to_date() -> None:
-    """If this fails: python -m fwbench.options.page > docs/options.md."""
-    assert fwbench.options.page.page() == read("docs/options.md")
-
-
-def test_the_page_of_commands_is_up_to_date() -> None:
-    """If this fails: python -m fwbench.cli.page > docs/commands.md."""
-    assert fwbench.cli.page.page() == read("docs/commands.md")
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_pages_are_up_to_date(name: str) -> None:
+    """If this fails: make pages."""
+    assert pages.PAGES[name]() == read(f"docs/{name}.md")
 
 
 def test_the_page_of_commands_shows_what_a_command_needs() -> None:

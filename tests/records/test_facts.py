@@ -14,7 +14,6 @@ import pytest
 from fwbench import cli
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun
 from fwbench.plugin import host
-from fwbench.records import page
 from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured
 from fwbench.records.journal import Journal, recover
 from fwbench.records.replication import MEDIANS
@@ -26,8 +25,6 @@ from fwbench.report.section import KEYS
 from fwbench.report.writers import csv
 from support.launched_runs import entry, output, write
 from support.reports import case, training
-
-_DOCS = Path(__file__).parents[2] / "docs"
 
 _USAGE_ERROR = 2
 _SOME_UNREADABLE = 1
@@ -101,11 +98,6 @@ def test_every_declaration_is_complete(table: type[Table]) -> None:
         assert declared.meaning
         assert not declared.meaning.endswith(".")
         assert {*declared.needs} <= table.declared().keys()
-
-
-def test_the_page_is_as_the_tables() -> None:
-    """docs/record.md is written again after a change: python -m fwbench.records.page."""
-    assert (_DOCS / "record.md").read_text(encoding="utf-8") == page.page()
 
 
 def test_tables_within_tables_are_plain_in_json() -> None:

@@ -18,7 +18,7 @@ from fwbench.gate.verdicts import Rules
 from fwbench.report import archive, history
 from fwbench.report.model import read
 from fwbench.report.writers import html
-from fwbench.studies import report_2020
+from fwbench_extras.studies import report_2020
 from support.browser import exercised
 from support.launched_runs import output, plain, sample, times, write
 from support.launched_runs import run as launched_run

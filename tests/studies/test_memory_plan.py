@@ -11,7 +11,7 @@ import pytest
 from fwbench import cli
 from fwbench.report.model import Run
 from fwbench.report.section import Section
-from fwbench.studies import memory_plan
+from fwbench_extras.studies import memory_plan
 from support.documents import ROOT, read
 from support.launched_runs import write
 from support.reports import case, stored

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fwbench import cli
-from fwbench.studies import tensorflow_2016
+from fwbench_extras.studies import tensorflow_2016
 from support.launched_runs import write
 from support.reports import case, runs_of, stored
 from support.section_parts import rows

@@ -13,11 +13,11 @@ from fwbench.cases.loops import LoopCase
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.presets import Schedule
-from fwbench.testing.liars import Liar
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
+from fwbench_extras.cheats import Liar
 from support.fake_learner import FOUND, data_set
 from support.fakes import cell, fixture
 from support.training_cases import KINDS

@@ -10,8 +10,8 @@ import pytest
 
 from fwbench.report.model import Run
 from fwbench.report.section import Section
-from fwbench.studies import report_2020
-from fwbench.studies.report_2020 import published
+from fwbench_extras.studies import report_2020
+from fwbench_extras.studies.report_2020 import published
 from support.reports import case, stored, training
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be determined from this run"

@@ -64,7 +64,7 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = _parser()
+    parser = build_parser()
     parsed, more = parser.parse_known_args(arguments)
     if not hasattr(parsed, "run"):
         parser.exit(_USAGE_ERROR, parser.format_help())
@@ -84,7 +84,8 @@ def _escape_what_cannot_be_encoded() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of ``fwbench`` with all of its commands."""
     parser = argparse.ArgumentParser(
         prog="fwbench",
         description="Benchmarks of deep-learning frameworks. fwbench COMMAND --help says more.",

@@ -9,18 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench import studies
 from fwbench.cli.messages import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.report import archive, history, sections
+from fwbench.report.discovery import extensions
 from fwbench.report.drawing import png
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section
 from fwbench.report.writers import csv, html, markdown
 
 _INCOMPLETE = 1
+
+#: The entry points by which packages add studies: published reports, and runs compared with them.
+_STUDIES = "fwbench.studies"
 
 
 def add_to(commands: Any) -> None:
@@ -60,7 +63,7 @@ def _add_studies(report: argparse.ArgumentParser) -> None:
     """Add the option of each study."""
     report.set_defaults(studies=[])
     try:
-        every = studies.all_studies()
+        every = extensions(None, _STUDIES, "OPTION", "HELP", "sections")
     except DeclarationError as error:
         # Other commands do without studies.
         report.set_defaults(run=partial(_refuse, error))

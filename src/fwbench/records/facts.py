@@ -1,7 +1,7 @@
 """THE definition of a record: every key of ``extra_info["fwbench"]``, declared once.
 
 To add a fact, add a line here and write the page again:
-``python -m fwbench.records.page > docs/record.md``. What is recorded of the session
+``python -m fwbench_extras.pages record > docs/record.md``. What is recorded of the session
 as a whole is in :mod:`fwbench.records.session_facts`.
 """
 

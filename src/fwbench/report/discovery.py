@@ -1,7 +1,8 @@
 """Extensions of reports: each is a module, in fwbench or in another package.
 
-fwbench's own are the modules of a package. Those of others are named by the entry points of a group
-(``fwbench.sections``, ``fwbench.charts``, ``fwbench.studies``). There is no other list of them.
+fwbench's own sections and charts are the modules of a package. All others, and every study, are
+named by the entry points of a group (``fwbench.sections``, ``fwbench.charts``,
+``fwbench.studies``). There is no other list of them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from fwbench.errors import DeclarationError
 
 
 @functools.cache
-def extensions(package: ModuleType, group: str, *needed: str) -> tuple[Any, ...]:
+def extensions(package: ModuleType | None, group: str, *needed: str) -> tuple[Any, ...]:
     """The modules of a package and those that entry points name, sorted by their ``ORDER``.
 
     Args:
-        package: of fwbench's own modules.
+        package: of fwbench's own modules; None if it has none of this kind.
         group: of the entry points of other packages.
         needed: what a module must define, in addition to ``ORDER``.
 
@@ -31,7 +32,7 @@ def extensions(package: ModuleType, group: str, *needed: str) -> tuple[Any, ...]
     """
     own = [
         importlib.import_module(f"{package.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(package.__path__)
+        for module in pkgutil.iter_modules(package.__path__ if package else [])
     ]
     external = [_loaded(point, (*needed, "ORDER")) for point in metadata.entry_points(group=group)]
     every = sorted([*own, *external], key=lambda module: (module.ORDER, module.__name__))

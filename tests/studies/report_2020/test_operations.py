@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fwbench.report.model import Run
-from fwbench.studies import report_2020
-from fwbench.studies.report_2020 import operations
-from fwbench.studies.report_2020.operations import Ratios
+from fwbench_extras.studies import report_2020
+from fwbench_extras.studies.report_2020 import operations
+from fwbench_extras.studies.report_2020.operations import Ratios
 from support.reports import case, column, parsed, stored
 from support.runs_of_2020 import (
     ABOUT,

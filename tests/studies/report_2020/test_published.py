@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from fwbench.studies.report_2020 import operations, published
 from fwbench.workloads import OPERATIONS
+from fwbench_extras.studies.report_2020 import operations, published
 from support.runs_of_2020 import PUBLISHED_LENETS, every_device
 
 

@@ -18,7 +18,7 @@ from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report.model import read
 from fwbench.report.section import TableCell
-from fwbench.studies import report_2020
+from fwbench_extras.studies import report_2020
 from support.launched_runs import output, plain, write
 from support.reports import case, column, foreign_run, parsed, runs_of, stored
 from support.runs_of_2020 import (

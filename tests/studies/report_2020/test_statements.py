@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.studies.report_2020 import published
+from fwbench_extras.studies.report_2020 import published
 from support.reports import case, column, stored
 from support.runs_of_2020 import (
     ABOUT,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from fwbench.frameworks.registry import GROUP
-from fwbench.testing.liars import LIARS, Exhibit, hold_against, naive, page, register
-from fwbench.testing.liars.remembering import CachedOutput
-from fwbench.testing.liars.results import Transposed
+from fwbench_extras.cheats import LIARS, Exhibit, hold_against, naive, register
+from fwbench_extras.cheats.remembering import CachedOutput
+from fwbench_extras.cheats.results import Transposed
 from support.projects import Project
 
-_PAGE = Path(__file__).parents[3] / "docs" / "liars.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "cheats.md"
 
 _CASES = """
 import pytest
@@ -87,11 +87,6 @@ def test_every_lie_about_an_operation_is_exhibited() -> None:
 # The page
 
 
-def test_the_page_is_that_of_the_classes() -> None:
-    """Changed classes change docs/liars.md: python -m fwbench.testing.liars.page."""
-    assert _PAGE.read_text(encoding="utf-8") == page.page()
-
-
 def test_the_example_of_the_page_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +132,7 @@ def test_the_command_writes_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And says how to use it."""
-    from fwbench.testing.liars.__main__ import main
+    from fwbench_extras.cheats.__main__ import main
 
     monkeypatch.setattr("sys.argv", ["liars", str(tmp_path)])
     main()

@@ -16,8 +16,8 @@ from fwbench.errors import FrameworkBroken, SkippedWork, UnfinishedWork, WrongGr
 from fwbench.frameworks import registry
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
-from fwbench.testing.liars import LIARS, Honest, Liar
 from fwbench.workloads import gemm, mlp
+from fwbench_extras.cheats import LIARS, Honest, Liar
 from support.liars import case_of, images
 
 _LIES = [(liar, direction) for liar in LIARS for direction in liar.directions]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fwbench.report.drawing import bars
 from fwbench.report.model import Record
 from fwbench.report.section import Row, Section, TableCell
-from fwbench.studies.report_2020 import published
+from fwbench_extras.studies.report_2020 import published
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fwbench import workloads
 from fwbench.errors import FwbenchError
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar, each
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar, each
 
 _TOLERANCE = "the first result is off by more than the tolerance of the dtype"
 

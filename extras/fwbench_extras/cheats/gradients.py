@@ -10,9 +10,9 @@ import numpy as np
 from fwbench.errors import FwbenchError, WrongGradient, WrongResult
 from fwbench.frameworks.contract import BoundCall
 from fwbench.testing.fake import Differentiable
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar
 from fwbench.workloads.operation import Implementation
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar
 
 _SLOPE = "the gradient's slope along a random direction is not the central difference"
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fwbench import workloads
 from fwbench.errors import FwbenchError, WrongResult
-from fwbench.testing.liars.honest import Honest
 from fwbench.workloads.workload import Workload
+from fwbench_extras.cheats.honest import Honest
 
 
 class Liar(Honest):

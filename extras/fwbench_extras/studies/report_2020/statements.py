@@ -12,8 +12,8 @@ from fwbench.records.units import time
 from fwbench.report.model import Record, trainings
 from fwbench.report.section import Row, Section, TableCell, percent
 from fwbench.report.trained import accuracy, epochs_s
-from fwbench.studies.report_2020 import lenet, operations, published
-from fwbench.studies.report_2020.operations import Ratios, by_operation, mean, times
+from fwbench_extras.studies.report_2020 import lenet, operations, published
+from fwbench_extras.studies.report_2020.operations import Ratios, by_operation, mean, times
 
 #: Records of LeNet by framework and execution.
 LeNets = Mapping[tuple[str, str], Record]

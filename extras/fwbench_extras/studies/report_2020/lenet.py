@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fwbench.report.model import Record, trainings
 from fwbench.report.section import Row, Section, TableCell, percent, seconds
 from fwbench.report.trained import accuracy, epochs_s
-from fwbench.studies.report_2020 import published
+from fwbench_extras.studies.report_2020 import published
 
 #: Workload, dtype, batch size and steps of an epoch.
 _SETTING = ("lenet", "float32", 200, 240)

@@ -14,8 +14,8 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.table import Table
 from fwbench.testing.fake import Differentiable
-from fwbench.testing.liars.honest_learner import HonestLearner
 from fwbench.workloads.operation import Implementation
+from fwbench_extras.cheats.honest_learner import HonestLearner
 
 #: Computes a result from the inputs: an array; for ``backward`` the result and its gradients.
 Compute = Callable[..., Any]

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from fwbench.errors import FrameworkBroken, FwbenchError
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar
 
 _SLOWER = 10.0
 

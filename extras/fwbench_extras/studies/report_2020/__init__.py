@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fwbench.errors import UsageError
 from fwbench.report.model import Record, Run
 from fwbench.report.section import Section
-from fwbench.studies.report_2020 import lenet, operations, statements
+from fwbench_extras.studies.report_2020 import lenet, operations, statements
 
 ORDER = 10
 

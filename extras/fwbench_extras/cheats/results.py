@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar, each
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar, each
 
 _FIRST = "the first result differs from NumPy's"
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, FwbenchError, SkippedWork, UnreadableResult
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute, differentiable
-from fwbench.testing.liars.liar import Liar, each, leaves
+from fwbench_extras.cheats.honest import Compute, differentiable
+from fwbench_extras.cheats.liar import Liar, each, leaves
 
 _CHANGED = "the call on changed inputs has the result of the old ones"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fwbench.frameworks.registry import GROUP
-from fwbench.testing.liars import (
+from fwbench.version import __version__
+from fwbench_extras.cheats import (
     gradients,
     harness,
     inputs,
@@ -15,8 +16,7 @@ from fwbench.testing.liars import (
     rounding,
     waiting,
 )
-from fwbench.testing.liars.liar import Liar
-from fwbench.version import __version__
+from fwbench_extras.cheats.liar import Liar
 
 #: The rooms of the museum, by what their liars lie about.
 ROOMS: dict[str, tuple[type[Liar], ...]] = {

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from fwbench.testing.liars import Exhibit
+from fwbench_extras.cheats import Exhibit
 
 
 def first_call_checked(exhibit: Exhibit) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 from fwbench import workloads
 from fwbench.errors import FwbenchError, NotACopy
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar
 
 _FORWARD: tuple[str, ...] = ("forward",)
 

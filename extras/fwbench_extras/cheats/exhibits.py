@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.testing.liars.honest import Honest
-from fwbench.testing.liars.liar import Liar, leaves
-from fwbench.testing.liars.museum import LIARS
 from fwbench.workloads.operation import Operation
+from fwbench_extras.cheats.honest import Honest
+from fwbench_extras.cheats.liar import Liar, leaves
+from fwbench_extras.cheats.museum import LIARS
 
 _COTANGENT_SEED = 1
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UnfinishedWork
 from fwbench.frameworks.contract import BoundCall
-from fwbench.testing.liars.honest import Compute
-from fwbench.testing.liars.liar import Liar, each, leaves
+from fwbench_extras.cheats.honest import Compute
+from fwbench_extras.cheats.liar import Liar, each, leaves
 
 #: Pieces of work that the queue of an asynchronous liar has room for.
 _PLACES = 16

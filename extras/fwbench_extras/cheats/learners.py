@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fwbench import workloads
 from fwbench.errors import FwbenchError, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Learner, Placed
-from fwbench.testing.liars.honest_learner import HonestLearner, HonestLoader
-from fwbench.testing.liars.liar import Liar
 from fwbench.workloads.models.layer import Arrays
+from fwbench_extras.cheats.honest_learner import HonestLearner, HonestLoader
+from fwbench_extras.cheats.liar import Liar
 
 #: More than the check before timing takes.
 _HONEST_STEPS = 12

@@ -1,16 +1,16 @@
-"""Registers the liars: ``python -m fwbench.testing.liars FOLDER``."""
+"""Registers the liars: ``python -m fwbench_extras.cheats FOLDER``."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from fwbench.testing.liars.museum import LIARS, register
+from fwbench_extras.cheats.museum import LIARS, register
 
 
 def main() -> None:
     """Write their entry points to a folder and say how to use them."""
-    parser = argparse.ArgumentParser(prog="python -m fwbench.testing.liars", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m fwbench_extras.cheats", description=__doc__)
     parser.add_argument("folder", type=Path, help="for the entry points")
     folder: Path = parser.parse_args().folder.resolve()
     register(folder)

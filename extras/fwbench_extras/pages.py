@@ -1,0 +1,365 @@
+"""Pages of docs/ that are written from the code: ``python -m fwbench_extras.pages NAME``."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import get_args, get_origin
+
+from fwbench.cli import build_parser
+from fwbench.options.table import SELECTORS, SETTINGS, Option
+from fwbench.records import facts, files, session_facts, units
+from fwbench.records.messages import type_words
+from fwbench.records.table import Fact, Table
+from fwbench_extras.cheats import naive
+from fwbench_extras.cheats.exhibits import hold_against
+from fwbench_extras.cheats.liar import Liar
+from fwbench_extras.cheats.museum import LIARS, ROOMS
+
+# Options
+
+_OPTIONS = """# Options of pytest
+
+<!-- Written by `python -m fwbench_extras.pages options > docs/options.md`; do not edit. -->
+
+The options that fwbench adds to pytest's, as `pytest --help` lists them under *fwbench*. Each is
+also an ini setting, with underscores for hyphens: `fw_size = paper`. The command line wins over a
+test's marker, and a marker over the ini file.
+
+pytest-benchmark's own options do what they always do: `--benchmark-json`, `--benchmark-autosave`,
+`--benchmark-compare`, `--benchmark-max-time`, `--benchmark-disable` (verify, and time nothing), ...
+"""
+
+_SELECTORS_HEAD = """
+## What is measured
+
+A test's marker takes these as well, under the names in the last column:
+`@pytest.mark.fwbench(operation, {example})`. It also takes `precision`, as
+`--fw-precision`, and `threshold`: the smallest change of the time, as a share, that `--fw-gate`,
+`fwbench ab` and `--fw-race` care for in its cases, whatever their own threshold is.
+
+| option | selects | marker |
+|---|---|---|
+"""
+
+_SETTINGS_HEAD = """
+## How it is measured and judged
+
+| option | says |
+|---|---|
+"""
+
+
+def options() -> str:
+    """The text of docs/options.md, from the table of options."""
+    selection = _SELECTORS_HEAD.format(example='sizes="64,1024"')
+    selectors = (_option_row(option, f"`{name}`") for name, option in SELECTORS.items())
+    settings = (_option_row(option) for option in SETTINGS.values())
+    return "".join([_OPTIONS, selection, *selectors, _SETTINGS_HEAD, *settings])
+
+
+def _option_row(option: Option, *more: str) -> str:
+    return _option_cells((f"`{_option_form(option)}`", option.help, *more))
+
+
+def _option_form(option: Option) -> str:
+    """How the option is written on a command line."""
+    if option.switch:
+        return option.flag
+    if option.alone is not None:
+        return f"{option.flag}[={option.metavar}]"
+    return f"{option.flag} {option.metavar}"
+
+
+def _option_cells(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+# Commands
+
+_COMMANDS = """# Commands
+
+<!-- Written by `python -m fwbench_extras.pages commands > docs/commands.md`; do not edit. -->
+
+What fwbench does in addition to pytest. `fwbench COMMAND --help` shows the same in the terminal.
+[Exit statuses](exit-statuses.md) are a page of their own.
+"""
+
+
+def commands() -> str:
+    """The text of docs/commands.md, from the parsers of all commands."""
+    sections = (_command_section(command, summary) for command, summary in parsers(build_parser()))
+    return "\n".join([_COMMANDS, *sections])
+
+
+def parsers(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[argparse.ArgumentParser, str | None]]:
+    """The commands that do something, by name, those within a command included; with summaries."""
+    for action in parser._actions:  # noqa: SLF001 (argparse offers no other way to list them)
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for choice in sorted(action._choices_actions, key=lambda choice: choice.dest):  # noqa: SLF001
+                command = action.choices[choice.dest]
+                yield from list(parsers(command)) or [(command, choice.help)]
+
+
+def _command_section(command: argparse.ArgumentParser, summary: str | None) -> str:
+    arguments = [action for action in command._actions if _is_shown(action)]  # noqa: SLF001
+    text = command.description or summary
+    parts = [f"## {command.prog}\n", f"```text\n{_usage(command, arguments)}\n```\n"]
+    parts += [_description(command, text)] if text else []
+    parts += [_argument_table(command, arguments)] if arguments else []
+    return "\n".join(parts)
+
+
+def _description(command: argparse.ArgumentParser, text: str) -> str:
+    if command.formatter_class is argparse.RawDescriptionHelpFormatter:
+        return f"```text\n{text.strip()}\n```\n"
+    return f"{_plain(text)}\n"
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    is_help = isinstance(action, argparse._HelpAction)  # noqa: SLF001
+    return not is_help and action.help is not argparse.SUPPRESS
+
+
+def _usage(command: argparse.ArgumentParser, arguments: Sequence[argparse.Action]) -> str:
+    """One line; argparse's own differs between versions of Python."""
+    if command.usage:
+        return command.usage
+    options = [action for action in arguments if action.option_strings]
+    needed = [_argument_form(action).rpartition(", ")[2] for action in options if action.required]
+    more = [] if len(needed) == len(options) else ["[options]"]
+    operands = [_operand(action) for action in arguments if not action.option_strings]
+    return " ".join([command.prog, *needed, *more, *operands])
+
+
+def _operand(action: argparse.Action) -> str:
+    form = _argument_form(action)
+    return {"?": f"[{form}]", "*": f"[{form} ...]", "+": f"{form} [{form} ...]"}.get(
+        str(action.nargs), form
+    )
+
+
+def _argument_table(command: argparse.ArgumentParser, arguments: Sequence[argparse.Action]) -> str:
+    rows = [
+        f"| `{_argument_form(action)}` | {_plain((action.help or '') % _fields(command, action))} |"
+        for action in arguments
+    ]
+    return "\n".join(["| argument | meaning |", "|---|---|", *rows, ""])
+
+
+def _argument_form(action: argparse.Action) -> str:
+    """How the argument is written on a command line."""
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    if action.nargs == "?":
+        value = f" [{value.strip()}]"
+    return f"{', '.join(action.option_strings)}{value}"
+
+
+def _fields(command: argparse.ArgumentParser, action: argparse.Action) -> dict[str, object]:
+    """What a help text may name, as argparse fills it in."""
+    return {**vars(action), "prog": command.prog}
+
+
+def _plain(text: str) -> str:
+    """One line, in which Markdown takes nothing for a mark of its own."""
+    return " ".join(text.split()).replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+
+
+# Records
+
+_RECORD = f"""# What a record holds
+
+<!-- Written by `python -m fwbench_extras.pages record > docs/record.md` from the tables in
+`src/fwbench/records`; do not edit. -->
+
+fwbench keeps its facts in pytest-benchmark's JSON: those of a case under
+`benchmarks[].extra_info.fwbench`, those of the session under `fwbench`. `schema` there is the
+version of this layout, now {facts.SCHEMA}. A file with a higher version is refused; one with the
+same or a lower version is read, and unknown keys of a newer fwbench are kept and shown unchanged.
+A requested toggle is also a key of its case, under its name.
+
+*Required* keys are always present; others may be absent. A key is null only where its row says so.
+
+Files are checked when they are read: one with an invalid value is refused as a whole, naming file,
+case and key, and there is no verdict. In a journal only the line with the value is lost. Numbers
+are finite and within the limits of their unit:
+
+{{units}}
+
+A file is also refused if it is larger than {files.LARGEST_BYTES // 2**20} MiB (reading it takes
+about three times its size of memory, and recovering a journal five times), is nested more than 100
+levels deep, or has an object with the same key twice.
+"""
+
+#: What stands behind the key of several tables.
+_SIGNS = {list: "[]", dict: ".*"}
+
+
+def record() -> str:
+    """The text of docs/record.md, from the tables of facts."""
+    parts = [_RECORD.format(units=_units())]
+    for title, root in (
+        ("A case: `benchmarks[].extra_info.fwbench`", facts.CaseFacts),
+        ("The session: `fwbench`", session_facts.SessionFacts),
+    ):
+        parts.append(f"## {title}\n\n{_meaning(root)}\n\n{_fact_table(root)}")
+        parts += [
+            f"### `{path}`\n\n{_meaning(table)}\n\n{_fact_table(table)}"
+            for path, table in _within(root, "")
+        ]
+    return "\n".join(parts)
+
+
+def _units() -> str:
+    rows = [
+        f"| {unit.name} | {f'{unit.least:g}' if unit.least else ''} | {unit.most:g} |"
+        for unit in units.ALL
+    ]
+    return "\n".join(["| unit | minimum, if not 0 | maximum |", "|---|---|---|", *rows])
+
+
+def _within(table: type[Table], path: str) -> Iterator[tuple[str, type[Table]]]:
+    """The tables in a table, and those in them, each with the key under which it is."""
+    for name, declared in table.declared().items():
+        kinds = [declared.type, *get_args(declared.type)]
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, Table):
+                place = f"{path}{name}{_SIGNS.get(get_origin(declared.type), '')}"
+                yield place, kind
+                yield from _within(kind, f"{place}.")
+
+
+def _meaning(table: type[Table]) -> str:
+    return (table.__doc__ or "").partition("\n")[0].replace("``", "`")
+
+
+def _fact_table(table: type[Table]) -> str:
+    rows = [_fact_row(declared) for declared in table.declared().values()]
+    return "\n".join(["| key | type | unit | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _fact_row(declared: Fact) -> str:
+    kind = " ".join(filter(None, (type_words(declared.type), declared.check.words)))
+    required = ", required" if declared.is_required else ""
+    null = f"; null {declared.null}" if declared.null else ""
+    cells = (f"`{declared.name}`", kind + required, declared.unit.name, declared.meaning + null)
+    return f"| {' | '.join(cells)} |"
+
+
+# Cheats
+
+_CHEATS = """# A museum of liars
+
+<!-- Written by `python -m fwbench_extras.pages cheats > docs/cheats.md` from the classes in
+`extras/fwbench_extras/cheats`; do not edit. -->
+
+Frameworks that cheat or err, each in one way and as briefly as possible, to test a harness with.
+They stand for mistakes of published benchmarks. Each is NumPy with one thing changed; `Honest` is
+NumPy with nothing changed.
+"""
+
+_ANY_HARNESS = """## Any harness
+
+`hold_against(harness)` calls a harness with one exhibit after the other. The harness times
+`exhibit.run()` like anything else, and raises if something looks wrong; a liar that gets a number
+was missed. For careful harnesses an exhibit also has `inputs` (NumPy arrays, which may be changed
+in place), `wait()`, `read(returned)` and `expected()`.
+
+This harness is a typical loop, which even checks the first result:
+
+```python
+{source}```
+
+It misses {missed} of {shown} (a liar that lies forward and backward counts twice):
+
+```python
+from fwbench_extras.cheats import hold_against
+from fwbench_extras.cheats.naive import first_call_checked
+
+outcomes = hold_against(first_call_checked)
+print(list(outcomes.values()).count(None), "of", len(outcomes))
+```
+
+`benchmarks/harness/liars.py` tests that loop, a more careful one and fwbench with all of them.
+"""
+
+_FWBENCH = """## fwbench
+
+Liars are frameworks like any other once a folder with their entry points is on the path. fwbench's
+own entry points do not name them, so nobody measures one by accident.
+
+```sh
+python -m fwbench_extras.cheats /tmp/liars
+PYTHONPATH=/tmp/liars pytest benchmarks --fw {example} -k {workload}
+```
+
+Of the {liars} liars below, {caught} end as a failed case, with one sentence and without a number.
+The other {missed} get a number; the last column says why, and how they can still be noticed.
+"""
+
+
+def cheats() -> str:
+    """The whole text of docs/cheats.md."""
+    return "\n".join([_CHEATS, _any_harness(), _fwbench(), *chain.from_iterable(map(_room, ROOMS))])
+
+
+def _any_harness() -> str:
+    outcomes = hold_against(naive.first_call_checked)
+    return _ANY_HARNESS.format(
+        source=inspect.getsource(naive),
+        missed=list(outcomes.values()).count(None),
+        shown=len(outcomes),
+    )
+
+
+def _fwbench() -> str:
+    caught = sum(liar.caught_by is not None for liar in LIARS)
+    first = LIARS[0]
+    return _FWBENCH.format(
+        example=first.name,
+        workload=first.workload.name,
+        liars=len(LIARS),
+        caught=caught,
+        missed=len(LIARS) - caught,
+    )
+
+
+def _room(title: str) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield "| liar | what it does | stands for | ends in | what catches it, or why nothing does |"
+    yield "|---|---|---|---|---|"
+    yield from map(_row, ROOMS[title])
+    yield ""
+
+
+def _row(liar: type[Liar]) -> str:
+    fakes = (liar.__doc__ or "").partition("\n")[0]
+    error = liar.caught_by.__name__ if liar.caught_by else "**a number**"
+    cells = (f"`{liar.name}`", fakes, liar.mistake, error, liar.why)
+    return f"| {' | '.join(cells)} |"
+
+
+#: The pages by name, each with what writes it.
+PAGES: dict[str, Callable[[], str]] = {
+    "cheats": cheats,
+    "commands": commands,
+    "options": options,
+    "record": record,
+}
+
+
+def main() -> None:
+    """Print a page."""
+    parser = argparse.ArgumentParser(prog="python -m fwbench_extras.pages", description=__doc__)
+    parser.add_argument("page", choices=PAGES)
+    print(PAGES[parser.parse_args().page](), end="")
+
+
+if __name__ == "__main__":
+    main()
