@@ -30,12 +30,10 @@ def extensions(package: ModuleType | None, group: str, *needed: str) -> tuple[An
     Raises:
         DeclarationError: a module of another package cannot be imported, or lacks what is needed.
     """
-    own = [
-        importlib.import_module(f"{package.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(package.__path__ if package else [])
-    ]
+    modules = pkgutil.iter_modules(package.__path__, f"{package.__name__}.") if package else ()
+    internal = [importlib.import_module(module.name) for module in modules]
     external = [_loaded(point, (*needed, "ORDER")) for point in metadata.entry_points(group=group)]
-    every = sorted([*own, *external], key=lambda module: (module.ORDER, module.__name__))
+    every = sorted([*internal, *external], key=lambda module: (module.ORDER, module.__name__))
     return tuple(every)
 
 
