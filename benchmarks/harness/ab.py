@@ -28,9 +28,8 @@ from typing import Any
 import bounds
 import noise
 
-from fwbench.gate import kept, self_test
-from fwbench.gate.ab import PairedComparison, Plan
-from fwbench.gate.launcher import Launcher
+from fwbench.gate import resume, self_test
+from fwbench.gate.ab import Launcher, PairedComparison, PairPlan
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.plugin.progress.live import Live
@@ -38,7 +37,7 @@ from fwbench.processes import session
 from fwbench.workers.named import Environments
 
 _RULES = Rules(margin=0.01, level=0.02)
-_PLAN = Plan()
+_PLAN = PairPlan()
 _FALSE_AT_MOST = 0.02
 _KEPT_AT_LEAST = 0.8
 _COST_AT_MOST = 1.3
@@ -77,7 +76,7 @@ def _simulated(pool: self_test.Pool, comparisons: int) -> list[bounds.Finding]:
     return findings
 
 
-def _outcome(name: str, outcome: self_test.Outcome) -> list[bounds.Finding]:
+def _outcome(name: str, outcome: self_test.ErrorRates) -> list[bounds.Finding]:
     percent = outcome.percent
     if not percent:
         what = f"{name}: launches of a job in which nothing changed, against five a side"
@@ -114,11 +113,11 @@ def _real(number: int) -> list[bounds.Finding]:
             made.with_name("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
             made.write_text(_planted(text, more), encoding="utf-8")
         start = time.monotonic()
-        plan = Plan(seed=number)
+        plan = PairPlan(seed=number)
         both = (_Planted("base"), _Planted("contender"))
         arguments = ["test_self.py", "-k", "30000", *self_test.SHORT]
         say = partial(print, flush=True)
-        with kept.job(Path(folder), {"seed": number}, resume=False) as job:
+        with resume.job(Path(folder), {"seed": number}, resume=False) as job:
             launcher = Launcher(both, arguments, Environments(Path(folder)), job, say)
             measured = PairedComparison(launcher, plan, _RULES, say=say)
             comparison = measured.compare(("base", "contender"))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.gate.metrics import MEDIAN, MINIMUM
-from fwbench.gate.samples import Sample
+from fwbench.gate.samples import MEDIAN, MINIMUM, Sample
 from fwbench.gate.self_test import Pool
 
 Floats = NDArray[np.float64]

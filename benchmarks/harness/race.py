@@ -33,9 +33,8 @@ import bounds
 import noise
 
 from fwbench.gate import self_test
-from fwbench.gate.allocation import Budget
-from fwbench.gate.history import History, Result
-from fwbench.gate.races import Group, Outcome, Race
+from fwbench.gate.budget import Budget, History, Result
+from fwbench.gate.race import GroupVerdict, Race, RaceGroup
 from fwbench.gate.samples import Sample
 from fwbench.gate.self_test import Pool
 from fwbench.records.facts import Launch
@@ -112,7 +111,7 @@ def _machine(pool: Pool) -> Pool:
 
 def _raced(pool: Pool, works: Sequence[Work], first: int) -> tuple[Race, History]:
     """A race over consecutive launches of a pool, from one on."""
-    groups = [Group(w.title, {c: c for c in w.cases}, _THRESHOLD) for w in works]
+    groups = [RaceGroup(w.title, {c: c for c in w.cases}, _THRESHOLD) for w in works]
     race = Race(lambda _: groups, Budget(float("inf"), lambda: 0.0))
     times_s = {key: _times_s(sample) for key, sample in pool.cases.items()}
     cases, history = [c for w in works for c in w.cases], History()
@@ -124,7 +123,7 @@ def _raced(pool: Pool, works: Sequence[Work], first: int) -> tuple[Race, History
             contended = case in pool.contended[number]
             history.add(case, Result(1.0, times_s[case][number], contended))
         history.end_launch(len(selected))
-    race.look(history)
+    race.drop_losers(history)
     return race, history
 
 
@@ -132,13 +131,13 @@ def _judged(race: Race, history: History, truth: Mapping[str, float]) -> Counter
     """How many verdicts of a race are what."""
     counts: Counter[str] = Counter()
     for group in race.groups:
-        outcome = group.outcome(history)
+        outcome = group.verdict(history)
         counts[outcome] += 1
         behind = truth[group.racing(history)[0]] / min(truth[c] for c in group.contestants) - 1
-        if outcome is Outcome.FASTEST:
+        if outcome is GroupVerdict.FASTEST:
             counts["right"] += behind == 0
             counts["wrong by more than 3 %"] += behind > _THRESHOLD
-        if outcome is Outcome.TIE:
+        if outcome is GroupVerdict.TIE:
             counts["right"] += 1
             tied = [truth[c] for c in group.racing(history)]
             spread = max(tied) / min(truth[c] for c in group.contestants) - 1
@@ -155,7 +154,7 @@ def _simulated(
     for _ in range(repeats):
         race, history = _raced(pool, works, draw.randrange(pool.launches))
         counts += _judged(race, history, truth)
-        decided = [g for g in race.groups if g.outcome(history) is not Outcome.UNDECIDED]
+        decided = [g for g in race.groups if g.verdict(history) is not GroupVerdict.UNDECIDED]
         launches = [[history.number(c) for c in group.contestants] for group in decided]
         longest = max((max(each) for each in launches), default=0)
         counts["launched"] += sum(map(sum, launches))
@@ -164,12 +163,12 @@ def _simulated(
 
 
 def _verdicts(name: str, counts: Counter[str]) -> Iterable[bounds.Finding]:
-    undecided = counts[Outcome.UNDECIDED]
-    decided = counts[Outcome.FASTEST] + counts[Outcome.TIE]
+    undecided = counts[GroupVerdict.UNDECIDED]
+    decided = counts[GroupVerdict.FASTEST] + counts[GroupVerdict.TIE]
     total = decided + undecided if name == "quiet" else decided
     yield bounds.Finding(
         f"{name}: right winner or tie",
-        f"{counts['right']} of {total} ({counts[Outcome.TIE]} ties, {undecided} undecided)",
+        f"{counts['right']} of {total} ({counts[GroupVerdict.TIE]} ties, {undecided} undecided)",
         f"at least {_RIGHT_AT_LEAST:.0%}",
         counts["right"] >= _RIGHT_AT_LEAST * total,
     )
@@ -183,7 +182,7 @@ def _cost(name: str, counts: Counter[str]) -> Iterable[bounds.Finding]:
     """Known only where most groups were decided: the closest pair is among the others otherwise."""
     cost = counts["launched"] / max(1, counts["everything"])
     what = f"{name}: launches of cases, against all with as many as the closest pair"
-    if counts[Outcome.UNDECIDED] > counts[Outcome.FASTEST] + counts[Outcome.TIE]:
+    if counts[GroupVerdict.UNDECIDED] > counts[GroupVerdict.FASTEST] + counts[GroupVerdict.TIE]:
         yield bounds.Finding(what, f"{cost:.2f} x")
     else:
         yield bounds.at_most(what, cost, _COST_AT_MOST, "x")

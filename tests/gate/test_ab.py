@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fwbench.errors import DifferentSettings
-from fwbench.gate import decisions
-from fwbench.gate.ab import PairedComparison, Plan
+from fwbench.gate import sequential
+from fwbench.gate.ab import PairedComparison, PairPlan
 from fwbench.gate.samples import FACTS, SampleSet
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
 from support.launched_runs import run, sample
@@ -81,7 +81,7 @@ class Bench:
 def _compare(
     bench: Bench, rules: Rules = RULES, tested: Sequence[str] = (), **plan: Any
 ) -> Comparison:
-    job = PairedComparison(bench, Plan(**plan), rules, tested, clock=lambda: bench.now_s)
+    job = PairedComparison(bench, PairPlan(**plan), rules, tested, clock=lambda: bench.now_s)
     return job.compare(("base", "contender"))
 
 
@@ -138,7 +138,7 @@ def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
     assert {*bench.further} <= {("fast", "slow"), ("fast",), ("slow",)}
     pairs = {one.key: len(one.base) for one in comparison.judgements}
     assert pairs["same"] == 5
-    assert 10 <= pairs["slow"] <= decisions.pairs_needed(RULES, 3)
+    assert 10 <= pairs["slow"] <= sequential.pairs_needed(RULES, 3)
     assert comparison.rules["budget_s"] == 600
     assert comparison.rules["margin"] == 0.01
     assert "2 of 3 cases took more than 5 pairs" in comparison.notes
@@ -161,7 +161,7 @@ def test_the_budget_ends_a_noisy_job() -> None:
     """In time; what is not decided is inconclusive, and then nothing could be judged."""
     bench = Bench(_same(2), spread=0.5, seed=3)
     comparison = _compare(bench, budget_s=800)
-    assert bench.now_s <= max(800, 2 * _LAUNCH_S * decisions.pairs_needed(RULES, 2))
+    assert bench.now_s <= max(800, 2 * _LAUNCH_S * sequential.pairs_needed(RULES, 2))
     assert comparison.counts == {"inconclusive": 2}
     assert comparison.is_all_inconclusive
 
@@ -174,14 +174,14 @@ def test_the_first_pairs_are_measured_whatever_the_budget() -> None:
     assert {*bench.further} == {("slow",)}
     noisy = Bench(_same(3), spread=0.2)
     _compare(noisy, budget_s=0)
-    assert len(noisy.calls) // 2 <= decisions.pairs_needed(RULES, 3)
+    assert len(noisy.calls) // 2 <= sequential.pairs_needed(RULES, 3)
 
 
 def test_what_is_going_on_is_said() -> None:
     """Each launch: which pair, which side, how many cases are open and how long it may take."""
     said: list[str] = []
     bench = Bench({"slow": (1.0, 1.5), **_same(2)})
-    job = PairedComparison(bench, Plan(), RULES, say=said.append, clock=lambda: bench.now_s)
+    job = PairedComparison(bench, PairPlan(), RULES, say=said.append, clock=lambda: bench.now_s)
     job.compare(("base", "contender"))
     assert len(said) == len(bench.calls)
     assert sum(text.startswith("pair 5, ") for text in said) == 2
@@ -213,7 +213,7 @@ def test_unequal_work_is_not_measured_further() -> None:
         one = sample("a", measured.samples["a"].times_s, done={"result_is_view": bool(side)})
         return run(one, measured.samples["b"], name=measured.name)
 
-    job = PairedComparison(measure, Plan(), RULES, clock=lambda: bench.now_s)
+    job = PairedComparison(measure, PairPlan(), RULES, clock=lambda: bench.now_s)
     comparison = job.compare(("base", "contender"))
     assert comparison.verdicts == {"a": Verdict.INCONCLUSIVE, "b": Verdict.UNCHANGED}
     assert "a copy, the contender's a view" in comparison.judgements[0].reason

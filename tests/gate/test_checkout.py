@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fwbench.errors import ComparisonError
-from fwbench.gate import checkout
-from fwbench.gate.checkout import checked_out, remove_abandoned
+from fwbench.gate import sides as gate_sides
+from fwbench.gate.sides import checked_out, remove_abandoned
 from fwbench.processes import command, scratch
 from support.repositories import commit_all, count_worktrees, run_git
 
@@ -43,7 +43,7 @@ def _assert_clean(root: Path, temporary: Path) -> None:
 def _killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The checkout of a process that was killed while it used it."""
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        for module, name in ((scratch, "remove"), (checkout, "_forget")):
+        for module, name in ((scratch, "remove"), (gate_sides, "_forget")):
             patch.setattr(module, name, lambda *_: None)
         with checked_out(root, "HEAD") as made:
             raise KeyboardInterrupt

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.gate import decisions, unpaired
+from fwbench.gate import sequential, stored
 from fwbench.gate.samples import Sample, SampleSet
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Judgement, Rules, Verdict
 from fwbench.report import verdicts
@@ -66,8 +66,8 @@ def test_pairs_must_differ_in_cycles_too(
 ) -> None:
     """While pairs go on, and when there will be no more."""
     base, contender = sides(change, clock)
-    assert decisions.now(base, contender, RULES, 1) is verdict
-    found = by_time(decisions.judge(base, contender, RULES, 1))
+    assert sequential.verdict_so_far(base, contender, RULES, 1) is verdict
+    found = by_time(sequential.judge(base, contender, RULES, 1))
     assert found.verdict is verdict
     if clock is None:
         assert found.cycles_ratio is None
@@ -81,7 +81,7 @@ def test_stored_launches_must_differ_in_cycles_too(
 ) -> None:
     """As in a gate against a baseline."""
     base, contender = sides(change, clock)
-    found = by_time(unpaired.judge(base, contender, RULES, 0.02))
+    found = by_time(stored.judge(base, contender, RULES, 0.02))
     assert found.verdict is verdict
 
 
@@ -90,12 +90,12 @@ def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
     base, contender = sides(0.05, 0.0)
     hz = [HZ * (1.06 if i % 3 else 0.9) for i in range(_LAUNCHES)]
     scattered = sample("a", contender.times_s, clock=hz)
-    found = by_time(decisions.judge(base, scattered, RULES, 1))
+    found = by_time(sequential.judge(base, scattered, RULES, 1))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.reason.startswith("no change in cycles is certain: the clock differed")
 
 
-def stored(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
+def stored_run(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
     """A run of a case in which every launch has recorded its clock."""
     launches = [
         {
@@ -113,7 +113,7 @@ def stored(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
 
 def test_terminal_and_json_say_that_the_clock_differed() -> None:
     """With both clocks, and what changed in cycles; the JSON is read again as it was."""
-    compared = unpaired.compare(stored(1.0, HZ), stored(1.05, HZ / 1.05), RULES)
+    compared = stored.compare(stored_run(1.0, HZ), stored_run(1.05, HZ / 1.05), RULES)
     assert compared.counts == {"unchanged": 1}
     assert compared.exit_status(FAIL_ON) == 0
     (line,) = [line for line in verdicts.table(compared) if line.startswith("unchanged")]
@@ -127,6 +127,6 @@ def test_terminal_and_json_say_that_the_clock_differed() -> None:
 def test_without_a_clock_nothing_is_said_of_cycles() -> None:
     """As on a CPU: the time alone decides."""
     base, contender = sides(0.05, None)
-    compared = unpaired.compare(run(base), run(contender), RULES)
+    compared = stored.compare(run(base), run(contender), RULES)
     assert compared.counts == {"regressed": 1}
     assert not any("cycles" in line for line in verdicts.table(compared))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fwbench.gate.ab import Earlier, PairedComparison, Plan
+from fwbench.gate.ab import Earlier, PairedComparison, PairPlan
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
 from support.launched_runs import run, sample
@@ -66,7 +66,7 @@ class Bench:
     def compare(self, **plan: Any) -> Comparison:
         """Compare; the earlier launches took as long as any."""
         job = PairedComparison(
-            self, Plan(**plan), _RULES, say=self.said.append, clock=lambda: self.now_s
+            self, PairPlan(**plan), _RULES, say=self.said.append, clock=lambda: self.now_s
         )
         earlier = Earlier(self.earlier, _LAUNCH_S * len(self.earlier))
         return job.compare(_NAMES, earlier=earlier)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
-from fwbench.gate import kept
-from fwbench.gate.kept import Job
-from fwbench.gate.launcher import Launcher, refuse_launching
+from fwbench.gate import resume
+from fwbench.gate.ab import Launcher, refuse_launching
+from fwbench.gate.resume import ComparisonJob
 from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
 from fwbench.processes import session
@@ -60,20 +60,20 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Iterator[Job]:
+def job(tmp_path: Path) -> Iterator[ComparisonJob]:
     """A job that has begun."""
-    with kept.job(tmp_path, {"seed": 0}, resume=False) as begun:
+    with resume.job(tmp_path, {"seed": 0}, resume=False) as begun:
         yield begun
 
 
-def _launcher(job: Job, said: list[str] | None = None) -> Launcher:
+def _launcher(job: ComparisonJob, said: list[str] | None = None) -> Launcher:
     both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
     say = [].append if said is None else said.append
     return Launcher(both, ["-k", "gemm"], Environments(job.folder), job, say)
 
 
 @pytest.mark.parametrize("how", _STATUSES)
-def test_a_launch_that_dies_is_repeated(job: Job, sessions: Sessions, how: str) -> None:
+def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, how: str) -> None:
     """That it did is said; it is measured, and kept, once."""
     sessions.endings = [(_STATUSES[how], "!!! KeyboardInterrupt !!!")]
     said: list[str] = []
@@ -83,7 +83,7 @@ def test_a_launch_that_dies_is_repeated(job: Job, sessions: Sessions, how: str) 
     assert [line.startswith("a launch of numpy has died (") for line in said] == [True]
 
 
-def test_a_launch_that_dies_twice_ends_the_job(job: Job, sessions: Sessions) -> None:
+def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Sessions) -> None:
     """How, and its last lines, are the error; earlier launches are kept."""
     launcher = _launcher(job)
     launcher(0, None, 1)
@@ -104,7 +104,7 @@ def test_a_launch_that_dies_twice_ends_the_job(job: Job, sessions: Sessions) -> 
     ],
 )
 def test_what_would_only_happen_again_is_not_repeated(
-    job: Job, sessions: Sessions, ending: tuple[int, str], said: str
+    job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], said: str
 ) -> None:
     """A suite that is broken, arguments that are wrong, nothing that is selected."""
     sessions.endings = [ending]
@@ -114,7 +114,9 @@ def test_what_would_only_happen_again_is_not_repeated(
     assert (sessions.started, job.launches) == (1, 0)
 
 
-def test_cases_that_fail_when_they_are_measured_again(job: Job, sessions: Sessions) -> None:
+def test_cases_that_fail_when_they_are_measured_again(
+    job: ComparisonJob, sessions: Sessions
+) -> None:
     """They are lost in this launch, which is kept as such."""
     launcher = _launcher(job)
     (key,) = launcher(0, None, 1).samples
@@ -128,7 +130,7 @@ def test_cases_that_fail_when_they_are_measured_again(job: Job, sessions: Sessio
 
 
 def test_a_launch_is_one_whatever_the_project_sets(
-    job: Job, sessions: Sessions, pytester: pytest.Pytester
+    job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester
 ) -> None:
     """Neither a race nor a budget, and no gate: not of an ini file, nor of -o."""
     _launcher(job)(0, None, 7)
@@ -139,7 +141,10 @@ def test_a_launch_is_one_whatever_the_project_sets(
 
 
 def test_a_launch_is_one_whatever_addopts_say(
-    job: Job, sessions: Sessions, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    job: ComparisonJob,
+    sessions: Sessions,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the ini file and of the environment: they are for the project's own sessions."""
     _launcher(job)(0, None, 7)
@@ -171,11 +176,11 @@ def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
 # Resumed
 
 
-def _resumed(job: Job) -> Job:
-    return Job(job.folder, job.seed)
+def _resumed(job: ComparisonJob) -> ComparisonJob:
+    return ComparisonJob(job.folder, job.seed)
 
 
-def test_kept_launches_are_not_measured_again(job: Job, sessions: Sessions) -> None:
+def test_kept_launches_are_not_measured_again(job: ComparisonJob, sessions: Sessions) -> None:
     """They come first, in their order; those that follow know their cases."""
     before = [_launcher(job)(0, None, 1)]
     launcher = _launcher(_resumed(job))
@@ -186,7 +191,7 @@ def test_kept_launches_are_not_measured_again(job: Job, sessions: Sessions) -> N
     assert sessions.started == 2
 
 
-def test_kept_launches_of_another_framework(job: Job, sessions: Sessions) -> None:
+def test_kept_launches_of_another_framework(job: ComparisonJob, sessions: Sessions) -> None:
     """An update in between makes them launches of something else: refused, by name."""
     _launcher(job)(0, None, 1)
     sessions.facts = {"framework_version": "9.9"}

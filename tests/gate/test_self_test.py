@@ -13,14 +13,14 @@ import pytest
 
 from fwbench import cli
 from fwbench.errors import TooFewLaunches
-from fwbench.gate import decisions, self_test
-from fwbench.gate.ab import Plan
+from fwbench.gate import self_test, sequential
+from fwbench.gate.ab import PairPlan
 from fwbench.gate.self_test import Pool
 from fwbench.gate.verdicts import Rules
 from support.launched_runs import entry, output, sample
 from support.projects import Project
 
-_PLAN = Plan()
+_PLAN = PairPlan()
 _RULES = Rules(margin=0.01, level=0.02)
 _LAUNCHES = 40
 
@@ -50,7 +50,7 @@ def _pool(
     return Pool(samples, contended or [set() for _ in range(_LAUNCHES)])
 
 
-def _outcomes(pool: Pool, **changes: Any) -> list[self_test.Outcome]:
+def _outcomes(pool: Pool, **changes: Any) -> list[self_test.ErrorRates]:
     return self_test.outcomes(
         pool,
         changes.get("plan", _PLAN),
@@ -144,13 +144,13 @@ def test_outcomes_are_repeatable() -> None:
 
 def test_too_few_launches_are_refused() -> None:
     """A pool must have the pairs that a clear change takes; with the number needed."""
-    needed = 2 * decisions.pairs_needed(_RULES, 20)
+    needed = 2 * sequential.pairs_needed(_RULES, 20)
     assert needed < _LAUNCHES
     self_test.refuse_too_few(needed, _PLAN, _RULES)
     with pytest.raises(TooFewLaunches, match=f"too few.* {needed} in a row"):
         self_test.refuse_too_few(needed - 1, _PLAN, _RULES)
     with pytest.raises(TooFewLaunches, match=r"too few.* 100 in a row"):
-        _outcomes(_pool({}), plan=Plan(pairs=50))
+        _outcomes(_pool({}), plan=PairPlan(pairs=50))
 
 
 def test_too_few_launches_are_refused_before_any(

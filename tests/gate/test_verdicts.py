@@ -10,9 +10,8 @@ import pytest
 
 from fwbench.errors import TooFewLaunches, UsageError
 from fwbench.gate import statistics, verdicts
-from fwbench.gate.metrics import MINIMUM
-from fwbench.gate.samples import Sample
-from fwbench.gate.unpaired import compare, judge
+from fwbench.gate.samples import MINIMUM, Sample
+from fwbench.gate.stored import compare, judge
 from fwbench.gate.verdicts import (
     EXIT_STATUS,
     FAIL_ON,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.gate.allocation import Budget, Precise
-from fwbench.gate.history import History, Result
+from fwbench.gate.budget import Budget, History, Precise, Result
 from fwbench.plugin.budget import PreciseHooks
 from fwbench.plugin.options import from_config
 

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fwbench.records.replication import Plan
+from fwbench.records.replication import LaunchPlan
 from support.projects import QUICKLY, Project
 
 # A session
@@ -128,7 +128,7 @@ def test_the_seed_repeats_the_order(told: Project) -> None:
     (told.path / "order").unlink()
     told.run("--fw-launches=3", f"--fw-seed={printed[1]}")
     assert _by_process(told) == first
-    plan = Plan(3, int(printed[1]))
+    plan = LaunchPlan(3, int(printed[1]))
     assert first == [plan.order(launch, _IDS) for launch in range(3)]
 
 

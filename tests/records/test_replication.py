@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.records import replication
 from fwbench.records.facts import Launch
-from fwbench.records.replication import Plan
+from fwbench.records.replication import LaunchPlan
 
 # The order
 
@@ -19,19 +19,19 @@ _CASES = [f"case-{i}" for i in range(20)]
 def test_an_order_has_every_case_once() -> None:
     """A launch measures each case, and none twice."""
     for launch in range(5):
-        assert sorted(Plan(5, 1).order(launch, _CASES)) == sorted(_CASES)
+        assert sorted(LaunchPlan(5, 1).order(launch, _CASES)) == sorted(_CASES)
 
 
 def test_an_order_is_repeatable() -> None:
     """Seed and launch decide the order, whatever was asked for before."""
-    first = [Plan(3, 7).order(launch, _CASES) for launch in range(3)]
-    again = [Plan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
+    first = [LaunchPlan(3, 7).order(launch, _CASES) for launch in range(3)]
+    again = [LaunchPlan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
     assert first == again[::-1]
 
 
 def test_orders_differ() -> None:
     """Each launch has another order, and each seed has others."""
-    orders = [Plan(5, seed).order(launch, _CASES) for seed in range(4) for launch in range(5)]
+    orders = [LaunchPlan(5, seed).order(launch, _CASES) for seed in range(4) for launch in range(5)]
     assert len({*map(tuple, orders)}) == len(orders)
     assert _CASES not in orders
 
@@ -39,7 +39,7 @@ def test_orders_differ() -> None:
 def test_an_order_leaves_its_cases_alone() -> None:
     """What is shuffled is a copy."""
     given = list(_CASES)
-    Plan(1, 1).order(0, given)
+    LaunchPlan(1, 1).order(0, given)
     assert given == _CASES
 
 

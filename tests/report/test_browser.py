@@ -13,7 +13,7 @@ import pytest
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
-from fwbench.gate.unpaired import compare
+from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Rules
 from fwbench.report import archive, history
 from fwbench.report.model import read

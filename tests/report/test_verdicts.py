@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fwbench.gate.samples import Sample
-from fwbench.gate.unpaired import compare, judge
+from fwbench.gate.stored import compare, judge
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report import verdicts as shown
 from support.launched_runs import run, sample, times

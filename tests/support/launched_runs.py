@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.gate.metrics import CLOCK, METRICS
-from fwbench.gate.samples import FACTS, Sample, SampleSet
+from fwbench.gate.samples import CLOCK, FACTS, METRICS, Sample, SampleSet
 
 #: Launches of a case that differ by less than anything a gate cares for.
 QUIET = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 1.007)

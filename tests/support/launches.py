@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fwbench.gate.history import History, Result
+from fwbench.gate.budget import History, Result
 
 #: What every case takes of a launch, and what a launch takes beyond its cases.
 CASE_S, OVERHEAD_S = 2.0, 1.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
-from fwbench.gate.unpaired import compare
+from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report import sections
 from fwbench.report.drawing.chart import Chart

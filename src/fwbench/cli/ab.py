@@ -22,11 +22,9 @@ from fwbench.cli.gate import (
     rules_of,
 )
 from fwbench.errors import UsageError
-from fwbench.gate import kept, self_test
-from fwbench.gate.ab import Earlier, PairedComparison, Plan
-from fwbench.gate.checkout import remove_abandoned
-from fwbench.gate.launcher import Launcher, refuse_launching
-from fwbench.gate.sides import Side, Tree, is_dirty, sides
+from fwbench.gate import resume, self_test
+from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching
+from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
 from fwbench.plugin.progress.live import Live
@@ -87,14 +85,14 @@ def _add_pairs(ab: argparse.ArgumentParser) -> None:
         "--pairs",
         metavar="N",
         type=checked(values.positive, "pairs"),
-        default=Plan.pairs,
+        default=PairPlan.pairs,
         help="of launches, one of each side, for every case at least (default: 5)",
     )
     ab.add_argument(
         "--budget",
         metavar="MINUTES",
         type=checked(partial(values.seconds, zero=True), "budget"),
-        default=Plan.budget_s / _MINUTE_S,
+        default=PairPlan.budget_s / _MINUTE_S,
         help="cases that are not decided get further pairs until it is over (default: 10); after "
         "that only those that look changed, up to the number that a verdict takes",
     )
@@ -116,7 +114,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed  # noqa: S311
     live = Live(sys.stderr)
     say = live.say
-    plan = Plan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
+    plan = PairPlan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
     rules = rules_of(arguments)
     remove_abandoned()
     if arguments.self_test is not None:
@@ -131,7 +129,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     settings = _settings(both, arguments, rules, root)
     if not arguments.resume:
         settings["seed"] = seed
-    with kept.job(root, settings, resume=arguments.resume) as job:
+    with resume.job(root, settings, resume=arguments.resume) as job:
         plan = dataclasses.replace(plan, seed=job.seed)
         say(f"{arguments.base} against {arguments.contender}: --seed {job.seed}")
         launcher = Launcher(both, arguments.more, environments, job, say, live.watching)
@@ -165,9 +163,9 @@ def _settings(
 def _comparison(
     launcher: Launcher,
     both: tuple[Side, Side],
-    plan: Plan,
+    plan: PairPlan,
     rules: Rules,
-    job: kept.Job,
+    job: resume.ComparisonJob,
     say: Callable[[str], Any],
 ) -> Comparison:
     notes = _notes(both)
@@ -191,7 +189,10 @@ def _comparison(
 
 
 def _concluded(
-    comparison: Comparison, settings: dict[str, Any], arguments: argparse.Namespace, job: kept.Job
+    comparison: Comparison,
+    settings: dict[str, Any],
+    arguments: argparse.Namespace,
+    job: resume.ComparisonJob,
 ) -> int:
     """Print and write a comparison; returns the exit status.
 
@@ -207,7 +208,7 @@ def _concluded(
     return status
 
 
-def _part(job: kept.Job, error: BaseException, say: Callable[[str], Any]) -> None:
+def _part(job: resume.ComparisonJob, error: BaseException, say: Callable[[str], Any]) -> None:
     """Say what is left of a job that has not come to its end."""
     if isinstance(error, UsageError) and not job.earlier:
         job.finish()  # these launches cannot be compared, now or later
@@ -221,7 +222,7 @@ def _part(job: kept.Job, error: BaseException, say: Callable[[str], Any]) -> Non
 _COMPARISONS = 100
 
 
-def _self_test(launches: int, plan: Plan, rules: Rules, live: Live) -> int:
+def _self_test(launches: int, plan: PairPlan, rules: Rules, live: Live) -> int:
     self_test.refuse_too_few(launches, plan, rules)
     pool = self_test.measure(launches, plan.seed, live.watching)
     drawn = count(launches, "launch", "launches")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import unknown
-from fwbench.gate.checkout import remove_abandoned
+from fwbench.gate.sides import remove_abandoned
 from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
 from fwbench.workers import claim, install

@@ -12,9 +12,8 @@ from typing import Any
 from fwbench.cli.messages import warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.metrics import THRESHOLDS
-from fwbench.gate.samples import FACTS, SampleSet, check_facts, read, refuse_differences
-from fwbench.gate.unpaired import compare
+from fwbench.gate.samples import FACTS, THRESHOLDS, SampleSet, check_facts, read, refuse_differences
+from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
 from fwbench.options import values
 from fwbench.plugin.gate import STORED_MARGIN

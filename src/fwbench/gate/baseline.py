@@ -9,7 +9,7 @@ from pathlib import Path
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate.samples import Sample, SampleSet, read, together
-from fwbench.gate.unpaired import LAUNCHES_AT_LEAST
+from fwbench.gate.stored import LAUNCHES_AT_LEAST
 from fwbench.records.stored import files_of
 
 

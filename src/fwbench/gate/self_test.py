@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwbench.errors import TooFewLaunches
-from fwbench.gate.ab import PairedComparison, Plan
-from fwbench.gate.decisions import pairs_needed
-from fwbench.gate.metrics import MEDIAN, MINIMUM
-from fwbench.gate.samples import Sample, SampleSet
+from fwbench.gate.ab import PairedComparison, PairPlan
+from fwbench.gate.samples import MEDIAN, MINIMUM, Sample, SampleSet
+from fwbench.gate.sequential import pairs_needed
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from fwbench.processes import session
 from fwbench.records.replication import is_contended
@@ -39,7 +38,7 @@ _CASES = 20
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ErrorRates:
     """What many comparisons of one kind came to.
 
     Attributes:
@@ -158,7 +157,7 @@ def pool(output_json: dict[str, Any]) -> Pool:
 _IN_A_ROW_AT_MOST = 80
 
 
-def refuse_too_few(launches: int, plan: Plan, rules: Rules) -> None:
+def refuse_too_few(launches: int, plan: PairPlan, rules: Rules) -> None:
     """Refuse a pool in which not even a clear change could be found.
 
     Args:
@@ -176,7 +175,9 @@ def refuse_too_few(launches: int, plan: Plan, rules: Rules) -> None:
         )
 
 
-def outcomes(pool: Pool, plan: Plan, rules: Rules, comparisons: int, seed: int) -> list[Outcome]:
+def outcomes(
+    pool: Pool, plan: PairPlan, rules: Rules, comparisons: int, seed: int
+) -> list[ErrorRates]:
     """Compare many times: nothing changed, then one case slowed.
 
     Args:
@@ -202,13 +203,13 @@ def outcomes(pool: Pool, plan: Plan, rules: Rules, comparisons: int, seed: int) 
 def _outcome(
     what: str,
     pool: Pool,
-    plan: Plan,
+    plan: PairPlan,
     rules: Rules,
     comparisons: int,
     draw: random.Random,
     forms: dict[str, Sample],
     percent: int,
-) -> Outcome:
+) -> ErrorRates:
     tally: Counter[str] = Counter()
     for _ in range(comparisons):
         slowed = dict([draw.choice(sorted(forms.items()))]) if forms else {}
@@ -223,7 +224,7 @@ def _outcome(
             if _claims(comparison, key, percent / 100):
                 tally["claimed"] += 1
                 tally["kept"] += verdict is Verdict.REGRESSED
-    return Outcome(
+    return ErrorRates(
         what,
         percent,
         comparisons,
@@ -247,7 +248,7 @@ def _claims(comparison: Comparison, key: str, change: float) -> bool:
 
 
 def _compare(
-    pool: Pool, plan: Plan, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
+    pool: Pool, plan: PairPlan, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
 ) -> tuple[Comparison, int]:
     """One comparison, and how many launches of cases it took."""
     length = min(pool.launches, _IN_A_ROW_AT_MOST) // 2 * 2

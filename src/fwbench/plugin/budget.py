@@ -8,9 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from fwbench.gate import standings
-from fwbench.gate.allocation import Precise
-from fwbench.gate.races import Race
+from fwbench.gate.budget import Precise, budget_facts
+from fwbench.gate.race import Race
 from fwbench.plugin import summary
 from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.session import is_measured
@@ -150,7 +149,7 @@ class PreciseHooks(BudgetHooks[Precise]):
 
     def facts(self) -> SessionFacts:
         """How long it took, and what is uncertain."""
-        budget = standings.of_budget(self.budget, self.runner.history, self.chooser)
+        budget = budget_facts(self.budget, self.runner.history, self.chooser)
         return SessionFacts(budget=budget)
 
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:

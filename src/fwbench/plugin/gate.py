@@ -9,7 +9,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import SampleSet, check_facts, refuse_differences, together
-from fwbench.gate.unpaired import LAUNCHES_AT_LEAST, compare, level_of_each
+from fwbench.gate.stored import LAUNCHES_AT_LEAST, compare, level_of_each
 from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session

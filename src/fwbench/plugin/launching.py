@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from fwbench.gate.allocation import Budget, Fixed, Precise
-from fwbench.gate.races import Race
+from fwbench.gate.budget import Budget, Fixed, Precise
+from fwbench.gate.race import Race
 from fwbench.plugin.budget import PreciseHooks
 from fwbench.plugin.multilaunch import MultiLaunchRunner
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.race import BUDGET_S, Entrants, RaceHooks
 from fwbench.plugin.session import Session
 from fwbench.plugin.storage import Store
-from fwbench.records.replication import Plan
+from fwbench.records.replication import LaunchPlan
 
 
 def hooks(
-    config: pytest.Config, session: Session, progress: Progress, plan: Plan, store: Store
+    config: pytest.Config, session: Session, progress: Progress, plan: LaunchPlan, store: Store
 ) -> Iterator[object]:
     """The hooks that run launches, and those that tell what came of them.
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.gate.allocation import Allocation
-from fwbench.gate.history import History, Result
+from fwbench.gate.budget import Allocation, History, Result
 from fwbench.plugin.gangs import together
 from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
@@ -18,7 +17,7 @@ from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import Session
 from fwbench.records import replication
 from fwbench.records.facts import CaseFacts
-from fwbench.records.replication import Plan
+from fwbench.records.replication import LaunchPlan
 
 
 class MultiLaunchRunner(IsolatedRunner):
@@ -40,7 +39,7 @@ class MultiLaunchRunner(IsolatedRunner):
         config: pytest.Config,
         session: Session,
         progress: Progress,
-        plan: Plan,
+        plan: LaunchPlan,
         allocation: Allocation,
     ) -> None:
         super().__init__(config, session, progress)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from fwbench.gate import standings
-from fwbench.gate.history import History
-from fwbench.gate.races import Group, Race
+from fwbench.gate.budget import History, budget_facts
+from fwbench.gate.race import Race, RaceGroup, race_facts
 from fwbench.grid import Cell
 from fwbench.plugin.budget import BudgetHooks
 from fwbench.plugin.session import CELL, Session, is_measured
@@ -52,7 +51,7 @@ class Entrants:
                 "(--fw, --fw-execution), or leave out --fw-race"
             )
 
-    def groups(self, history: History) -> list[Group]:
+    def groups(self, history: History) -> list[RaceGroup]:
         """The groups of at least two contestants, by what their first launch recorded."""
         known = {*history.cases}
         facts = {case: history.facts(case) for case in self._cells if case in known}
@@ -68,10 +67,10 @@ class Entrants:
             for contest in contests(equal)
         ]
 
-    def _group(self, title: str, cases: Sequence[str]) -> Group:
+    def _group(self, title: str, cases: Sequence[str]) -> RaceGroup:
         own = [self._cells[case].threshold for case in cases]
         threshold = next((share for share in own if share is not None), self.threshold)
-        return Group(title, {case: _name(self._cells[case]) for case in cases}, threshold)
+        return RaceGroup(title, {case: _name(self._cells[case]) for case in cases}, threshold)
 
 
 def _name(cell: Cell) -> str:
@@ -88,10 +87,10 @@ class RaceHooks(BudgetHooks[Race]):
     def facts(self) -> SessionFacts:
         """The verdicts by now, and how long they took."""
         history = self.runner.history
-        self.chooser.look(history)
+        self.chooser.drop_losers(history)
         return SessionFacts(
-            budget=standings.of_budget(self.budget, history),
-            race=standings.of_race(self.chooser, history),
+            budget=budget_facts(self.budget, history),
+            race=race_facts(self.chooser, history),
         )
 
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:

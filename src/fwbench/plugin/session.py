@@ -37,7 +37,7 @@ from fwbench.plugin.options import (
 )
 from fwbench.presets import Schedule
 from fwbench.processes.process import WorkerProcess, WorkerSpec
-from fwbench.records.replication import Plan
+from fwbench.records.replication import LaunchPlan
 from fwbench.records.session_facts import Machine
 from fwbench.workers.inventory import Inventory
 from fwbench.workers.named import Environments
@@ -198,14 +198,14 @@ class Session:
         return possible.under(measured.flops_per_s) if measured else possible
 
     @functools.cached_property
-    def plan(self) -> Plan | None:
+    def plan(self) -> LaunchPlan | None:
         """The launches; None if cases are measured once, in their order, or not at all."""
         launches = self.options.launches
         if self.verify_only or (launches is None and not self.options.is_adaptive):
             return None
         seed = self.options.seed
         # Short enough to be typed.
-        return Plan(launches or 1, random.randrange(10**6) if seed is None else seed)  # noqa: S311
+        return LaunchPlan(launches or 1, random.randrange(10**6) if seed is None else seed)  # noqa: S311
 
     @property
     def verify_only(self) -> bool:

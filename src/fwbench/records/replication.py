@@ -37,7 +37,7 @@ MEDIANS = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """How often every case is measured, and in which order.
 
     Attributes:

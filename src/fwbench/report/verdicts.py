@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from fwbench.gate.metrics import MEMORY, THRESHOLDS
+from fwbench.gate.samples import MEMORY, THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.units import count, time
 from fwbench.report import escaping

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from fwbench.gate.metrics import THRESHOLDS
+from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.report import verdicts
 from fwbench.report.drawing import bars, changes

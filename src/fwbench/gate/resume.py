@@ -37,7 +37,7 @@ _OWN = "fwbench_ab"
 
 
 @dataclass(frozen=True)
-class KeptLaunch:
+class SavedLaunch:
     """A finished launch.
 
     Attributes:
@@ -51,7 +51,7 @@ class KeptLaunch:
     took_s: float
 
 
-class Job:
+class ComparisonJob:
     """A comparison that is at work.
 
     Args:
@@ -74,7 +74,7 @@ class Job:
 
     def keep(
         self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
-    ) -> KeptLaunch:
+    ) -> SavedLaunch:
         """Keep a launch that has finished.
 
         Args:
@@ -103,7 +103,7 @@ class Job:
                 scratch.remove(self.folder)
 
 
-def _launch(file: Path) -> KeptLaunch:
+def _launch(file: Path) -> SavedLaunch:
     """A launch from its file.
 
     Raises:
@@ -115,7 +115,7 @@ def _launch(file: Path) -> KeptLaunch:
         case {"cases": None | [*_] as cases, "took_s": float() | int() as took_s} if (
             0 <= took_s < math.inf and all(isinstance(case, str) for case in cases or ())
         ):
-            return KeptLaunch(run, cases, took_s)
+            return SavedLaunch(run, cases, took_s)
     raise UnreadableRun(
         f"{file} is not a launch of fwbench ab: {_OWN} is {values.get(_OWN)!r}; start the "
         "comparison anew, without --resume"
@@ -123,7 +123,7 @@ def _launch(file: Path) -> KeptLaunch:
 
 
 @contextmanager
-def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Job]:
+def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[ComparisonJob]:
     """A comparison to be measured; its launches stay if it is left before it is finished.
 
     Args:
@@ -139,7 +139,7 @@ def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Jo
     folder = project.own_folder(root, "ab")
     with ExitStack() as stack:
         made = _resumed(folder, settings, stack) if resume else _new(folder, settings, stack)
-        begun = Job(made, _settings(made)["seed"])
+        begun = ComparisonJob(made, _settings(made)["seed"])
         stack.callback(begun.close)
         yield begun
 

@@ -1,4 +1,4 @@
-"""Races drop clear losers, call ties, keep their level, and say what is still open."""
+"""Races drop clear losers, and record what became of every contestant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.gate import races
-from fwbench.gate.allocation import Budget
-from fwbench.gate.history import History
-from fwbench.gate.races import Group, Outcome, Race, Standing
-from support.launches import Clock, launch
+from fwbench.gate.budget import Budget, History, Precise, budget_facts
+from fwbench.gate.race import FARTHEST, GroupVerdict, Race, RaceGroup, Standing, race_facts
+from fwbench.records.session_facts import SessionFacts, StoredBudget, StoredGroup, StoredUnsettled
+from support.launches import CASE_S, OVERHEAD_S, Clock, history, launch
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Floats]
@@ -21,19 +20,19 @@ Noise = Callable[[np.random.Generator, int], Floats]
 LAUNCHES = 60
 
 
-def group(*cases: str) -> Group:
+def group(*cases: str) -> RaceGroup:
     """A group of contestants who are called as their cases are."""
-    return Group("work", {case: case for case in cases}, 0.03)
+    return RaceGroup("work", {case: case for case in cases}, 0.03)
 
 
-def race(*groups: Group, budget_s: float = 1e9, clock: Clock | None = None) -> Race:
+def race(*groups: RaceGroup, budget_s: float = 1e9, clock: Clock | None = None) -> Race:
     """A race of these groups."""
     return Race(lambda _: groups, Budget(budget_s, clock or Clock()))
 
 
 def run(
     times_s: Mapping[str, float], noise: Noise, seed: int, launches: int = LAUNCHES
-) -> tuple[Group, History]:
+) -> tuple[RaceGroup, History]:
     """A race of one group until it is decided, or so many launches have been.
 
     Args:
@@ -47,7 +46,7 @@ def run(
     while history.launches < launches and (cases := running.select([*times_s], history)):
         factors = np.exp(noise(draw, len(cases)))
         launch(history, {c: times_s[c] * f for c, f in zip(cases, factors, strict=True)})
-    running.look(history)
+    running.drop_losers(history)
     return one, history
 
 
@@ -76,7 +75,7 @@ def _speeds(draw: np.random.Generator, number: int) -> Floats:
 def test_far_losers_are_dropped_after_four_launches() -> None:
     """Three times as slow is clear; a quarter slower takes more launches, and the leader wins."""
     one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
-    assert one.outcome(history) is Outcome.FASTEST
+    assert one.verdict(history) is GroupVerdict.FASTEST
     assert (history.number("b"), history.number("d")) == (4, 4)
     assert 8 <= history.number("c") <= 14
     assert history.number("a") == history.number("c")
@@ -88,17 +87,17 @@ def test_far_losers_are_dropped_after_four_launches() -> None:
 def test_contestants_within_the_threshold_tie() -> None:
     """Half a per cent does not matter at 3 %; what is slower by far is not part of the tie."""
     one, history = run({"a": 1.0, "b": 1.005, "c": 3.0}, _normal(0.005), 0)
-    assert one.outcome(history) is Outcome.TIE
+    assert one.verdict(history) is GroupVerdict.TIE
     assert {*one.racing(history)} == {"a", "b"}
     standings = one.standings(history)
     assert standings == {"a": Standing.TIED, "b": Standing.TIED, "c": Standing.SLOWER}
-    assert one.more(history) is None
+    assert one.more_launches(history) is None
 
 
 def test_a_little_less_than_the_threshold_is_decided_too() -> None:
     """A difference of 2.7 % is certain long before it is known to be less than 3 %, or not."""
     one, history = run({"a": 1.0, "b": 1.027}, _normal(0.004), 0)
-    assert one.outcome(history) is Outcome.FASTEST
+    assert one.verdict(history) is GroupVerdict.FASTEST
     assert history.launches < 20
     assert one.dropped == {}, "it is not a clear loser"
     assert one.standings(history) == {"a": Standing.FASTEST, "b": Standing.SLOWER}
@@ -107,10 +106,10 @@ def test_a_little_less_than_the_threshold_is_decided_too() -> None:
 def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
     """A difference of 10 % in noise of 6 % takes some launches more than ten."""
     one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=8)
-    assert one.outcome(history) is Outcome.UNDECIDED
+    assert one.verdict(history) is GroupVerdict.UNDECIDED
     assert one.open(history) == ["b"]
     assert one.standings(history) == {"a": Standing.OPEN, "b": Standing.OPEN}
-    more = one.more(history)
+    more = one.more_launches(history)
     assert more is not None
     assert 1 <= more <= 60
 
@@ -118,10 +117,10 @@ def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
 def test_nothing_is_foretold_from_one_pair_and_no_end_without_hope() -> None:
     """One pair has no spread; differences at the threshold, in noise, are never decided."""
     one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=1)
-    assert one.more(history) is None
+    assert one.more_launches(history) is None
     one, history = run({"a": 1.0, "b": 1.03}, _normal(1.0), 3, launches=20)
-    assert one.outcome(history) is Outcome.UNDECIDED
-    assert one.more(history) == math.inf
+    assert one.verdict(history) is GroupVerdict.UNDECIDED
+    assert one.more_launches(history) == math.inf
 
 
 @pytest.mark.parametrize("noise", [_normal(0.02), _heavy, _outliers, _speeds])
@@ -130,7 +129,7 @@ def test_the_fastest_is_hardly_ever_dropped(noise: Noise) -> None:
     wrong = 0
     for seed in range(100):
         one, history = run(dict.fromkeys("abc", 1.0), noise, seed, launches=30)
-        wrong += one.outcome(history) is Outcome.FASTEST or bool(one.dropped)
+        wrong += one.verdict(history) is GroupVerdict.FASTEST or bool(one.dropped)
     assert wrong <= 2
 
 
@@ -139,7 +138,7 @@ def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
     wrong = 0
     for seed in range(150):
         one, history = run({"a": 1.0, "b": 1.032}, _normal(0.02), seed, launches=30)
-        wrong += one.outcome(history) is Outcome.TIE
+        wrong += one.verdict(history) is GroupVerdict.TIE
     assert wrong <= 2
 
 
@@ -147,10 +146,10 @@ def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> No
     """Of up to nine contestants; one launch that is not far off costs what several have brought."""
     far = math.log(3.5)
     for number in range(2, 10):
-        needed = Group("work", dict.fromkeys(map(str, range(number)), ""), 0.03).needed
-        assert not races.is_slower(np.array([far] * 3), 0.03, needed)
-        assert races.is_slower(np.array([far] * 4), 0.03, needed)
-    assert not races.is_slower(np.array([far, far, 0.1, far]), 0.03, needed)
+        test = group(*map(str, range(number))).test()
+        assert not test.is_slower(np.array([far] * 3))
+        assert test.is_slower(np.array([far] * 4))
+        assert not test.is_slower(np.array([far, far, 0.1, far]))
 
 
 def test_contended_launches_do_not_count() -> None:
@@ -159,8 +158,8 @@ def test_contended_launches_do_not_count() -> None:
     running = race(one)
     for _ in range(30):
         launch(history, {"a": 1.0, "b": 10.0}, "b")
-    running.look(history)
-    assert one.outcome(history) is Outcome.UNDECIDED
+    running.drop_losers(history)
+    assert one.verdict(history) is GroupVerdict.UNDECIDED
     assert one.open(history) == ["b"]
 
 
@@ -174,9 +173,9 @@ def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
     for _ in range(4):
         launch(history, {"wrong": 0.1, "a": 1.0, "b": 5.0})
     assert not running.select([], history)
-    assert one.outcome(history) is Outcome.FASTEST
+    assert one.verdict(history) is GroupVerdict.FASTEST
     launch(history, {"wrong": None})
-    running.look(history)
+    running.drop_losers(history)
     standings = {"wrong": Standing.LOST, "a": Standing.FASTEST, "b": Standing.SLOWER}
     assert one.standings(history) == standings
     assert one.dropped["b"].leader == "a"
@@ -188,8 +187,8 @@ def test_a_contestant_that_is_left_alone_has_not_won() -> None:
     launch(history, {"a": 1.0, "b": None})
     running = race(one)
     assert not running.select(["a"], history)
-    assert one.outcome(history) is Outcome.UNDECIDED
-    assert one.more(history) is None
+    assert one.verdict(history) is GroupVerdict.UNDECIDED
+    assert one.more_launches(history) is None
 
 
 # Launches
@@ -219,4 +218,64 @@ def test_a_budget_goes_to_the_groups_that_it_can_pay() -> None:
     assert {*running.select([*"abcde"], history)} == {*"ab"}
     clock.now_s = 116.0
     assert running.select([*"abcde"], history) == []
-    assert {one.outcome(history) for one in (large, small)} == {Outcome.UNDECIDED}
+    assert {one.verdict(history) for one in (large, small)} == {GroupVerdict.UNDECIDED}
+
+
+def recorded(**times_s: list[float]) -> StoredBudget:
+    """The budget of a session with these launches, as a reader has it."""
+    budget = Budget(60.0, Clock())
+    facts = SessionFacts(budget=budget_facts(budget, history(**times_s), Precise(budget, 0.03)))
+    stored = SessionFacts.checked(dict(facts)).budget
+    assert stored is not None
+    return stored
+
+
+def test_uncertain_times_come_first() -> None:
+    """What is known to the resolution is not among them; a single launch is not known at all."""
+    budget = recorded(a=[1.0, 1.0], b=[1.0, 1.1], c=[1.0, 2.0])
+    assert [case.name for case in _unsettled(budget)] == ["c", "b"]
+    (single,) = _unsettled(recorded(a=[1.0]))
+    assert single.uncertainty is None
+
+
+def test_launches_far_apart_can_be_recorded() -> None:
+    """A factor of 100 between two is less certain than a record can say: as much as it can."""
+    (far,) = _unsettled(recorded(a=[1.0, 100.0]))
+    assert far.uncertainty == 1e9
+
+
+@pytest.mark.parametrize(
+    ("launches", "more_launches", "more_than"), [(1, None, None), (20, None, FARTHEST)]
+)
+def test_a_group_without_a_forecast_says_why(
+    launches: int, more_launches: int | None, more_than: int | None
+) -> None:
+    """After one launch nothing is known; times that jump about are not decided in 200 more."""
+    group = raced(a=[1.0] * launches, b=([0.5, 2.0] * launches)[:launches])
+    assert group.verdict == "undecided"
+    assert (group.more_launches, group.more_s) == (more_launches, None)
+    assert group.more_than == more_than
+
+
+def test_a_group_with_a_forecast_says_how_long_it_takes() -> None:
+    """In launches of its contestants."""
+    group = raced(a=[1.0] * 5, b=[1.1] * 5)
+    assert group.more_launches is not None
+    assert group.more_s == group.more_launches * (2 * CASE_S + OVERHEAD_S)
+    assert group.more_than is None
+
+
+def raced(**times_s: list[float]) -> StoredGroup:
+    """The group of a race with these launches, as a reader has it."""
+    made = history(**times_s)
+    group = RaceGroup("work", {case: case for case in times_s}, 0.03)
+    race = Race(lambda _: [group], Budget(60.0, Clock()))
+    race.drop_losers(made)
+    stored = SessionFacts.checked({"race": dict(race_facts(race, made))}).race
+    assert stored is not None
+    return stored.groups[0]
+
+
+def _unsettled(budget: StoredBudget) -> list[StoredUnsettled]:
+    assert budget.unsettled is not None
+    return budget.unsettled

@@ -8,9 +8,8 @@ from functools import partial
 from statistics import median
 
 from fwbench.errors import TooFewLaunches
-from fwbench.gate import cycles, statistics
-from fwbench.gate.metrics import METRICS, Metric
-from fwbench.gate.samples import Sample, SampleSet, unequal_work
+from fwbench.gate import statistics, verdicts
+from fwbench.gate.samples import METRICS, Metric, Sample, SampleSet, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.records.units import count
 
@@ -151,7 +150,7 @@ def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[J
         and (metric.is_time or not contended)
     ]
     again = partial(judge, rules=rules, level=level)
-    return cycles.confirmed(judgements, base, contender, again)
+    return verdicts.confirmed(judgements, base, contender, again)
 
 
 def _judge(

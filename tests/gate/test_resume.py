@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import UnreadableRun, UsageError
-from fwbench.gate import kept
+from fwbench.gate import resume
 from support.launched_runs import entry, output
 
 _SETTINGS: dict[str, Any] = {"base": {"name": "a"}, "contender": {"name": "b"}, "seed": 7}
@@ -20,7 +20,7 @@ def _interrupted(root: Path, launches: int = 1, **settings: Any) -> Path:
     """A job that was interrupted after so many launches; returns its folder."""
     with (
         suppress(KeyboardInterrupt),
-        kept.job(root, {**_SETTINGS, **settings}, resume=False) as job,
+        resume.job(root, {**_SETTINGS, **settings}, resume=False) as job,
     ):
         for number in range(launches):
             job.keep(output([entry()]), ["a case"] if number else None, 2.5)
@@ -35,7 +35,7 @@ def _left(root: Path) -> list[Path]:
 def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
     """With its launches in their order, what they were to measure, and its seed."""
     folder = _interrupted(tmp_path, launches=3)
-    with kept.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True) as job:
+    with resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True) as job:
         assert (job.folder, job.seed, job.launches) == (folder, 7, 3)
         assert [launch.cases for launch in job.earlier] == [None, ["a case"], ["a case"]]
         assert [launch.took_s for launch in job.earlier] == [2.5] * 3
@@ -46,7 +46,7 @@ def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
 
 def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
     """Nor of one that has not measured anything."""
-    with kept.job(tmp_path, _SETTINGS, resume=False) as job:
+    with resume.job(tmp_path, _SETTINGS, resume=False) as job:
         job.keep(output([entry()]), None, 1.0)
         job.finish()
     assert _left(tmp_path) == []
@@ -58,7 +58,7 @@ def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
     """Others that were interrupted since do not matter."""
     wanted = [_interrupted(tmp_path) for _ in range(2)]
     _interrupted(tmp_path, contender={"name": "c"})
-    with kept.job(tmp_path, _SETTINGS, resume=True) as job:
+    with resume.job(tmp_path, _SETTINGS, resume=True) as job:
         assert job.folder in wanted
 
 
@@ -75,7 +75,7 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], sai
     folder = _interrupted(tmp_path)
     with (
         pytest.raises(UsageError) as refused,
-        kept.job(tmp_path, {**_SETTINGS, **changed}, resume=True),
+        resume.job(tmp_path, {**_SETTINGS, **changed}, resume=True),
     ):
         pass
     assert str(refused.value).splitlines()[1:-1] == [f"  {said}"]
@@ -86,12 +86,12 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], sai
 def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
     """Neither before the first one nor while the only one is at work."""
     said = "--resume: no interrupted comparison is kept under "
-    with pytest.raises(UsageError, match=said), kept.job(tmp_path, _SETTINGS, resume=True):
+    with pytest.raises(UsageError, match=said), resume.job(tmp_path, _SETTINGS, resume=True):
         pass
     with (
-        kept.job(tmp_path, _SETTINGS, resume=False) as job,
+        resume.job(tmp_path, _SETTINGS, resume=False) as job,
         pytest.raises(UsageError, match=said),
-        kept.job(tmp_path, _SETTINGS, resume=True),
+        resume.job(tmp_path, _SETTINGS, resume=True),
     ):
         job.keep(output([entry()]), None, 1.0)
 
@@ -113,7 +113,7 @@ def test_a_launch_that_is_damaged(tmp_path: Path, text: str) -> None:
     (folder / "launch-0002.json").write_text(text, encoding="utf-8")
     with (
         pytest.raises(UnreadableRun, match=r"launch-0002\.json"),
-        kept.job(tmp_path, _SETTINGS, resume=True),
+        resume.job(tmp_path, _SETTINGS, resume=True),
     ):
         pass
     assert len([*folder.iterdir()]) == 3
@@ -126,16 +126,16 @@ def test_a_job_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (folder / "job.json").write_text(text, encoding="utf-8")
     with (
         pytest.raises(UsageError, match="no interrupted comparison is like this one"),
-        kept.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True),
+        resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True),
     ):
         pass
 
 
 def test_only_the_newest_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of one that was killed before it had begun."""
-    monkeypatch.setattr(kept, "_JOBS", 3)
+    monkeypatch.setattr(resume, "_JOBS", 3)
     (tmp_path / ".fwbench" / "ab" / "20200101-000000-x").mkdir(parents=True)
     for day in range(1, 6):
-        monkeypatch.setattr(kept.time, "strftime", lambda _, day=day: f"2026010{day}-000000-")
+        monkeypatch.setattr(resume.time, "strftime", lambda _, day=day: f"2026010{day}-000000-")
         _interrupted(tmp_path)
     assert [path.name[:8] for path in _left(tmp_path)] == ["20260103", "20260104", "20260105"]

@@ -1,0 +1,300 @@
+"""Which cases go into the next launch: all of them so many times, or those that need it most."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from fwbench.gate.sequential import Floats, differences
+from fwbench.records.facts import CaseFacts
+from fwbench.records.session_facts import StoredBudget, StoredUnsettled
+from fwbench.records.units import SHARE
+
+
+class Allocation(Protocol):
+    """Chooses the cases of each launch from what earlier ones have brought."""
+
+    @property
+    def launches(self) -> int | None:
+        """How many launches there will be; None if that depends on what they bring."""
+
+    def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
+        """The cases of the next launch; none when there will not be another.
+
+        Args:
+            cases: that have not failed.
+            history: of the launches so far.
+        """
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """All cases, so many times."""
+
+    launches: int
+
+    def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
+        """All, until there have been enough launches."""
+        return cases if history.launches < self.launches else ()
+
+
+@dataclass
+class Budget:
+    """The time that launches may take together, from the first of them on.
+
+    Attributes:
+        total_s: all of it.
+        clock: tells the time, in seconds.
+    """
+
+    total_s: float
+    clock: Callable[[], float] = time.monotonic
+    _began_s: float | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Let the time begin, unless it has: what collection took before is not spent."""
+        if self._began_s is None:
+            self._began_s = self.clock()
+
+    @property
+    def used_s(self) -> float:
+        """What has gone by; nothing before the start."""
+        return 0.0 if self._began_s is None else self.clock() - self._began_s
+
+    def affordable(self, parts: Sequence[Sequence[str]], history: History) -> list[str]:
+        """The cases of one more launch within what is left.
+
+        Args:
+            parts: of a launch, each whole or not at all; those to be preferred first.
+            history: tells what they will take.
+        """
+        chosen: list[str] = []
+        left_s = self.total_s - self.used_s
+        for part in parts:
+            if history.cost_s([*chosen, *part]) <= left_s:
+                chosen += part
+        return chosen
+
+
+@dataclass
+class Precise:
+    """All cases at first, then those whose time is least certain, until each is known well enough.
+
+    Attributes:
+        budget: of all launches.
+        resolution: a time is known if it is within this share of it.
+        at_least: launches of every case, whatever the budget.
+    """
+
+    budget: Budget
+    resolution: float
+    at_least: int = 1
+    launches: int | None = field(default=None, init=False)
+
+    def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
+        """The cases that are not settled, as many as there is time for, the least certain first."""
+        self.budget.start()
+        if history.launches < self.at_least:
+            return cases
+        ordered = sorted(self.unsettled(cases, history), key=lambda c: -uncertainty(c, history))
+        return self.budget.affordable([[case] for case in ordered], history)
+
+    def unsettled(self, cases: Sequence[str], history: History) -> list[str]:
+        """Those of some cases whose time is not known well enough."""
+        measured = [case for case in cases if not history.lost(case)]
+        return [case for case in measured if uncertainty(case, history) > self.resolution]
+
+
+#: Student's t at 97.5 % for one degree of freedom and two; for more there is an expansion.
+_T = (12.706, 4.303)
+
+
+def uncertainty(case: str, history: History) -> float:
+    """How far the typical time of a case may be from the one measured, as a share of it.
+
+    Half the width of the 95 % interval of its mean logarithm over launches, by Student's t. With
+    two launches that is nine times their deviation: two that agree by luck settle nothing.
+    See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, section 9.
+
+    Args:
+        case: its name.
+        history: of its launches.
+
+    Returns:
+        Infinite with fewer than two launches.
+    """
+    logs = [math.log(time_s) for time_s in history.times_s(case)]
+    if len(logs) < 2:  # noqa: PLR2004 (one has no spread)
+        return math.inf
+    deviation = statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.expm1(_t(len(logs) - 1) * deviation)
+
+
+def _t(freedom: int) -> float:
+    """Student's t at 97.5 %: Abramowitz and Stegun, 26.7.5, to within 1 % from three on."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    z = statistics.NormalDist().inv_cdf(0.975)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one launch brought of one case.
+
+    Attributes:
+        took_s: for all of it: preparation, verification and rounds.
+        time_s: what stands for the launch; None if the case failed or was skipped.
+        contended: whether it had to share its processors with other processes.
+        facts: what was recorded; None if nothing was.
+        lost: why there is no time.
+    """
+
+    took_s: float
+    time_s: float | None = None
+    contended: bool = False
+    facts: CaseFacts | None = None
+    lost: str = ""
+
+
+class History:
+    """The launches of a session, as far as they have come.
+
+    Attributes:
+        launches: how many have ended.
+        took_s: how long these took together.
+        overhead_s: what the latest of them took beyond its cases, such as imports.
+    """
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.took_s = 0.0
+        self.overhead_s = 0.0
+        self._results: dict[str, dict[int, Result]] = {}
+        self._latest: set[str] = set()
+
+    def add(self, case: str, result: Result) -> None:
+        """Add what the launch that goes on has brought of a case.
+
+        Args:
+            case: its name, the same in every launch.
+            result: of the case.
+        """
+        self._results.setdefault(case, {})[self.launches] = result
+        self._latest.add(case)
+
+    def end_launch(self, took_s: float) -> None:
+        """Say that a launch is over, and how long it took."""
+        self.overhead_s = max(0.0, took_s - sum(map(self.cost_of_s, self._latest)))
+        self._latest.clear()
+        self.launches += 1
+        self.took_s += took_s
+
+    @property
+    def cases(self) -> Sequence[str]:
+        """Those of which there is a result, or the reason why there is none."""
+        return list(self._results)
+
+    def lost(self, case: str) -> str:
+        """Why a case has no time of its last launch; empty if it has one."""
+        return next(reversed(self._results[case].values())).lost
+
+    def facts(self, case: str) -> CaseFacts | None:
+        """What its first launch recorded of a case."""
+        return next(iter(self._results[case].values())).facts
+
+    def times_s(self, case: str, *, contended: bool = True) -> list[float]:
+        """The time of each launch of a case, in their order.
+
+        Args:
+            case: its name.
+            contended: whether those that had to share their processors are among them.
+        """
+        return [
+            result.time_s
+            for result in self._results.get(case, {}).values()
+            if result.time_s is not None and (contended or not result.contended)
+        ]
+
+    def time_s(self, case: str) -> float:
+        """The median time of a case; without contended launches, if there are others."""
+        return statistics.median(self.times_s(case, contended=False) or self.times_s(case))
+
+    def number(self, case: str) -> int:
+        """How many launches measured a case."""
+        return len(self.times_s(case))
+
+    def contended(self, case: str) -> int:
+        """In how many of them it had to share its processors."""
+        return self.number(case) - len(self.times_s(case, contended=False))
+
+    def paired(self, case: str, other: str) -> Floats:
+        """Logarithms of the ratios of another case's times to a case's, in launches of both.
+
+        Args:
+            case: one.
+            other: above 0 where it was slower.
+
+        Returns:
+            One for each launch in which neither was contended.
+        """
+        own, others = self._results[case], self._results[other]
+        pairs = [
+            (own[launch].time_s, others[launch].time_s)
+            for launch in sorted(own.keys() & others.keys())
+            if not (own[launch].contended or others[launch].contended)
+        ]
+        complete = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if not complete:
+            return np.empty(0)
+        return differences(*zip(*complete, strict=True))
+
+    def cost_of_s(self, case: str) -> float:
+        """What a case takes in a launch."""
+        return min(result.took_s for result in self._results[case].values())
+
+    def cost_s(self, cases: Collection[str]) -> float:
+        """How long a launch of these cases will take, as earlier ones tell."""
+        return self.overhead_s + sum(map(self.cost_of_s, cases))
+
+
+def budget_facts(budget: Budget, history: History, precise: Precise | None = None) -> StoredBudget:
+    """The use of a session's time, for its record.
+
+    Args:
+        precise: how well times were to be known; None for a race.
+    """
+    return StoredBudget(
+        budget_s=budget.total_s,
+        took_s=history.took_s,
+        launches=history.launches,
+        cases=sum(history.number(case) > 0 for case in history.cases),
+        launch_s=history.cost_s(history.cases) if history.launches else None,
+        resolution=None if precise is None else precise.resolution,
+        unsettled=None if precise is None else _unsettled_facts(precise, history),
+    )
+
+
+def _unsettled_facts(precise: Precise, history: History) -> list[StoredUnsettled]:
+    """The cases whose time is not known well enough, the least certain first."""
+    shares = {
+        case: uncertainty(case, history) for case in precise.unsettled(history.cases, history)
+    }
+    # Two launches that differ by a factor of 27 are less certain than a record can say.
+    return [
+        StoredUnsettled(
+            case=case,
+            name=case.partition("[")[2].rstrip("]") or case,
+            uncertainty=min(share, SHARE.most) if math.isfinite(share) else None,
+        )
+        for case, share in sorted(shares.items(), key=lambda known: (-known[1], known[0]))
+    ]

@@ -1,0 +1,291 @@
+"""Evidence from pairs keeps its level after every pair, and finds the changes that are there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fwbench.gate import sequential
+from fwbench.gate.samples import Sample
+from fwbench.gate.verdicts import Judgement, Rules, Verdict
+from support.launched_runs import sample
+
+Floats = NDArray[np.float64]
+
+_PAIRS = 60
+
+
+def _noise(kind: str, jobs: int, seed: int) -> Floats:
+    """Differences of pairs in which nothing changed, in a random order of both launches."""
+    draw = np.random.default_rng(seed)
+    shape = (jobs, 2 * _PAIRS)
+    if kind == "normal":
+        logs = draw.normal(0, 0.02, shape)
+    elif kind == "heavy":
+        logs = 0.02 * draw.standard_t(1.5, shape)
+    elif kind == "outliers":
+        logs = draw.normal(0, 0.01, shape) + (draw.random(shape) < 0.25) * draw.uniform(0, 1, shape)
+    elif kind == "drift":
+        logs = draw.normal(0, 0.002, shape) + np.linspace(0, math.log(1.3), 2 * _PAIRS)
+    elif kind == "two speeds":
+        logs = math.log(1.4) * (np.cumsum(draw.random(shape) < 0.2, axis=1) % 2)
+        logs = logs + draw.normal(0, 1e-3, shape)
+    else:
+        # Every second launch is slow, as if the order were known.
+        logs = np.tile([0.0, 0.1], (jobs, _PAIRS)) + draw.normal(0, 1e-3, shape)
+    signs = draw.choice((-1.0, 1.0), (jobs, _PAIRS))
+    return signs * (logs[:, 1::2] - logs[:, ::2])
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "heavy", "outliers", "drift", "two speeds", "alternating"]
+)
+@pytest.mark.parametrize("margin", [0.0, 0.01])
+def test_evidence_of_nothing_is_rare(kind: str, margin: float) -> None:
+    """In any noise, and at whichever of sixty looks: at most a tenth reach ten, a 50th fifty."""
+    found = sequential.evidence(_noise(kind, 4_000, 1) - margin)[:, -1]
+    for level in (0.1, 0.02):
+        share = float(np.mean(found >= -math.log(level)))
+        assert share <= level + 3 * math.sqrt(level / 4_000)
+
+
+def test_evidence_of_what_is_there_grows() -> None:
+    """A clear change is found by all pairs that it takes, in noise that would hide it later."""
+    needed = math.log(4_000)
+    draw = np.random.default_rng(0)
+    clear = 0.04 + draw.normal(0, 0.01, (500, _PAIRS))
+    pairs = sequential.pairs_to_reach(needed)
+    assert pairs == 14
+    assert np.mean(sequential.evidence(clear)[:, pairs + 1] >= needed) > 0.9
+    hidden = 0.04 + draw.normal(0, 0.04, (500, _PAIRS))
+    assert np.mean(sequential.evidence(hidden)[:, -1] >= needed) > 0.9
+
+
+def test_evidence_does_not_depend_on_the_unit() -> None:
+    """Bets are in units of what was seen."""
+    noise = _noise("normal", 5, 3)
+    assert sequential.evidence(1_000 * noise) == pytest.approx(sequential.evidence(noise))
+
+
+def test_evidence_stays() -> None:
+    """What was enough once is enough."""
+    differences = np.array([1.0] * 20 + [-1.0] * 40)
+    found = sequential.evidence(differences)
+    assert found[-1] == found[19]
+    assert sequential.shows(differences, found[19])
+    assert not sequential.shows(-differences[:20], 1.0)
+
+
+def test_one_wild_pair_decides_nothing() -> None:
+    """However far off it is: its sign alone counts."""
+    few = np.array([0.01, -0.01, 0.012, -0.011, 0.01])
+    wild = np.append(few, 50.0)
+    assert sequential.evidence(wild)[-1] - sequential.evidence(few)[-1] <= math.log(2)
+
+
+@pytest.mark.parametrize("number", [5, 20, 60])
+def test_bounds_hold(number: int) -> None:
+    """Each of them in at least nine jobs of ten, at every number of pairs together."""
+    noise = _noise("normal", 150, number)[:, :number]
+    bounds = [sequential.interval(differences + 0.1, 0.9) for differences in noise]
+    assert np.mean([low <= 0.1 for low, _ in bounds]) >= 0.85
+    assert np.mean([high >= 0.1 for _, high in bounds]) >= 0.85
+
+
+def test_bounds_close_in() -> None:
+    """Five pairs say about how far they spread; four exclude nothing at this confidence."""
+    draw = np.random.default_rng(0)
+    noise = draw.normal(0, 0.01, 60)
+    widths = [
+        high - low for low, high in (sequential.interval(noise[:n], 0.9) for n in (5, 15, 60))
+    ]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] < 0.1
+    assert widths[-1] < 0.01
+    assert sequential.interval(noise[:3], 0.9) == (-math.inf, math.inf)
+
+
+def test_what_is_detectable_is_found_by_four_of_five() -> None:
+    """Of other jobs with the same noise that were changed by as much."""
+    needed, threshold, margin = math.log(4_000), math.log(1.03), math.log(1.01)
+    draw = np.random.default_rng(5)
+    found = []
+    for seed in range(60):
+        seen, other = draw.normal(0, 0.05, (2, 40))
+        change = sequential.detectable(seen, margin, threshold, needed, seed)
+        assert change is not None
+        changed = other + change
+        found.append(
+            sequential.shows(changed - margin, needed) and float(np.median(changed)) >= threshold
+        )
+    assert np.mean(found) >= 0.75
+
+
+def test_nothing_is_detectable_with_too_few_pairs() -> None:
+    """However clear it were."""
+    needed = math.log(4_000)
+    few = np.zeros(sequential.pairs_to_reach(needed) - 1)
+    assert sequential.detectable(few, 0.01, 0.03, needed, 0) is None
+    assert sequential.detectable(np.append(few, 0.0), 0.01, 0.03, needed, 0) == pytest.approx(
+        0.03, abs=1e-3
+    )
+
+
+def test_differences_are_logarithms_of_ratios() -> None:
+    """Of the contender over the base, pair by pair."""
+    found = sequential.differences([1.0, 2.0], [math.e, 1.0])
+    assert found == pytest.approx([1.0, -math.log(2)])
+
+
+RULES = Rules(margin=0.01, level=0.02)
+
+_CASES = 20
+
+
+def _pairs(
+    change: float, spread: float, pairs: int, seed: int = 0, **changes: Any
+) -> tuple[Sample, Sample]:
+    """Launches of both sides around times that differ by a share."""
+    draw = np.random.default_rng(seed)
+    ours, theirs = (map(float, np.exp(draw.normal(0, spread, pairs))) for _ in range(2))
+    return (
+        sample("a", list(ours), **changes),
+        sample("a", [(1 + change) * time_s for time_s in theirs], **changes),
+    )
+
+
+def _minimum(judgements: Sequence[Judgement]) -> Judgement:
+    return next(one for one in judgements if one.metric == "minimum")
+
+
+def test_a_quiet_case_is_unchanged_after_five_pairs() -> None:
+    """With a bound well within the resolution."""
+    pair = _pairs(0.0, 0.005, 5)
+    assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
+    found = _minimum(sequential.judge(*pair, RULES, _CASES))
+    assert found.verdict is Verdict.UNCHANGED
+    assert found.visible == pytest.approx(0.03)
+    assert found.high is not None
+    assert found.high < 1.05
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(0.05, "regressed"), (-0.05, "improved")])
+def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: str) -> None:
+    """Five look changed and are open; with fourteen it is found, in either direction."""
+    few, enough = _pairs(change, 0.005, 5), _pairs(change, 0.005, 15)
+    assert sequential.verdict_so_far(*few, RULES, _CASES) is None
+    assert sequential.looks_changed(*few, RULES, _CASES)
+    open_ = _minimum(sequential.judge(*few, RULES, _CASES))
+    assert (open_.verdict, open_.visible) == (Verdict.INCONCLUSIVE, None)
+    assert "looks changed" in open_.reason
+    assert sequential.verdict_so_far(*enough, RULES, _CASES) == verdict
+
+
+def test_a_change_below_the_threshold_is_none() -> None:
+    """However sure: two per cent are not worth a verdict."""
+    pair = _pairs(0.02, 0.001, 30)
+    assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
+
+
+def test_the_bound_that_is_shown_is_what_could_have_been_missed() -> None:
+    """At the end of the budget: within the resolution it is unchanged, else inconclusive."""
+    pair = _pairs(0.0, 0.1, 40, seed=1)
+    found = _minimum(sequential.judge(*pair, RULES, _CASES))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "spread" in found.reason
+    assert found.visible is not None
+    coarse = Rules(margin=0.01, level=0.02, resolution=found.visible + 0.01)
+    assert _minimum(sequential.judge(*pair, coarse, _CASES)).verdict is Verdict.UNCHANGED
+
+
+@pytest.mark.parametrize("pairs", [5, 8, 20, 40])
+def test_a_second_speed_of_one_side_is_never_unchanged(pairs: int) -> None:
+    """One launch of four takes half as long again: at least inconclusive, with the reason."""
+    base, contender = _pairs(0.0, 0.003, pairs)
+    slow = [time_s * (1.5 if i % 4 == 3 else 1.0) for i, time_s in enumerate(contender.times_s)]
+    judgements = sequential.judge(base, sample("a", slow), RULES, _CASES)
+    assert {one.verdict for one in judgements} == {Verdict.INCONCLUSIVE}
+    assert f"in {pairs // 4} of {pairs} pairs the contender took longer" in judgements[0].reason
+    assert sequential.verdict_so_far(base, sample("a", slow), RULES, _CASES) is None
+
+
+def test_two_speeds_of_the_machine_are_unchanged_in_the_end() -> None:
+    """Launches of both sides that are slow as often hide nothing from enough pairs."""
+    draw = np.random.default_rng(1)
+    speeds = 1 + 0.4 * (draw.random((2, 80)) < 0.1)
+    ours, theirs = (
+        [float(s * t) for s, t in zip(row, np.exp(draw.normal(0, 0.003, 80)), strict=True)]
+        for row in speeds
+    )
+    found = sequential.verdict_so_far(sample("a", ours), sample("a", theirs), RULES, _CASES)
+    assert found in (Verdict.UNCHANGED, None)
+    changed = [1.05 * time_s for time_s in theirs]
+    assert (
+        sequential.verdict_so_far(sample("a", ours), sample("a", changed), RULES, _CASES)
+        == "regressed"
+    )
+
+
+def test_most_rounds_slower_is_a_regression() -> None:
+    """The fastest round has not changed; the median has."""
+    base, contender = _pairs(0.0, 0.003, 15)
+    slower = sample("a", contender.times_s, median=[1.5 * time_s for time_s in contender.times_s])
+    assert sequential.verdict_so_far(base, slower, RULES, _CASES) is Verdict.REGRESSED
+    verdicts = {one.metric: one.verdict for one in sequential.judge(base, slower, RULES, _CASES)}
+    assert verdicts == {"minimum": Verdict.UNCHANGED, "median": Verdict.REGRESSED}
+
+
+@pytest.mark.parametrize("metric", ["dispatch", "first call", "compilation", "memory"])
+def test_what_grows_tenfold_keeps_a_case_open(metric: str) -> None:
+    """Until it is proven; noise below its threshold costs no pair."""
+    size = 100 * 2**20 if metric == "memory" else 0.1
+    draw = np.random.default_rng(2)
+    for pairs, expected in ((5, None), (18, Verdict.REGRESSED)):
+        base, contender = _pairs(0.0, 0.003, pairs)
+        ours, theirs = (size * np.exp(draw.normal(0, 0.2, pairs)) for _ in range(2))
+        ours_of = {metric: list(map(float, ours))}
+        same = sample("a", contender.times_s, **{metric: list(map(float, theirs))})
+        more = sample("a", contender.times_s, **{metric: [10 * float(one) for one in theirs]})
+        before = sample("a", base.times_s, **ours_of)
+        assert sequential.verdict_so_far(before, same, RULES, _CASES) is Verdict.UNCHANGED
+        assert sequential.verdict_so_far(before, more, RULES, _CASES) is expected
+        last = {one.metric: one.verdict for one in sequential.judge(before, more, RULES, _CASES)}
+        assert last[metric] is (expected or Verdict.INCONCLUSIVE)
+
+
+def test_metrics_that_one_side_lacks_are_not_compared() -> None:
+    """Judgements are of the metrics that both sides have."""
+    base, contender = _pairs(0.0, 0.003, 5)
+    assert {one.metric for one in sequential.judge(base, contender, RULES, 1)} == {
+        "minimum",
+        "median",
+    }
+
+
+def test_more_cases_need_more_evidence() -> None:
+    """They share the level, and so do the metrics and the two directions."""
+    pairs = [sequential.pairs_needed(RULES, cases) for cases in (1, 20, 400)]
+    assert pairs == sorted(pairs)
+    assert pairs[0] < pairs[1] < pairs[2] <= pairs[0] + 10
+
+
+def test_a_threshold_of_a_marker_decides() -> None:
+    """A case that may be half as slow again is not changed by a fifth."""
+    base, contender = _pairs(0.2, 0.003, 15)
+    lax = sample("a", contender.times_s, threshold=0.5)
+    assert sequential.verdict_so_far(base, contender, RULES, _CASES) is Verdict.REGRESSED
+    assert sequential.verdict_so_far(base, lax, RULES, _CASES) is Verdict.UNCHANGED
+
+
+def test_figures_are_numbers() -> None:
+    """Bounds that exclude nothing are absent, not infinite."""
+    found = _minimum(sequential.judge(*_pairs(0.0, 0.5, 3), RULES, _CASES))
+    assert found.low is None
+    assert found.high is None
+    assert found.ratio is not None
+    assert math.isfinite(found.ratio)
