@@ -40,7 +40,7 @@ def project_root(start: Path) -> Path:
 
 
 def _is_of_root(file: Path) -> bool:
-    """Whether a file marks a root; those of other tools do if they speak of pytest."""
+    """True if a file marks a root; those of other tools do if they speak of pytest."""
     if not file.is_file():
         return False
     if file.name not in ("tox.ini", "setup.cfg"):

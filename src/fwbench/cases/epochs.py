@@ -23,7 +23,7 @@ from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Epoch, Tested
-from fwbench.records.gpus import Gpu as GpuFacts
+from fwbench.records.gpus import EpochGpu
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 
@@ -262,7 +262,7 @@ class Epochs:
                 validation_accuracy=accuracy,
                 validation_s=validation_s,
                 cpu_utilization=utilization,
-                gpu=None if gpu is None else GpuFacts(**asdict(gpu), energy_j=energy_j),
+                gpu=None if gpu is None else EpochGpu(**asdict(gpu), energy_j=energy_j),
                 test_accuracy=tested,
             )
         )

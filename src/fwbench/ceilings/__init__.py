@@ -1,1 +1,1 @@
-"""What a machine can do at most, measured through the frameworks themselves."""
+"""Ceilings of a machine: its best rates, measured through the frameworks themselves."""

@@ -56,7 +56,7 @@ def path_of(facts: CaseFacts) -> str:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What one device can do at most.
+    """Ceilings of one device.
 
     Attributes:
         flops_per_s: of the best matrix product, by dtype, and in ``tf32``.

@@ -1,4 +1,4 @@
-"""What ``fwbench doctor --peaks`` measures: matrix products in every dtype, and copies.
+"""Suite of ``fwbench doctor --peaks``: matrix products in every dtype, and copies.
 
 Copies within the memory of a device, and between the host and a GPU.
 
@@ -121,7 +121,7 @@ def test_product_on_gpu(case: Case) -> None:
     sizes=("4096x4096x4096", "8192x8192x8192"),
 )
 def test_product_of_float8(case: Case) -> None:
-    """Those of GPUs that have them; others fail, and have no such ceiling."""
+    """Products of float8, on GPUs that have them; others fail, and have no such ceiling."""
     case.measure()
 
 
@@ -140,5 +140,5 @@ def test_copy_between_host_and_gpu(case: Case) -> None:
 # Launches take longer than such copies, so only a framework that tells the GPU's own time is asked.
 @pytest.mark.fwbench(cached_copy, devices="gpu", frameworks="torch", sizes=_CACHED)
 def test_copy_in_the_cache_of_a_gpu(case: Case) -> None:
-    """Of what its L2 holds, and of what it does not."""
+    """Copies that a GPU's L2 cache holds, and larger ones."""
     case.measure()

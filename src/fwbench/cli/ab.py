@@ -144,7 +144,7 @@ def _ab(arguments: argparse.Namespace) -> int:
 def _settings(
     both: tuple[Side, Side], arguments: argparse.Namespace, rules: Rules, root: Path
 ) -> dict[str, Any]:
-    """What must be the same for launches to be of one job, as it comes back from JSON."""
+    """Settings that must be the same for launches to be of one job, in JSON's own types."""
     base, contender = both
     settings = {
         "fwbench": __version__,
@@ -241,7 +241,7 @@ def _self_test(launches: int, plan: PairPlan, rules: Rules, live: Live) -> int:
 
 
 def _notes(both: Any) -> list[str]:
-    """Whether uncommitted changes take part."""
+    """Note on uncommitted changes."""
     roots = [side.root for side in both if hasattr(side, "root")]
     if not roots or not is_dirty(roots[0]):
         return []

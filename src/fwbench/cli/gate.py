@@ -132,7 +132,7 @@ def _dest(metric: str) -> str:
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
-    """What the arguments of :func:`add_rules`, and a margin, say."""
+    """Rules from the arguments of :func:`add_rules`, and a margin."""
     return Rules(
         margin=arguments.margin,
         threshold=arguments.threshold,

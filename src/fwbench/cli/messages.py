@@ -1,4 +1,4 @@
-"""What commands say beside their results."""
+"""Messages of commands in addition to their results."""
 
 from __future__ import annotations
 

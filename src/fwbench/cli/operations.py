@@ -133,7 +133,7 @@ def _facts(operation: Operation, frameworks: Sequence[Manifest]) -> dict[str, An
 
 
 def _state(gaps: Sequence[Gap]) -> str:
-    """Whether a framework computes an operation: ``yes``, ``partly`` or ``no``."""
+    """Support of an operation by a framework: ``yes``, ``partly`` or ``no``."""
     if any(gap.whole for gap in gaps):
         return "no"
     return "partly" if gaps else "yes"

@@ -144,7 +144,7 @@ def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> No
 
 
 def _is_in(history: Path, path: Path) -> bool:
-    """Whether a file would be taken for a run of a history."""
+    """True if a file would be taken for a run of a history."""
     return path.suffix == ".json" and path.is_relative_to(history.resolve())
 
 

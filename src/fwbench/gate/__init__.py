@@ -1,1 +1,1 @@
-"""Whether a change in time is real: statistics over launches, verdicts, A/B comparisons."""
+"""Statistics over launches, verdicts, A/B comparisons and races."""

@@ -40,7 +40,7 @@ from fwbench.workers.named import Environments
 
 @dataclass(frozen=True)
 class PairPlan:
-    """How many pairs are measured, and for how long.
+    """Number of pairs, and time for them.
 
     Attributes:
         pairs: of launches, at least, for every case.
@@ -254,7 +254,7 @@ class PairedComparison:
         return judgement
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
-        """How many pairs it took, and what stood in the way."""
+        """Notes on the number of pairs, and on contended launches."""
         interrupted = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
         if not cases:
             return interrupted
@@ -433,7 +433,7 @@ class Launcher:
         return self._job.keep(values, keys, time.monotonic() - start_s)
 
     def _values(self, side: Side, seed: int, selected: Sequence[str] | None) -> dict[str, Any]:
-        """What a launch writes."""
+        """The JSON of a launch."""
         with scratch.folder() as folder:
             results = folder / "results.json"
             done = self._run(side, seed, results, selected)

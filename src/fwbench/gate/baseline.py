@@ -87,6 +87,6 @@ class Baseline:
 
 
 def _could_be_judged(sample: Sample) -> bool:
-    """Whether another run of a case could be compared with this one."""
+    """True if another run of a case could be compared with this one."""
     enough = sample.launched and len(sample.launches) >= LAUNCHES_AT_LEAST
     return enough and not sample.contended

@@ -22,7 +22,7 @@ class Allocation(Protocol):
 
     @property
     def launches(self) -> int | None:
-        """How many launches there will be; None if that depends on what they bring."""
+        """Number of launches; None if that depends on their results."""
 
     def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
         """The cases of the next launch; none when there will not be another.
@@ -64,7 +64,7 @@ class Budget:
 
     @property
     def used_s(self) -> float:
-        """What has gone by; nothing before the start."""
+        """Time since the start; 0 before it."""
         return 0.0 if self._began_s is None else self.clock() - self._began_s
 
     def affordable(self, parts: Sequence[Sequence[str]], history: History) -> list[str]:
@@ -106,7 +106,7 @@ class Precise:
         return self.budget.affordable([[case] for case in ordered], history)
 
     def unsettled(self, cases: Sequence[str], history: History) -> list[str]:
-        """Those of some cases whose time is not known well enough."""
+        """Cases whose time is not known well enough."""
         measured = [case for case in cases if not history.lost(case)]
         return [case for case in measured if uncertainty(case, history) > self.resolution]
 
@@ -116,7 +116,7 @@ _T = (12.706, 4.303)
 
 
 def uncertainty(case: str, history: History) -> float:
-    """How far the typical time of a case may be from the one measured, as a share of it.
+    """Uncertainty of the typical time of a case, as a share of it.
 
     Half the width of the 95 % interval of its mean logarithm over launches, by Student's t. With
     two launches that is nine times their deviation: two that agree by luck settle nothing.
@@ -149,7 +149,7 @@ def _t(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Result:
-    """What one launch brought of one case.
+    """Result of one case in one launch.
 
     Attributes:
         took_s: for all of it: preparation, verification and rounds.
@@ -201,7 +201,7 @@ class History:
 
     @property
     def cases(self) -> Sequence[str]:
-        """Those of which there is a result, or the reason why there is none."""
+        """Cases with a result, or the reason why there is none."""
         return list(self._results)
 
     def lost(self, case: str) -> str:
@@ -209,7 +209,7 @@ class History:
         return next(reversed(self._results[case].values())).lost
 
     def facts(self, case: str) -> CaseFacts | None:
-        """What its first launch recorded of a case."""
+        """Facts that the first launch of a case recorded."""
         return next(iter(self._results[case].values())).facts
 
     def times_s(self, case: str, *, contended: bool = True) -> list[float]:
@@ -230,11 +230,11 @@ class History:
         return statistics.median(self.times_s(case, contended=False) or self.times_s(case))
 
     def number(self, case: str) -> int:
-        """How many launches measured a case."""
+        """Number of launches that measured a case."""
         return len(self.times_s(case))
 
     def contended(self, case: str) -> int:
-        """In how many of them it had to share its processors."""
+        """Number of launches in which it had to share its processors."""
         return self.number(case) - len(self.times_s(case, contended=False))
 
     def paired(self, case: str, other: str) -> Floats:
@@ -259,11 +259,11 @@ class History:
         return differences(*zip(*complete, strict=True))
 
     def cost_of_s(self, case: str) -> float:
-        """What a case takes in a launch."""
+        """Time of a case in a launch."""
         return min(result.took_s for result in self._results[case].values())
 
     def cost_s(self, cases: Collection[str]) -> float:
-        """How long a launch of these cases will take, as earlier ones tell."""
+        """Expected time of a launch of these cases, from earlier ones."""
         return self.overhead_s + sum(map(self.cost_of_s, cases))
 
 

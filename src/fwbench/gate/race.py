@@ -81,13 +81,13 @@ class RaceTest(Sequential):
     margin: float = 0.0
 
     def proves(self, differences: Floats) -> Bools:
-        """Whether the differences have shown that a contestant is slower, by number of pairs."""
+        """True if the differences have shown that a contestant is slower, by number of pairs."""
         signs = evidence(differences) >= self.needed - math.log(_SIGNS)
         far = falls_behind(differences) >= self.needed - math.log(_FAR)
-        return cast("Bools", signs | far)
+        return signs | far
 
     def is_tie(self, differences: Floats) -> bool:
-        """Whether two contestants differ by less than the threshold for certain."""
+        """True if two contestants differ by less than the threshold for certain."""
         return bool(differences.size and self.excludes(differences, self.threshold)[-1])
 
     def more_launches(self, differences: Floats) -> float | None:
@@ -333,7 +333,7 @@ def _contestant_facts(
 
 
 def _behind(group: RaceGroup, case: str, history: History) -> float | None:
-    """How much longer a contestant takes than the leader, in launches of both."""
+    """Median extra time of a contestant over the leader, in launches of both."""
     leader = next(iter(group.racing(history)), case)
     if leader == case:
         return None

@@ -188,7 +188,7 @@ def _left(folder: Path) -> Iterator[tuple[Path, Owned]]:
 
 
 def _settings(made: Path) -> dict[str, Any]:
-    """What a kept job measures; nothing if that cannot be read."""
+    """Settings of a saved job; empty if they cannot be read."""
     with suppress(UnreadableRun):
         kept = parse(made / _SETTINGS)
         if isinstance(kept, dict):

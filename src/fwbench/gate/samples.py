@@ -15,8 +15,8 @@ from fwbench.errors import DifferentSettings, unknown
 from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, Launch
 from fwbench.records.gangs import GangFacts
-from fwbench.records.gpus import GpuIdentity
-from fwbench.records.session_facts import Machine, SessionFacts
+from fwbench.records.gpus import GpuFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,
     StoredRun,
@@ -214,7 +214,7 @@ def _sample(record: StoredRecord, run: StoredRun) -> Sample:
 
 
 def _single(record: StoredRecord) -> Launch:
-    """What a single process measured, as a launch."""
+    """Measurements of a single process, as a launch."""
     stats, smallest_s = record.stats, record.smallest_s
     measured = {name: record.facts[name] for name in Launch.declared() if name in record.facts}
     median_s = smallest_s if stats.median is None else stats.median
@@ -228,7 +228,7 @@ def _key(nodeid: str, reference: str) -> str:
 
 
 def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
-    machine = run.session.machine or Machine()
+    machine = run.session.machine or MachineFacts()
     on_gpu = bool(facts) and facts.device.startswith("gpu")
     return {
         "cpu": run.cpu,
@@ -245,7 +245,7 @@ def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
 
 
 def _gang(gang: GangFacts | None) -> dict[str, str | None]:
-    """What joined the replicas of a case, and where they were; None of a single process."""
+    """Engine, network and places of the replicas of a case; None of a single process."""
     if gang is None:
         return {"engine": None, "network": None, "places": None}
     return {"engine": gang.engine, "network": gang.network, "places": gang.places}
@@ -253,7 +253,7 @@ def _gang(gang: GangFacts | None) -> dict[str, str | None]:
 
 def _gpu(facts: CaseFacts) -> str:
     """The model, and what of its setting changes its speed, as far as NVML has told."""
-    gpu = facts.gpu or GpuIdentity()
+    gpu = facts.gpu or GpuFacts()
     ecc = None if gpu.ecc is None else f"ECC {'on' if gpu.ecc else 'off'}"
     limit = None if gpu.power_limit_w is None else gpu.text("power_limit_w")
     return ", ".join(filter(None, (facts.device_name, gpu.mig, ecc, limit)))
@@ -358,7 +358,7 @@ class Metric:
         return [value + self.least for value in values]
 
     def looks_changed(self, ratio: float, factor: float) -> bool:
-        """Whether a ratio is beyond a factor; of what is no time, only growth keeps a case open.
+        """True if a ratio is beyond a factor; of what is no time, only growth keeps a case open.
 
         Args:
             ratio: the contender's figure over the base's.
@@ -373,7 +373,7 @@ class Metric:
 
     @property
     def is_time(self) -> bool:
-        """Whether it stands for the time of a call, of which ``unchanged`` takes evidence."""
+        """True if it stands for the time of a call, of which ``unchanged`` takes evidence."""
         return self.threshold is None
 
 
@@ -409,7 +409,7 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
 
 
 def figures(launch: Launch, statistic: str | None) -> dict[str, float]:
-    """What a launch is judged by: values by the metrics' names, and the clock of its GPU.
+    """Figures of a launch by the metrics' names, and the clock of its GPU.
 
     Args:
         launch: of a case; those of older files have their rounds, or one of the two statistics.

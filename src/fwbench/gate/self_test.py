@@ -1,4 +1,4 @@
-"""How often ``fwbench ab`` errs on this machine, and what it can see.
+"""Error rates of ``fwbench ab`` on this machine, and the changes that it finds.
 
 A suite of NumPy operations is launched many times, unchanged; some operations are in it in slowed
 forms, too. Comparisons are then drawn from stretches of consecutive launches: two in a row are a
@@ -39,7 +39,7 @@ _CASES = 20
 
 @dataclass(frozen=True)
 class ErrorRates:
-    """What many comparisons of one kind came to.
+    """Verdicts of many comparisons of one kind, counted.
 
     Attributes:
         what: was compared.
@@ -238,7 +238,7 @@ def _outcome(
 
 
 def _claims(comparison: Comparison, key: str, change: float) -> bool:
-    """Whether a comparison says of a case that such a change of its time would have shown."""
+    """True if a comparison says of a case that such a change of its time would have shown."""
     visible = [
         judgement.visible
         for judgement in comparison.judgements

@@ -1,4 +1,4 @@
-"""What ``fwbench ab --self-test`` measures: twenty NumPy operations, and some of them slowed.
+"""Suite of ``fwbench ab --self-test``: twenty NumPy operations, and some of them slowed.
 
 Each operation is called twenty times. Its slowed forms call it once and twice more: 5 and 10 % more
 of the same work.

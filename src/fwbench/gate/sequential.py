@@ -77,7 +77,7 @@ def evidence(differences: Floats) -> Floats:
 
 
 def shows(differences: Floats, needed: float) -> bool:
-    """Whether there has ever been enough evidence of a centre above 0.
+    """True if there has ever been enough evidence of a centre above 0.
 
     Args:
         needed: the logarithm of that evidence.
@@ -115,11 +115,11 @@ class Sequential:
     margin: float
 
     def proves(self, differences: Floats) -> Bools:
-        """Whether the differences have shown a centre above the margin, by number of pairs."""
-        return cast("Bools", evidence(differences - self.margin) >= self.needed)
+        """True if the differences have shown a centre above the margin, by number of pairs."""
+        return evidence(differences - self.margin) >= self.needed
 
     def is_slower(self, differences: Floats) -> bool:
-        """Whether the contender is slower, with enough evidence and by the threshold or more."""
+        """True if the contender is slower, with enough evidence and by the threshold or more."""
         return bool(
             differences.size
             and median(differences) >= self.threshold
@@ -127,15 +127,13 @@ class Sequential:
         )
 
     def excludes(self, differences: Floats, change: float) -> Bools:
-        """Whether a change by this or more is excluded in both directions, by number of pairs.
+        """True if a change by this or more is excluded in both directions, by number of pairs.
 
         Two one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
         """
         needed = self.needed_to_exclude
-        return cast(
-            "Bools",
-            (evidence(change - differences) >= needed) & (evidence(change + differences) >= needed),
-        )
+        is_less = evidence(change - differences) >= needed
+        return is_less & (evidence(change + differences) >= needed)
 
 
 def interval(differences: Floats, confidence: float) -> tuple[float, float]:
@@ -276,7 +274,7 @@ class MetricTest(Sequential):
         return Verdict.UNCHANGED if self._is_within(differences, self.early_resolution) else None
 
     def looks_changed(self, differences: Floats) -> bool:
-        """Whether the pairs' median is beyond the threshold, proven or not."""
+        """True if the pairs' median is beyond the threshold, proven or not."""
         return self.metric.looks_changed(math.exp(median(differences)), math.exp(self.threshold))
 
     def final_verdict(self, differences: Floats) -> tuple[Verdict, str, float | None]:
@@ -316,13 +314,13 @@ class MetricTest(Sequential):
         return max(visible, bound) if math.isfinite(bound) else None
 
     def _is_within(self, differences: Floats, change: float) -> bool:
-        """Whether a change by this is excluded in both directions; of a time alone that counts."""
+        """True if a change by this is excluded in both directions; of a time alone that counts."""
         return not self.metric.is_time or (
             not self._is_lopsided(differences) and bool(self.excludes(differences, change)[-1])
         )
 
     def _is_lopsided(self, differences: Floats) -> bool:
-        """Whether launches of one side alone are far slower: a second speed that it has."""
+        """True if launches of one side alone are far slower: a second speed that it has."""
         slower, faster = self._outliers(differences)
         return abs(slower - faster) > _LOPSIDED * differences.size
 
@@ -403,7 +401,7 @@ def _verdicts_so_far(
 
 
 def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> bool:
-    """Whether one of a case's metrics is beyond its threshold, proven or not.
+    """True if one of a case's metrics is beyond its threshold, proven or not.
 
     Args:
         contender: in pairs with the base's launches.

@@ -27,7 +27,7 @@ _SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml")
 
 
 class Side(ABC):
-    """What one side's launches are run with.
+    """One side of a comparison: arguments, variables and folder of its launches.
 
     Attributes:
         name: as it was given.
@@ -54,10 +54,10 @@ class Side(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What is known of it, for the record."""
+        """Description of the side, for the record."""
 
     def state(self) -> dict[str, Any]:
-        """What must be the same for further launches to be of the same job."""
+        """Description that must be the same for launches to belong to the same job."""
         return self.facts()
 
     @contextmanager
@@ -222,7 +222,7 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
 
 
 def is_dirty(root: Path) -> bool:
-    """Whether a working tree has changes that are in no revision."""
+    """True if a working tree has changes that are in no revision."""
     return bool(git(root, "status", "--porcelain"))
 
 
@@ -271,7 +271,7 @@ _WORKTREES = "worktrees"
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git answers.
+    """The output of a git command.
 
     Args:
         folder: in which it is asked.

@@ -22,7 +22,7 @@ _MANY = 100
 
 
 def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -> float:
-    """How likely a contender no slower than the base by ``margin`` would look this slow.
+    """Probability that a contender no slower than the base by ``margin`` looks this slow.
 
     The one-sided Mann-Whitney test of ``contender`` against ``base x (1 + margin)``, exact: every
     arrangement of the values is counted (Mann and Whitney, Annals of Mathematical Statistics 18,
@@ -47,7 +47,7 @@ def _at_least(wins: int, n: int, m: int) -> float:
 
 @cache
 def _arrangements(n: int, m: int) -> tuple[int, ...]:
-    """How many arrangements of n and m values have 0, 1, ... n x m won pairs; exact integers."""
+    """Numbers of arrangements of n and m values with 0, 1, ... n x m won pairs; exact."""
     # The coefficients of the Gaussian binomial: a product of (1 - q^(m+i)) / (1 - q^i), i = 1 .. n.
     counts = [1] + [0] * (n * m)
     for i in range(1, n + 1):

@@ -83,7 +83,7 @@ def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> 
 
 
 def _is_launched(*sides: Sample) -> bool:
-    """Whether a case is one of fwbench's, or was launched on both sides all the same."""
+    """True if a case is one of fwbench's, or was launched on both sides all the same."""
     return all(sample.framework or sample.launched for sample in sides)
 
 
@@ -93,7 +93,7 @@ def _launches(*sides: Sample) -> int:
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
-    """What a reader must know of runs that did not come to their end."""
+    """Notes on runs that were interrupted."""
     for side in sides:
         if side.interrupted:
             lost = sorted(
@@ -199,7 +199,7 @@ def _judge(
 
 
 def _second_speed(base: Sequence[float], contender: Sequence[float], limit: float) -> str:
-    """What is said where launches of one side alone are far slower than the others; or nothing."""
+    """Reason where launches of one side alone are far slower than the others; or empty."""
     sides = {"base": base, "contender": contender}
     far = {
         name: sum(value > (1 + limit) * median(values) for value in values) / len(values)

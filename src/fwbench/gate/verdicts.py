@@ -29,7 +29,7 @@ from fwbench.records.table import DamagedFact
 
 
 class Verdict(StrEnum):
-    """What can be said of a case; the worst first."""
+    """Verdict on a case; the worst first."""
 
     REGRESSED = "regressed"
     MISSING = "missing"
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
 
 
 class FailOn(StrEnum):
-    """What a comparison may fail on; the worst first."""
+    """Reason for a comparison to fail; the worst first."""
 
     REGRESSED = "regressed"
     MISSING = "missing"
@@ -203,7 +203,7 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cases have each verdict; the worst first."""
+        """Number of cases by verdict; the worst first."""
         by_verdict = Counter(self.verdicts.values())
         return {str(verdict): by_verdict[verdict] for verdict in Verdict if by_verdict[verdict]}
 
@@ -222,7 +222,7 @@ class Comparison:
 
     @property
     def is_all_inconclusive(self) -> bool:
-        """Whether there are cases on both sides, and not one of them could be judged."""
+        """True if there are cases on both sides, and not one of them could be judged."""
         one_sided = (Verdict.MISSING, Verdict.NEW, Verdict.NOT_REPLICATED)
         there = {verdict for verdict in self.verdicts.values() if verdict not in one_sided}
         return there == {Verdict.INCONCLUSIVE}

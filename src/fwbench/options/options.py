@@ -1,4 +1,4 @@
-"""What to measure and how, from any source: values that have been read and checked one by one."""
+"""Selection and settings from any source: values that have been parsed and checked one by one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Options:
-    """What the options of a session ask for.
+    """Options of a session.
 
     Attributes:
         asked: what the command line selects; it wins over markers.
@@ -123,15 +123,15 @@ class Options:
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether what has been measured decides what is launched next."""
+        """True if results decide what is launched next."""
         return self.race or self.budget_s is not None
 
     def selection(self, marker: Selection) -> Selection:
-        """What a test with this marker is to measure."""
+        """Selection of a test with this marker."""
         return self.asked.over(marker.over(self.configured))
 
     def schedule(self, preset: Schedule) -> Schedule:
-        """How long to train: what is asked for, and else the preset.
+        """Schedule of a training: the requested one, or else the preset's.
 
         A number of epochs asks for whole ones, however few steps the preset has.
 

@@ -289,7 +289,7 @@ def isolation(text: str) -> str:
 
 
 def switch(text: str) -> bool:
-    """Whether an ini setting that stands for a flag is on.
+    """The value of an ini setting that stands for a flag.
 
     Raises:
         UsageError: it is neither.
@@ -324,7 +324,7 @@ def engines() -> list[str]:
 
 
 def scaling(text: str) -> str:
-    """How sizes go with the number of replicas.
+    """The name of a scaling of sizes with the number of replicas.
 
     Raises:
         UsageError: an unknown word.

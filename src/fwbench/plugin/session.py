@@ -38,7 +38,7 @@ from fwbench.plugin.options import (
 from fwbench.presets import Schedule
 from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.records.replication import LaunchPlan
-from fwbench.records.session_facts import Machine
+from fwbench.records.session_facts import MachineFacts
 from fwbench.workers.inventory import Inventory
 from fwbench.workers.named import Environments
 from fwbench.workers.watch import Unwatched, Watch
@@ -176,11 +176,11 @@ class Session:
         return self.options.traces or project.own_folder(self._config.rootpath, "traces")
 
     @functools.cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> MachineFacts:
         """What this machine has; known once a framework has been asked."""
         every = (device for manifest in self.manifests.values() for device in manifest.devices)
         models = {device.model for device in every if device.name == "cpu"}
-        return Machine(**machine.machine(models.pop() if models else machine.cpu_model()))
+        return MachineFacts(**machine.machine(models.pop() if models else machine.cpu_model()))
 
     @functools.cached_property
     def ceilings(self) -> Mapping[str, Ceiling]:

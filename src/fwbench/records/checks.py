@@ -1,4 +1,4 @@
-"""What stored values must be beyond their types."""
+"""Checks of stored values beyond their types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fwbench.records.units import NONE, Unit
 
 @dataclass(frozen=True)
 class Check:
-    """What a value must be beyond its type; of a list, each of its values.
+    """Condition on a value beyond its type; on a list, on each of its values.
 
     Attributes:
         words: the condition, to be read behind the type: ``above 0``.
@@ -24,7 +24,7 @@ class Check:
     unit: Unit = NONE
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value can be, and is what it must be."""
+        """True if a value can be, and is what it must be."""
         return (not isinstance(value, _NUMBERS) or self.unit.can_be(value)) and self.holds(value)
 
     def of(self, kind: type) -> Callable[[Any], bool] | None:
@@ -45,7 +45,7 @@ class Check:
         return lambda number: (number == 0 or least <= abs(number) <= most) and holds(number)
 
     def can_be(self, value: Any) -> bool:
-        """Whether there can be such a quantity; true of whatever is not a number."""
+        """True if there can be such a quantity; true of whatever is not a number."""
         return not isinstance(value, _NUMBERS) or self.unit.can_be(value)
 
 

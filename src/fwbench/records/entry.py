@@ -22,7 +22,7 @@ from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
 from fwbench.names import real_dtype
 from fwbench.records.facts import SCHEMA, CaseFacts
-from fwbench.records.gpus import GpuIdentity
+from fwbench.records.gpus import GpuFacts
 from fwbench.records.privacy import is_secret
 from fwbench.toggles import TOGGLES
 
@@ -43,7 +43,7 @@ def describe(
         schema=SCHEMA,
         framework_version=framework.version,
         device_name=manifest.device(cell.device).model,
-        gpu=None if gpu is None else GpuIdentity(**asdict(gpu.identity())),
+        gpu=None if gpu is None else GpuFacts(**asdict(gpu.identity())),
         threads=framework.threads(),
         threshold=cell.threshold,
         toggles={

@@ -1,4 +1,4 @@
-"""Did trainings of the same work train alike? How far their loss curves lie apart, and may.
+"""Comparison of trainings of the same work by their loss curves.
 
 Every framework begins at the same weights and visits the same examples in the same order, so mean
 losses of an epoch differ by little: by rounding, which training amplifies, by the place of the
@@ -34,8 +34,8 @@ _LATER = 3.0
 
 
 @dataclass(frozen=True)
-class Gap:
-    """How far two loss curves lie apart where they do most, for what they may.
+class LossDifference:
+    """Largest difference of two loss curves, relative to what is allowed.
 
     Attributes:
         nats: the difference of the mean losses of that epoch.
@@ -54,12 +54,12 @@ class Gap:
 
     @property
     def is_equal(self) -> bool:
-        """Whether it is the same training."""
+        """True if it is the same training."""
         return self.nats <= self.allowed
 
 
 def allowed_nats(loss: float, steps: int, epoch: int) -> float:
-    """What mean losses of an epoch may differ by.
+    """Allowed difference of mean losses of an epoch, in nats.
 
     Args:
         loss: the larger of them.
@@ -76,8 +76,8 @@ def curve(facts: CaseFacts) -> list[float]:
     return [epoch.train_loss for epoch in epochs if epoch.repetition == epochs[0].repetition]
 
 
-def gap(facts: CaseFacts, other: CaseFacts) -> Gap | None:
-    """How far the loss curves of two trainings of the same work lie apart.
+def gap(facts: CaseFacts, other: CaseFacts) -> LossDifference | None:
+    """Largest difference of the loss curves of two trainings of the same work.
 
     Args:
         facts: of one.
@@ -88,7 +88,9 @@ def gap(facts: CaseFacts, other: CaseFacts) -> Gap | None:
     """
     steps = facts.steps_per_epoch or 1
     gaps = [
-        Gap(abs(loss - another), allowed_nats(max(abs(loss), abs(another)), steps, epoch), epoch)
+        LossDifference(
+            abs(loss - another), allowed_nats(max(abs(loss), abs(another)), steps, epoch), epoch
+        )
         for epoch, (loss, another) in enumerate(zip(curve(facts), curve(other), strict=False), 1)
     ]
     return max(gaps, key=lambda found: found.excess, default=None)
@@ -111,7 +113,7 @@ def difference(facts: CaseFacts, other: CaseFacts) -> str:
 
 
 def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
-    """What trainings must have in common for their losses to be comparable.
+    """Key that trainings must have in common for their losses to be comparable.
 
     Args:
         facts: of a training.

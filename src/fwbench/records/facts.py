@@ -16,7 +16,7 @@ from fwbench.measure.device_time import SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
 from fwbench.records.gangs import GangFacts
-from fwbench.records.gpus import UNTOLD, Gpu, GpuIdentity, MeasuredOnGpu
+from fwbench.records.gpus import UNKNOWN_TO_NVML, EpochGpu, GpuFacts, MeasuredOnGpu
 from fwbench.records.probed import Memory, Profile
 from fwbench.records.table import Table, fact
 from fwbench.records.units import (
@@ -51,7 +51,7 @@ class Epoch(Table):
     validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, FRACTION)
     validation_s: float | None = fact("time of that validation", SECONDS, NOT_NEGATIVE)
     cpu_utilization: float | None = fact("busy share of the threads", SHARE, NOT_NEGATIVE)
-    gpu: Gpu | None = fact("use of the GPU at its end", null=_NO_GPU)
+    gpu: EpochGpu | None = fact("use of the GPU at its end", null=_NO_GPU)
     test_accuracy: float | None = fact(
         "test accuracy after it", SHARE, FRACTION, null="between milestones"
     )
@@ -87,7 +87,7 @@ class Data(Table):
 
 
 class Measured(MeasuredOnGpu):
-    """What every launch measures again; the case has the median over its launches, or the first."""
+    """Facts that every launch measures; the case has the median over its launches, or the first."""
 
     # Times of its rounds.
     dispatch_s: float | None = fact(
@@ -108,7 +108,7 @@ class Measured(MeasuredOnGpu):
         check=one_of(*DEVICE_CLOCKS, SLOPE),
     )
     device_cycles: float | None = fact(
-        "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=UNTOLD
+        "that in cycles of the clock that the GPU had then", COUNT, POSITIVE, null=UNKNOWN_TO_NVML
     )
     throughput_s: float | None = fact(
         "time of each further call: of twice as many calls over as many", SECONDS, POSITIVE,
@@ -124,7 +124,7 @@ class Measured(MeasuredOnGpu):
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
     others_on_gpu: int | None = fact(
-        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=UNTOLD
+        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=UNKNOWN_TO_NVML
     )
     drift: float | None = fact(
         "median of the last fifth of the rounds over that of the first, minus 1",
@@ -173,7 +173,7 @@ class Measured(MeasuredOnGpu):
 
 
 class Launch(Measured):
-    """What one fresh process measured of a case."""
+    """One launch of a case, in a fresh process."""
 
     launch: int = fact("which launch, from 0", COUNT, NOT_NEGATIVE)
     value_s: float = fact("what stands for it: the `statistic` of its rounds", SECONDS, POSITIVE)
@@ -186,7 +186,7 @@ class Launch(Measured):
 
 
 class CaseFacts(Measured):
-    """What fwbench records of a case; empty for a benchmark that is not fwbench's."""
+    """Facts of a case; empty for a benchmark that is not fwbench's."""
 
     # The case: parts of its id.
     workload: str = fact("name of the operation or the training")
@@ -206,7 +206,7 @@ class CaseFacts(Measured):
     schema: int | None = fact("version of this layout", COUNT, POSITIVE)
     framework_version: str | None = fact("version of the framework")
     device_name: str | None = fact("model of the device, as its maker calls it")
-    gpu: GpuIdentity | None = fact("its GPU", null=f"on a CPU, and {_NO_GPU}")
+    gpu: GpuFacts | None = fact("its GPU", null=f"on a CPU, and {_NO_GPU}")
     threads: int | None = fact(
         "threads that the framework computes with", COUNT, POSITIVE, null="where it does not tell"
     )
@@ -353,12 +353,12 @@ class CaseFacts(Measured):
 
     @property
     def profile_overhead(self) -> float | None:
-        """What a call took longer under the profiler, as a share; None where it is not known."""
+        """Extra time of a call under the profiler, as a share; None where it is not known."""
         profiled_s = None if self.profile is None else self.profile.call_s
         return None if not (profiled_s and self.call_s) else profiled_s / self.call_s - 1
 
     def is_known(self, name: str) -> bool:
-        """Whether a key is declared, or a toggle that was asked for."""
+        """True if a key is declared, or a toggle that was asked for."""
         return super().is_known(name) or name in (self.toggles or {})
 
     @property
@@ -376,7 +376,7 @@ class CaseFacts(Measured):
 
     @property
     def work(self) -> tuple[Any, ...]:
-        """What is the same work, whatever tables are grouped by: workload to size, and the data."""
+        """Key of the work: workload to size, and the data."""
         data = self.data
         return (
             *(self.workload, self.device, self.direction, self.dtype, self.size, self.shape),

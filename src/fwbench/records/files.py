@@ -92,5 +92,5 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether a path is a device or a pipe."""
+    """True if a path is a device or a pipe."""
     return path.exists() and not path.is_file()

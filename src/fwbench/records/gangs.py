@@ -1,4 +1,4 @@
-"""What is recorded of the processes that did a case together (:mod:`fwbench.records.facts`)."""
+"""Facts of replicas: part of a case's record (:mod:`fwbench.records.facts`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Serving(Table):
 
 
 class Checked(Table):
-    """What a gang was seen to do right, before it was timed and after it."""
+    """Verification of replicas, before and after the timing."""
 
     steps: int = fact("steps with known results, before the timing", COUNT, POSITIVE)
     steps_timed: int | None = fact("the same once more, after the timing", COUNT, POSITIVE)

@@ -109,7 +109,7 @@ def _is_finished(journal: Path) -> bool:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What a journal has.
+    """Content of a journal.
 
     Attributes:
         run: what ``--benchmark-json`` would have written.

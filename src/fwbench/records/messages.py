@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
 
 
 def problem(path: str, value: Any, must: str, bounds: str = "") -> str:
-    """What is wrong with a stored value.
+    """Message about a damaged value.
 
     Args:
         path: the key under which it is stored.

@@ -31,7 +31,7 @@ _HOST = "node"
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a variable or an option says that its value is a secret."""
+    """True if the name of a variable or an option says that its value is a secret."""
     return _SECRET_WORD.search(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What probes find out about a case: part of its record (:mod:`fwbench.records.facts`)."""
+"""Results of probes: part of a case's record (:mod:`fwbench.records.facts`)."""
 
 from __future__ import annotations
 

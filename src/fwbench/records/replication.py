@@ -38,7 +38,7 @@ MEDIANS = (
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """How often every case is measured, and in which order.
+    """Number of launches of every case, and their order.
 
     Attributes:
         launches: fresh processes for each case; with a race or a budget, at least so many.
@@ -138,7 +138,7 @@ def _stopped(launches: Sequence[Launch]) -> CaseFacts:
 
 
 def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
-    """What is kept of one launch: its rounds, and the facts that differ from launch to launch."""
+    """Record of one launch: its rounds, and the facts that differ from launch to launch."""
     assert facts.statistic is not None  # noqa: S101 (every case has one)
     rounds_s = stats["data"]
     kept = {name: facts[name] for name in Launch.declared() if name in facts}
@@ -154,12 +154,12 @@ def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
 
 
 def launch_of(entry: Entry) -> Launch:
-    """What is kept of the launch that an entry is of."""
+    """Record of the launch that an entry is of."""
     return _launch(entry["stats"], CaseFacts.unchecked(entry["extra_info"]["fwbench"]))
 
 
 def is_contended(launch: Launch) -> bool:
-    """Whether a launch had to share its processors with other processes."""
+    """True if a launch had to share its processors with other processes."""
     slowed = condition.slowdown(launch.rounds_s) if launch.rounds_s else None
     return condition.is_contended(
         launch.preempted, launch.others_cpus, slowed, launch.others_on_gpu

@@ -1,4 +1,4 @@
-"""What is recorded of a session as a whole: every key of ``fwbench`` in its JSON, declared once."""
+"""Facts of a session as a whole: every key of ``fwbench`` in its JSON, declared once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_COMPARED = "where nothing was compared"
 _NO_BOUND = "where so few launches exclude nothing"
 
 
-class Machine(Table):
+class MachineFacts(Table):
     """The machine that a session ran on."""
 
     cpu: str | None = fact("model of the CPU")
@@ -30,7 +30,7 @@ class Machine(Table):
 
 
 class StoredCeiling(Table):
-    """What a device can do at most."""
+    """Attainable rates of a device."""
 
     strict = True
 
@@ -59,7 +59,7 @@ class StoredCeiling(Table):
 
 
 class StoredPlan(Table):
-    """How often every case was measured."""
+    """Number of launches of every case."""
 
     launches: int = fact(
         "fresh processes for each case; with a race or a budget, at least so many", COUNT, POSITIVE
@@ -86,8 +86,8 @@ class NotMeasured(Table):
     why: str = fact("reason: deselected, skipped, failed, not reached")
 
 
-class Outcome(Table):
-    """How many tests failed, and whether the session was interrupted."""
+class SessionOutcome(Table):
+    """Number of failed tests, and whether the session was interrupted."""
 
     failed: int = fact("tests that failed", COUNT, NOT_NEGATIVE)
     interrupted: bool = fact("whether it was interrupted, or broke down")
@@ -223,7 +223,7 @@ class StoredUnsettled(Table):
 
 
 class StoredBudget(Table):
-    """What became of ``--fw-budget``."""
+    """Result of ``--fw-budget``."""
 
     budget_s: float = fact("time that launches could take", SECONDS, POSITIVE)
     took_s: float = fact("time that they took", SECONDS, NOT_NEGATIVE)
@@ -239,7 +239,7 @@ class StoredBudget(Table):
 
 
 class LossCurves(Table):
-    """How far loss curves of the same work lie apart."""
+    """Difference of loss curves of the same work."""
 
     group: str = fact("the work")
     max_deviation: float = fact("largest difference between two curves", NATS)
@@ -257,11 +257,11 @@ class BreakEven(Table):
 
 
 class SessionFacts(Table):
-    """What fwbench records of a session; empty if it did not write the run."""
+    """Facts of a session; empty if fwbench did not write the run."""
 
     version: str | None = fact("version of fwbench")
     schema: int | None = fact("version of this layout", COUNT, POSITIVE)
-    machine: Machine | None = fact("the machine")
+    machine: MachineFacts | None = fact("the machine")
     ceilings: dict[str, StoredCeiling] | None = fact("what its devices can do at most, by model")
     threads: int | None = fact("threads of every framework", COUNT, POSITIVE)
     isolation: str | None = fact("`process`, or `none`")
@@ -271,7 +271,7 @@ class SessionFacts(Table):
     absent: dict[str, str] | None = fact("why other frameworks could not be used, by name")
     planned: int | None = fact("benchmarks that were to be measured", COUNT, NOT_NEGATIVE)
     missing: list[NotMeasured] | None = fact("benchmarks that were not measured")
-    outcome: Outcome | None = fact("how it ended", null="where it is not known")
+    outcome: SessionOutcome | None = fact("how it ended", null="where it is not known")
     gate: StoredGate | None = fact("what its gate said", null="without one")
     budget: StoredBudget | None = fact("what became of its budget", null="without one")
     race: StoredRace | None = fact("who is fastest at the same work", null="without a race")

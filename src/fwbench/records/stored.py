@@ -204,7 +204,7 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
 
 
 def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFacts]:
-    """What is around the benchmarks of a run.
+    """Head of a run: everything but its benchmarks.
 
     Args:
         values: of the run, parsed.
@@ -318,7 +318,7 @@ def _statistics(values: Any) -> Statistics:
 
 
 def _named(what: str, read: Callable[[], T]) -> T:
-    """What ``read`` returns; if a value is damaged, the error says of what."""
+    """Result of ``read``; if a value is damaged, the error names its owner."""
     try:
         return read()
     except DamagedFact as error:

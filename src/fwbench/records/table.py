@@ -94,12 +94,12 @@ class Fact:
 
     @cached_property
     def is_required(self) -> bool:
-        """Whether it must be there."""
+        """True if it must be there."""
         return NoneType not in get_args(self._hint)
 
     @cached_property
     def holds_tables(self) -> bool:
-        """Whether its value is a table, or a list or an object of tables."""
+        """True if its value is a table, or a list or an object of tables."""
         return any(map(_is_table, (self.type, *get_args(self.type))))
 
     @cached_property
@@ -226,7 +226,7 @@ class Table(Mapping[str, Any]):
         return cls.of_json(dict(values))
 
     def is_known(self, name: str) -> bool:
-        """Whether a key means something to this version of fwbench."""
+        """True if a key means something to this version of fwbench."""
         return name in self.declared()
 
     def unknown(self) -> list[str]:
@@ -300,7 +300,7 @@ def _wrapped(value: Any, kind: Any) -> Any:
 
 @cache
 def _form(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a type is made of: ``list[float]`` of ``list`` and ``(float,)``."""
+    """Origin and arguments of a type: ``list`` and ``(float,)`` of ``list[float]``."""
     return get_origin(kind), get_args(kind)
 
 
@@ -322,7 +322,7 @@ def _unknown_within(value: Any, path: str) -> list[str]:
 
 
 def _damage(value: Any, kind: Any, check: Check, path: str) -> Iterator[str]:
-    """What is wrong with a stored value: where it is, what it is, and what it must be."""
+    """Messages about damage in a stored value: its place, the value, and what it must be."""
     origin, arguments = _form(kind)
     if origin in (Union, UnionType):
         if all(any(_damage(value, option, check, path)) for option in arguments):

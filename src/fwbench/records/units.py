@@ -40,7 +40,7 @@ def _three_digits(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long people wait, in its two largest units: ``1 h 5 min``, ``4 min 12 s``, ``0.1 s``."""
+    """A waiting time in its two largest units: ``1 h 5 min``, ``4 min 12 s``, ``0.1 s``."""
     if seconds < _SHORT_S:
         return f"{seconds:.2g} s"
     minutes, rest_s = divmod(round(seconds), 60)
@@ -91,7 +91,7 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a recorded quantity is counted in.
+    """Unit of a recorded quantity.
 
     Attributes:
         name: as the documentation shows it; empty for names, switches and the like.
@@ -106,12 +106,12 @@ class Unit:
     most: float = 1e30
 
     def can_be(self, quantity: float) -> bool:
-        """Whether there can be such a quantity; never of NaN, and never of an infinite one."""
+        """True if there can be such a quantity; never of NaN, and never of an infinite one."""
         return quantity == 0 or self.least <= abs(quantity) <= self.most
 
     @property
     def bounds(self) -> str:
-        """How large a quantity can be, in words."""
+        """Limits of a quantity, in words."""
         start = f"from {self.least:g} " if self.least else ""
         return f"{start}up to {self.most:g} {self.name}".rstrip()
 

@@ -96,7 +96,7 @@ def _is_moment(text: str) -> bool:
 
 
 class RunInfo(Upstream):
-    """What pytest-benchmark writes beside the benchmarks of a run, as far as it is read."""
+    """pytest-benchmark's facts of a run as a whole, as far as they are read."""
 
     datetime: str | None = fact("when the run was measured", check=Check("in ISO 8601", _is_moment))
     machine_info: MachineInfo | None = fact("the machine")

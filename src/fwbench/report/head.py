@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fwbench.records.session_facts import Machine, SessionFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.report.model import Run, frameworks, labels
 from fwbench.report.ranking.answer import Answer, answers
@@ -94,7 +94,7 @@ def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     """Names and texts; a text is empty where nothing is known."""
-    machine = run.session.machine or Machine()
+    machine = run.session.machine or MachineFacts()
     # pytest-benchmark stores times in UTC.
     yield "measured", f"{run.when[:_MINUTE].replace('T', ' ')} UTC" if run.when else ""
     yield "machine", ", ".join(_machine(run, machine))
@@ -115,7 +115,7 @@ def launches(session: SessionFacts) -> str:
     return f"{least} to {most} a case" if least < most else str(most)
 
 
-def _machine(run: Run, machine: Machine) -> Iterator[str]:
+def _machine(run: Run, machine: MachineFacts) -> Iterator[str]:
     if run.cpu:
         yield run.cpu
     if machine.usable_cpus:

@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from fwbench.records.session_facts import Machine, SessionFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.report import head, sections, summary
 from fwbench.report.drawing import palette
@@ -108,11 +108,11 @@ def _lead(runs: Sequence[Run]) -> str:
 
 
 def _provenance(run: Run, title: str) -> Provenance:
-    """Machine, versions, threads, toggles, data, command line, revision."""
+    """MachineFacts, versions, threads, toggles, data, command line, revision."""
     if run.comparison is not None and not run.records and not run.session:
         return Provenance(title, [(k, str(v)) for k, v in run.comparison.rules.items()])
     session = run.session
-    machine = session.machine or Machine()
+    machine = session.machine or MachineFacts()
     facts: dict[str, Any] = {
         "measured": run.when or "not recorded",
         "command": " ".join(session.arguments or []) or "not recorded",
