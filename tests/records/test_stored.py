@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 import pytest
 
 from fwbench import cli
 from fwbench.errors import StorageError, UnreadableRun
-from fwbench.records import files, page
+from fwbench.records import files
 from fwbench.records.facts import CaseFacts
 from fwbench.records.messages import type_words
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load, parse
-from fwbench.records.table import Fact, _damage
+from fwbench.records.table import Fact, Table, _damage
 from fwbench.records.units import SECONDS
 from fwbench.records.upstream import LaunchEntry, RunInfo, Statistics
 from support.launched_runs import entry, output, plain, write
@@ -65,10 +66,19 @@ def test_what_pytest_benchmark_writes_is_read(tmp_path: Path) -> None:
 
 # Numbers
 
+
+def _nested(table: type[Table]) -> Iterator[type[Table]]:
+    yield table
+    for declared in table.declared().values():
+        for kind in (declared.type, *get_args(declared.type)):
+            if isinstance(kind, type) and issubclass(kind, Table):
+                yield from _nested(kind)
+
+
 _TABLES = {
     table
     for root in (CaseFacts, SessionFacts, Statistics, LaunchEntry, RunInfo)
-    for table in (root, *(within for _, within in page._within(root, "")))
+    for table in _nested(root)
 }
 
 #: Every number that is recorded anywhere.

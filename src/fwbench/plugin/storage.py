@@ -28,8 +28,8 @@ from fwbench.records.journal import Journal, journal_folder
 from fwbench.records.privacy import Places, without_host, without_secrets
 from fwbench.records.replication import Entry
 from fwbench.records.session_facts import (
-    Outcome,
     SessionFacts,
+    SessionOutcome,
     StoredGate,
     StoredManifest,
     StoredPlan,
@@ -198,12 +198,12 @@ class Store:
             missing=self.unmeasured.facts(),
         )
 
-    def _outcome(self) -> Outcome | None:
+    def _outcome(self) -> SessionOutcome | None:
         """Whether the session ended well. What a crash leaves in the journal says nothing of it."""
         if self.tests is None:
             return None
         ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        return Outcome(
+        return SessionOutcome(
             failed=self.tests.testsfailed, interrupted=self.tests.exitstatus not in ended
         )
 
