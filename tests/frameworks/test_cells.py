@@ -24,10 +24,9 @@ def test_cells_passes_and_gaps_are_those_that_are_kept(framework: str) -> None:
     found = verification.counted(declared)
     assert found == verification.kept()[framework]
     executions = EVERYTHING.executions(declared)
-    for family, counts in found.items():
-        assert counts["cells"] == counts["passes"] + counts["gaps"]
-        each = _DIRECTIONS * len(executions) * len(DTYPES)
-        assert counts["cells"] == each * len(FAMILIES[family])
+    for family, count in found.items():
+        in_all = _DIRECTIONS * len(executions) * len(DTYPES) * len(FAMILIES[family])
+        assert count.endswith(f" of {in_all} cells")
 
 
 def test_every_framework_and_every_family_is_kept() -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fwbench import workloads
 from fwbench.errors import DeclarationError
@@ -23,7 +20,6 @@ from fwbench.workloads import (
     flatten,
     from_list,
     from_numpy,
-    gelu,
     gemm,
     isnan,
     l2_normalize,
@@ -93,19 +89,17 @@ def test_what_was_not_published_is_not_in_the_preset_paper() -> None:
 
 
 @every_operation
-@pytest.mark.parametrize("preset", PRESETS)
-def test_sizes_are_positive_and_grow(of: Operation, preset: str) -> None:
+def test_sizes_are_positive_and_grow(of: Operation) -> None:
     """Every size is positive; fwbench's own presets go from small to large, published ones do not.
 
     What others have published is measured in their order.
     """
-    sizes = of.by_preset.preset(preset)
-    numbers = [of.number_of(size) for size in sizes]
-    assert all(number > 0 for number in numbers)
-    if preset in ("quick", "full"):
-        assert numbers
-    if preset in ("quick", "paper", "full"):
-        assert all(smaller < larger for smaller, larger in itertools.pairwise(numbers))
+    for preset in PRESETS:
+        numbers = [of.number_of(size) for size in of.by_preset.preset(preset)]
+        assert all(number > 0 for number in numbers)
+        assert numbers or preset not in ("quick", "full")
+        if preset in ("quick", "paper", "full"):
+            assert all(smaller < larger for smaller, larger in itertools.pairwise(numbers))
 
 
 @every_operation
@@ -131,47 +125,6 @@ def test_an_empty_preset_is_the_quick_one() -> None:
 
 
 # References
-
-
-def rows(x: NDArray[Any]) -> list[list[float]]:
-    """A matrix as lists of numbers."""
-    return [[float(value) for value in row] for row in x]
-
-
-FORMULAS: dict[Operation, Callable[..., Any]] = {
-    from_numpy: lambda x: [*x],
-    from_list: lambda x: [*x],
-    sigmoid: lambda x: [math.exp(v) / (math.exp(v) + 1) for v in x],
-    relu: lambda x: [(v + abs(v)) / 2 for v in x],
-    tanh: lambda x: [(math.exp(2 * v) - 1) / (math.exp(2 * v) + 1) for v in x],
-    softplus: lambda x: [math.log(1 + math.exp(v)) for v in x],
-    softsign: lambda x: [v / (1 + v) if v > 0 else v / (1 - v) for v in x],
-    gelu: lambda x: [0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x],
-    dot: lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)),
-    gemm: lambda x, y: [
-        [sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*y, strict=True)]
-        for row in x
-    ],
-    flatten: lambda x: [value for row in rows(x) for value in row],
-    l2_normalize: lambda x: [[value / math.hypot(*row) for value in row] for row in rows(x)],
-    noop: lambda x: [*x],
-}
-
-
-def test_every_published_operation_has_a_formula_and_a_cost() -> None:
-    """None of Benchmark A goes without the tests below."""
-    assert {*PUBLISHED, noop} <= {*FORMULAS}
-    assert {*PUBLISHED, noop} <= {*COSTS}
-
-
-@pytest.mark.parametrize("of", FORMULAS, ids=lambda of: str(of.name))
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_references_compute_what_their_name_says(of: Operation, size: int) -> None:
-    """Every reference agrees with the textbook's formula, written without NumPy."""
-    operands = of.operands(size)
-    found, expected = of.reference(*operands), np.array(FORMULAS[of](*operands))
-    assert np.shape(found) == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("of", [sigmoid, tanh, softplus, softsign], ids=lambda of: str(of.name))
@@ -248,29 +201,6 @@ def test_operands_of_another_kind_are_refused(operands: Any) -> None:
 
 # Costs, all at size 10
 
-COSTS = {
-    from_numpy: (Cost(0, 20), None),
-    from_list: (Cost(0, 10, 320), None),
-    sigmoid: (Cost(40, 20), Cost(70, 50)),
-    relu: (Cost(10, 20), Cost(20, 50)),
-    tanh: (Cost(10, 20), Cost(40, 50)),
-    softplus: (Cost(30, 20), Cost(80, 50)),
-    softsign: (Cost(30, 20), Cost(80, 50)),
-    gelu: (Cost(50, 20), Cost(110, 50)),
-    dot: (Cost(20, 21), Cost(40, 62)),
-    gemm: (Cost(2_000, 300), Cost(6_000, 900)),
-    flatten: (Cost(0, 200), Cost(0, 400)),
-    l2_normalize: (Cost(320, 200), Cost(840, 500)),
-    noop: (Cost(0, 0), None),
-}
-
-
-@pytest.mark.parametrize("of", COSTS, ids=lambda of: str(of.name))
-def test_costs(of: Operation) -> None:
-    """Forward and backward cost what they must: 2 n^3 for a product of matrices, and so on."""
-    assert (of.cost_of("forward", 10), of.cost_of("backward", 10)) == COSTS[of]
-
-
 #: What these read of their operands depends on the size, or on the data: their own tests say how
 #: much it is.
 _READ_IN_PART = {
@@ -285,28 +215,26 @@ _READ_IN_PART = {
     [of for of in OPERATIONS if not of.creates and of.name not in {"noop", *_READ_IN_PART}],
     ids=lambda of: str(of.name),
 )
-@pytest.mark.parametrize("place", [0, 1])
-def test_forward_reads_every_operand_and_writes_the_result(of: Operation, place: int) -> None:
+def test_forward_reads_every_operand_and_writes_the_result(of: Operation) -> None:
     """The elements that an operation moves are those that its operands and its results have.
 
     A complex number is two.
     """
-    size = of.by_preset.quick[place]
-    operands = of.operands(size)
-    results = of.reference(*operands, *of.parameters(size))
-    written = results if isinstance(results, tuple) else (results,)
-    cost = of.cost_of("forward", size)
-    assert cost is not None
-    assert cost.elements == sum(
-        np.size(x) * (1 + np.iscomplexobj(x)) for x in (*operands, *written)
-    )
+    for size in of.by_preset.quick[:2]:
+        operands = of.operands(size)
+        results = of.reference(*operands, *of.parameters(size))
+        written = results if isinstance(results, tuple) else (results,)
+        cost = of.cost_of("forward", size)
+        assert cost is not None
+        assert cost.elements == sum(
+            np.size(x) * (1 + np.iscomplexobj(x)) for x in (*operands, *written)
+        )
 
 
 @every_operation
-@pytest.mark.parametrize("preset", PRESETS)
-def test_costs_are_sane_at_every_size(of: Operation, preset: str) -> None:
+def test_costs_are_sane_at_every_size(of: Operation) -> None:
     """No cost is negative, and the gradient costs more than forward wherever there is one."""
-    for size in of.by_preset.preset(preset):
+    for size in {size: None for name in PRESETS for size in of.by_preset.preset(name)}:
         forward, backward = of.cost_of("forward", size), of.cost_of("backward", size)
         assert forward is not None
         assert min(forward.flops, forward.elements, forward.other_bytes) >= 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import cmath
 import math
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -14,91 +12,15 @@ import pytest
 from fwbench import workloads
 from fwbench.cases import verify
 from fwbench.errors import WrongResult
-from fwbench.workloads import ELEMENTWISE, Operation
+from fwbench.workloads import Operation
 from fwbench.workloads.operations import special
 from fwbench.workloads.operations.vectors import between
 from fwbench.workloads.workload import Cost
 
 
-def _bfloat16(v: float) -> float:
-    mantissa, exponent = math.frexp(v)
-    return math.ldexp(round(mantissa * 256), exponent - 8)
-
-
-#: By name: of Python's own numbers.
-FORMULAS: dict[str, Callable[..., Any]] = {
-    "abs": lambda v: max(v, -v),
-    "negative": lambda v: 0 - v,
-    "sign": lambda v: 1 if v > 0 else -1,
-    "exp": lambda v: math.e**v,
-    "expm1": lambda v: 2 * math.exp(v / 2) * math.sinh(v / 2),
-    "log": lambda v: math.log2(v) * math.log(2),
-    "log1p": lambda v: 2 * math.atanh(v / (2 + v)),
-    "sqrt": lambda v: v**0.5,
-    "rsqrt": lambda v: v**-0.5,
-    "square": lambda v: v**2,
-    "reciprocal": lambda v: v**-1,
-    "sin": lambda v: 2 * math.sin(v / 2) * math.cos(v / 2),
-    "cos": lambda v: 1 - 2 * math.sin(v / 2) ** 2,
-    "arctan": lambda v: math.asin(v / math.sqrt(1 + v * v)),
-    "erf": lambda v: 1 - math.erfc(v),
-    "erfinv": lambda v: _inverse(math.erf, v),
-    "lgamma": lambda v: math.log(math.gamma(v)),
-    "clip": lambda v: sorted((-0.5, v, 0.5))[1],
-    "floor": lambda v: v // 1,
-    "round": lambda v: math.floor(v + 0.5),
-    "round_half_even": round,
-    "isnan": math.isnan,
-    "logical_not": lambda v: not v,
-    "cast_float16": lambda v: struct.unpack("e", struct.pack("e", v))[0],
-    "cast_bfloat16": _bfloat16,
-    "cast_int32": int,
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "maximum": max,
-    "minimum": min,
-    "power": lambda a, b: math.exp(b * math.log(a)),
-    "mod": lambda a, b: a - b * math.floor(a / b),
-    "hypot": lambda a, b: abs(complex(a, b)),
-    "arctan2": lambda a, b: cmath.phase(complex(b, a)),
-    "greater": lambda a, b: a > b,
-    "equal": lambda a, b: a == b,
-    "logical_and": lambda a, b: a and b,
-    "where": lambda c, a, b: a if c else b,
-    "multiply_add": lambda a, b, c: a * b + c,
-}
-
-
-def _inverse(function: Callable[[float], float], value: float) -> float:
-    """Where a function that grows between -2 and 2 has a value, by bisection."""
-    low, high = -2.0, 2.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < value else (low, middle)
-    return low
-
-
 def _named(name: str) -> Operation:
     operation: Operation = getattr(workloads, name)
     return operation
-
-
-def test_every_operation_on_vectors_has_a_formula() -> None:
-    """None of the family goes without the test below; add_row, of a matrix, has its own."""
-    assert {*FORMULAS} == {of.name for of in ELEMENTWISE} - {"add_row"}
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_references_compute_what_their_name_says(name: str) -> None:
-    """Every reference agrees with a formula on Python's own numbers."""
-    operands = _named(name).operands(50)
-    found = _named(name).reference(*operands)
-    columns = zip(*(x.tolist() for x in operands), strict=True)
-    expected = [FORMULAS[name](*column) for column in columns]
-    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12, atol=1e-13)
-    assert len({*expected}) > 1, "these operands would not tell it from a constant"
 
 
 def test_a_row_is_added_to_every_row() -> None:
@@ -189,30 +111,6 @@ def test_pieces_have_equal_shares() -> None:
 
 
 # Costs, at size 10
-
-COSTS = {
-    "sign": (Cost(10, 20), None),
-    "cast_float16": (Cost(0, 20), None),
-    "exp": (Cost(10, 20), Cost(20, 50)),
-    # The gradient of what is linear reads no operand.
-    "negative": (Cost(10, 20), Cost(20, 40)),
-    "add": (Cost(10, 30), Cost(10, 60)),
-    "multiply": (Cost(10, 30), Cost(30, 80)),
-    "divide": (Cost(10, 30), Cost(40, 80)),
-    # That of x ** y reads the result, too.
-    "power": (Cost(10, 30), Cost(60, 90)),
-    # The condition has no gradient, and is all that theirs reads of the operands.
-    "where": (Cost(10, 40), Cost(30, 80)),
-    "multiply_add": (Cost(20, 40), Cost(40, 100)),
-    "mod": (Cost(10, 30), None),
-}
-
-
-@pytest.mark.parametrize("name", COSTS)
-def test_costs(name: str) -> None:
-    """Every operand and the result once; the gradient what it reads, and one a variable."""
-    of = _named(name)
-    assert (of.cost_of("forward", 10), of.cost_of("backward", 10)) == COSTS[name]
 
 
 def test_costs_of_a_row() -> None:

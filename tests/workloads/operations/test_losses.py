@@ -131,24 +131,3 @@ def test_the_cost_of_ctc() -> None:
     assert of.cost_of("forward", size) == forward
     backward = Cost(forward.flops + 6 * 440 + 2 * 1160, 2 * forward.elements + 1160)
     assert of.cost_of("backward", size) == backward
-
-
-#: At 4 rows of 5.
-_COSTS = {
-    "softmax": (Cost(100, 40), Cost(180, 100)),
-    "log_softmax": (Cost(100, 40), Cost(180, 100)),
-    "cross_entropy": (Cost(100, 25), Cost(160, 70)),
-    "cross_entropy_sum": (Cost(100, 25), Cost(160, 70)),
-    "binary_cross_entropy": (Cost(120, 41), Cost(180, 102)),
-    "mse": (Cost(60, 41), Cost(120, 102)),
-    "huber": (Cost(100, 41), Cost(160, 102)),
-}
-
-
-@pytest.mark.parametrize("name", _COSTS)
-def test_costs(name: str) -> None:
-    """Numbers and targets are read once forward, once more for the gradient."""
-    of = _BY_NAME[name]
-    assert of.form is not None
-    size = of.form.read("4x5")
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == _COSTS[name]

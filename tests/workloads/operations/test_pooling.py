@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fwbench.workloads import POOLING, Operation
-from fwbench.workloads.workload import Cost
 
 _BY_NAME = {of.name: of for of in POOLING}
 
@@ -71,21 +70,3 @@ def test_any_place_of_a_window_may_have_its_maximum() -> None:
     (x,) = of.operands(of.by_preset.quick[0])
     windows = [_window(x, at, (3, 3)) for at in np.ndindex(of.reference(x).shape)]
     assert {int(np.argmax(window)) for window in windows} == {*range(9)}
-
-
-#: At two images of 6 x 8 with 3 channels (288 elements), or two sequences of 6 (36).
-_COSTS = {
-    "max_pool2d": (Cost(72 * 4, 360), Cost(72 * 5, 360 + 72 + 2 * 288)),
-    "max_pool2d_3x3_s2": (Cost(36 * 9, 324), Cost(36 * 10, 324 + 36 + 2 * 288)),
-    "avg_pool2d": (Cost(72 * 4, 360), Cost(72 * 8, 360 + 72 + 288)),
-    "global_avg_pool": (Cost(288, 294), Cost(576, 588)),
-    "max_pool1d": (Cost(18 * 2, 54), Cost(18 * 3, 54 + 18 + 2 * 36)),
-}
-
-
-@pytest.mark.parametrize("name", _BY_NAME)
-def test_costs(name: str) -> None:
-    """An operation for each element of each window; the gradient goes where the forward came."""
-    of = _BY_NAME[name]
-    size = _tiny(of)
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == _COSTS[name]
