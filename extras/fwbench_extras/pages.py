@@ -9,10 +9,9 @@ from itertools import chain
 from typing import get_args, get_origin
 
 from fwbench.cli import build_parser
-from fwbench.options.table import SELECTORS, SETTINGS, Option
+from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
-from fwbench.records.messages import type_words
-from fwbench.records.table import Fact, Table
+from fwbench.records.table import Fact, Table, type_words
 from fwbench_extras.cheats import naive
 from fwbench_extras.cheats.exhibits import hold_against
 from fwbench_extras.cheats.liar import Liar

@@ -18,8 +18,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.plans import planned_bytes, with_plan
 from fwbench.measure import memory as measure
 from fwbench.measure.clock import Clock
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Memory
+from fwbench.records.facts import CaseFacts, Memory
 from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES

@@ -15,8 +15,7 @@ from fwbench.errors import ProbeError
 from fwbench.frameworks import profiler
 from fwbench.frameworks.profiler import Operator, Profiler
 from fwbench.measure.clock import Clock
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Profile
+from fwbench.records.facts import CaseFacts, Profile
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
 

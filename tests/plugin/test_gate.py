@@ -53,9 +53,9 @@ def test_it(case):
 _CONFTEST = """
 import os
 from fwbench.workers.pool import WorkerPool
-from fwbench.records import replication
+from fwbench.records import launches
 
-replication.is_contended = lambda launch: "CONTENDED" in os.environ
+launches.is_contended = lambda launch: "CONTENDED" in os.environ
 WorkerPool.stop = lambda self: None
 
 def pytest_benchmark_generate_machine_info():

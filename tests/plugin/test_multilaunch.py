@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fwbench.records.replication import LaunchPlan
+from fwbench.records.launches import LaunchPlan
 from support.projects import QUICKLY, Project
 
 # A session

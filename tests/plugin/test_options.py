@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.options import table
+from fwbench.options import options
 from fwbench.options.options import Options, Selection
 from fwbench.plugin.options import (
     add_to,
@@ -32,11 +32,11 @@ def of(pytester: pytest.Pytester, *arguments: str, ini: str = "") -> Options:
 
 def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any source every selection is open, and settings are what the help says."""
-    spec = table.SETTINGS["threads"]
+    spec = options.SETTINGS["threads"]
     monkeypatch.setitem(
-        table.SETTINGS,  # type: ignore[arg-type]
+        options.SETTINGS,  # type: ignore[arg-type]
         "threads",
-        table.Option(spec.flag, spec.parse, spec.metavar, spec.help, lambda: 5),
+        options.Option(spec.flag, spec.parse, spec.metavar, spec.help, lambda: 5),
     )
     assert of(pytester) == Options(
         asked=Selection(),
@@ -231,7 +231,7 @@ def test_the_help_says_per_cent_once() -> None:
 def test_every_option_is_among_those_tested() -> None:
     """No option was added without a line in the table above."""
     tested = {name for _, _, name, _ in GIVEN} | {name for _, _, name, _ in OF_GANGS}
-    assert tested == {*table.SELECTORS, *table.SETTINGS}
+    assert tested == {*options.SELECTORS, *options.SETTINGS}
 
 
 OF_GANGS = [

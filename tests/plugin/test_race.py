@@ -32,14 +32,14 @@ _ADDRESS = """\
 
 #: Whatever else the machine does: no launch is contended, and pool takes ten times as long.
 _MADE_UP = """
-from fwbench.records import replication
+from fwbench.records import launches
 from fwbench.records.facts import Launch
 
 def launch_of(entry):
     return Launch(launch=0, value_s=1e-5 if "pool" in entry["param"] else 1e-6)
 
-replication.launch_of = launch_of
-replication.is_contended = lambda launch: False
+launches.launch_of = launch_of
+launches.is_contended = lambda launch: False
 """
 
 #: Two operations of one framework.

@@ -16,7 +16,7 @@ from fwbench.errors import DeclarationError, StorageError, UnreadableRun
 from fwbench.plugin import host
 from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured
 from fwbench.records.journal import Journal, recover
-from fwbench.records.replication import MEDIANS
+from fwbench.records.launches import MEDIANS
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load
 from fwbench.records.table import Table

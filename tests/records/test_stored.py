@@ -15,10 +15,9 @@ from fwbench import cli
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
-from fwbench.records.messages import type_words
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load, parse
-from fwbench.records.table import Fact, Table, _damage
+from fwbench.records.table import Fact, Table, _damage, type_words
 from fwbench.records.units import SECONDS
 from fwbench.records.upstream import LaunchEntry, RunInfo, Statistics
 from support.launched_runs import entry, output, plain, write

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fwbench.records.gangs import GangFacts
+from fwbench.records.facts import GangFacts
 from fwbench.report.alpha_beta import Exchange, fitted, modelled
 from fwbench.workloads import all_reduce
 from support.gang_facts import gang

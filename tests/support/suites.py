@@ -53,9 +53,9 @@ def test_it(case):
 #: Others may be at work on the machine: what they do to launches is not what is tested here. And
 #: asking what the CPU is takes pytest-benchmark a second, in every launch.
 _CONFTEST = """
-from fwbench.records import replication
+from fwbench.records import launches
 
-replication.is_contended = lambda launch: False
+launches.is_contended = lambda launch: False
 
 def pytest_benchmark_generate_machine_info():
     return {"cpu": {"brand_raw": "Fake CPU"}}

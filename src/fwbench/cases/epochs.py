@@ -22,8 +22,7 @@ from fwbench.measure.energy import EnergyMeter
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule
-from fwbench.records.facts import CaseFacts, Epoch, Tested
-from fwbench.records.gpus import EpochGpu
+from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import shtab
 
 from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
-from fwbench.cli.messages import warn
+from fwbench.cli.common import warn
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.processes.interruption import as_keyboard_interrupt
 from fwbench.version import __version__

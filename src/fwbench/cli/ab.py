@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fwbench.cli.common import checked
 from fwbench.cli.gate import (
     add_outputs,
     add_rules,
     check_writable,
-    checked,
     conclude,
     rules_of,
 )

@@ -13,7 +13,8 @@ from typing import Any
 from fwbench import machine
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.errors import FwbenchError, UsageError
+from fwbench.cli.common import checked
+from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
 from fwbench.manifest import Manifest
@@ -51,18 +52,11 @@ def add_to(commands: Any) -> None:
     doctor.add_argument(
         "--threads",
         metavar="N",
-        type=_threads,
+        type=checked(values.positive, "number of threads"),
         default=None,
         help="threads of every framework (default: the CPUs this process may use)",
     )
     doctor.set_defaults(run=_doctor)
-
-
-def _threads(text: str) -> int:
-    try:
-        return values.positive(text, "number of threads")
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

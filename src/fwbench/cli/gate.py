@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.messages import warn
+from fwbench.cli.common import checked, warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import FACTS, THRESHOLDS, SampleSet, check_facts, read, refuse_differences
@@ -157,23 +156,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--markdown", type=Path, metavar="FILE", help="write it for a pull-request comment"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-
-
-def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]:
-    """A type for argparse, which shows the messages of its own errors only.
-
-    Args:
-        parse: turns the text and the name of what it is into a value; may raise UsageError.
-        what: names the value in the messages of ``parse``.
-    """
-
-    def convert(text: str) -> Any:
-        try:
-            return parse(text, what)
-        except UsageError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return convert
 
 
 def check_writable(arguments: argparse.Namespace) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fwbench.errors import UsageError, unknown
+from fwbench.cli.common import checked
+from fwbench.errors import unknown
 from fwbench.frameworks.declared import gaps_of, manifests
 from fwbench.manifest import Gap, Manifest
 from fwbench.options import values
@@ -53,19 +54,16 @@ def add_to(commands: Any) -> None:
     )
     operations.add_argument("names", nargs="*", metavar="OPERATION", help="only these operations")
     operations.add_argument(
-        "--family", type=_names, default=(), metavar="NAMES", help="only these families"
+        "--family",
+        type=checked(lambda text, _: values.names(text), ""),
+        default=(),
+        metavar="NAMES",
+        help="only these families",
     )
     form = operations.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs: all sizes and gaps")
     form.add_argument("--markdown", action="store_true", help="for documentation")
     operations.set_defaults(run=_list)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    try:
-        return values.names(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.ceilings import ceilings
-from fwbench.cli.messages import warn
+from fwbench.cli.common import warn
 from fwbench.errors import StorageError, UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.messages import warn
+from fwbench.cli.common import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice

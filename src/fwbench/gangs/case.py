@@ -17,8 +17,7 @@ from fwbench.gangs.judgement import Answers
 from fwbench.gangs.places import Composition, composition_of
 from fwbench.gangs.shares import Task
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked, GangFacts, Serving
+from fwbench.records.facts import CaseFacts, Checked, GangFacts, Serving
 from fwbench.terms.link import link_of
 from fwbench.terms.straggler import NOBODY, straggler_of
 from fwbench.terms.strategy import WITH_SERVERS

@@ -17,8 +17,7 @@ from fwbench.frameworks.member import Member
 from fwbench.gangs.case import CHECKED_STEPS, GangCase
 from fwbench.gangs.judgement import Answers
 from fwbench.gangs.shares import Share, Task
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked
+from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.collectives import Collective
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.

@@ -10,7 +10,7 @@ import numpy as np
 
 from fwbench.gangs.clock import Round
 from fwbench.gangs.places import Place
-from fwbench.records.gangs import Replica, Serving
+from fwbench.records.facts import Replica, Serving
 from fwbench.terms.link import link_of
 
 Said = Mapping[str, Any]

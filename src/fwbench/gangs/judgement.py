@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.errors import WrongGradient, WrongResult, WrongTraining
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked
+from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.objective import Objective
 

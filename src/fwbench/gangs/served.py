@@ -21,8 +21,7 @@ from fwbench.gangs import judgement
 from fwbench.gangs.case import CHECKED_STEPS, GangCase
 from fwbench.gangs.judgement import Answers
 from fwbench.gangs.shares import Share, Task
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked
+from fwbench.records.facts import CaseFacts, Checked
 from fwbench.terms.strategy import ASYNCHRONOUS
 from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
 

@@ -13,8 +13,7 @@ from fwbench.gangs.case import GangCase
 from fwbench.gangs.clock import GangClock, Round
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.judgement import Answers
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import Checked
+from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.training import Trains
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.

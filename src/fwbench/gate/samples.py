@@ -13,9 +13,7 @@ from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
 from fwbench.names import framework_of
-from fwbench.records.facts import CaseFacts, Launch
-from fwbench.records.gangs import GangFacts
-from fwbench.records.gpus import GpuFacts
+from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts, Launch
 from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.stored import (
     StoredRecord,

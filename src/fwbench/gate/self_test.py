@@ -22,7 +22,7 @@ from fwbench.gate.samples import MEDIAN, MINIMUM, Sample, SampleSet
 from fwbench.gate.sequential import pairs_needed
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from fwbench.processes import session
-from fwbench.records.replication import is_contended
+from fwbench.records.launches import is_contended
 from fwbench.records.stored import from_json
 
 #: Short, because many launches tell more than long ones.

@@ -23,9 +23,8 @@ from fwbench.gate.samples import (
     SampleSet,
 )
 from fwbench.options.values import TIME
-from fwbench.records.messages import shown
 from fwbench.records.session_facts import StoredComparison, StoredJudgement
-from fwbench.records.table import DamagedFact
+from fwbench.records.table import DamagedFact, shown
 
 
 class Verdict(StrEnum):

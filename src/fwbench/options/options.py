@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fwbench import toggles
 from fwbench.errors import UsageError
-from fwbench.presets import Schedule
+from fwbench.machine import usable_cpus
+from fwbench.names import DEFAULT_DTYPE, EVERY_DTYPE
+from fwbench.options import values
+from fwbench.presets import PRESETS, Schedule
 
 #: What the suite's own tests ask for: some operations of every family, as long as nobody asks for
 #: tests in particular.
@@ -153,3 +157,317 @@ class Options:
                 "leaves none to measure; give more --fw-epochs, fewer --fw-warmup-epochs"
             )
         return schedule
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: how it is spelled, read and explained; the ini setting follows from it."""
+
+    flag: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    default: Callable[[], Any] = lambda: None
+    repeated: bool = False  # given several times, or in an ini file several in a row
+    switch: bool = False  # a flag without a value; in an ini file true or false
+    alone: str | None = None  # what is meant where the flag has no value; None: it needs one
+
+    @property
+    def dest(self) -> str:
+        """The name of the option in pytest's configuration, and of its ini setting."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+SELECTORS: Mapping[str, Option] = {
+    "frameworks": Option(
+        "--fw", values.names, "NAMES", "frameworks (default: all that are installed)"
+    ),
+    "devices": Option(
+        "--fw-device",
+        values.devices,
+        "NAMES",
+        "devices: cpu, gpu, gpu:N (default: the CPU and the first GPU of each model)",
+    ),
+    "executions": Option(
+        "--fw-execution",
+        values.names,
+        "NAMES",
+        "executions: eager, graph, xla, hybridize, compile ... "
+        "(default: all but those that run on request only, such as compile)",
+    ),
+    "dtypes": Option(
+        "--fw-dtype",
+        values.names,
+        "NAMES",
+        f"dtypes: {', '.join(EVERY_DTYPE)} (default: {DEFAULT_DTYPE}, or the operation's own)",
+    ),
+    "directions": Option(
+        "--fw-direction",
+        values.directions,
+        "NAMES",
+        "directions: forward, backward (the forward pass and the gradient; default: forward)",
+    ),
+    "sizes": Option(
+        "--fw-size",
+        values.sizes,
+        "SIZES",
+        f"sizes (whole numbers, or shapes such as 64x64x64: fwbench list), or a preset: "
+        f"{', '.join(PRESETS)} (default: quick; of representatives its smallest and largest)",
+    ),
+    "families": Option(
+        "--fw-family",
+        values.names,
+        "NAMES",
+        "families of operations, or all (default: the representatives of every family; all that "
+        "-k, -m, --lf, or a file or test that is named selects)",
+    ),
+}
+
+#: The toggles that say which processes do a case together, which have a flag of their own.
+_GANGS = {
+    "replicas": ("NUMBERS", "processes that share a case, each number a case: 1,2,4"),
+    "strategy": ("NAMES", f"how they agree: {', '.join(toggles.TOGGLES['strategy'].values or ())}"),
+    "servers": ("NUMBERS", "parameter servers, for the strategies that have some"),
+    "network": (
+        "NAMES",
+        "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
+    ),
+    "straggler": ("RANKS", "who is late in every step, and by how much: 1@20ms"),
+}
+
+#: The settings that are values of a toggle.
+OF_TOGGLES = tuple(_GANGS)
+
+
+def _of_gangs(name: str, metavar: str, meaning: str) -> Option:
+    """The flag of a toggle."""
+
+    def parse(text: str) -> Any:
+        return toggles.parse(f"{name}={text}")
+
+    default = toggles.TOGGLES[name].default
+    return Option(
+        f"--fw-{name}", parse, metavar, f"{meaning}; as --fw-toggle {name}= (default: {default})"
+    )
+
+
+SETTINGS: Mapping[str, Option] = {
+    "threads": Option(
+        "--fw-threads",
+        lambda text: values.positive(text, "number of threads"),
+        "N",
+        "threads of every framework, set and checked (default: the CPUs this process may use)",
+        usable_cpus,
+    ),
+    "isolation": Option(
+        "--fw-isolation",
+        values.isolation,
+        "KIND",
+        "process: each framework in a worker process of its own; none: all in this process, for "
+        "debugging (default: process; with --pdb and --trace: none)",
+        lambda: "process",
+    ),
+    "timeout_s": Option(
+        "--fw-timeout",
+        lambda text: values.seconds(text, "timeout", zero=False),
+        "SECONDS",
+        "how long a case may take before its worker is ended; there is none without isolation "
+        "(default: 300)",
+        lambda: 300.0,
+    ),
+    "warmup_s": Option(
+        "--fw-warmup",
+        lambda text: values.seconds(text, "warm-up", zero=True),
+        "SECONDS",
+        "how long a case is warmed up at most, until its times are steady; 0: not at all "
+        "(default: 0.2)",
+        lambda: 0.2,
+    ),
+    "precision": Option(
+        "--fw-precision",
+        values.precision,
+        "SHARE",
+        "a case's rounds end when the 99% interval of their median is narrower than this share of "
+        "it, after 20 rounds and 20 ms at least and --benchmark-max-time at most; off: at "
+        "--benchmark-max-time only (default: 2%)",
+        lambda: 0.02,
+    ),
+    "epochs": Option(
+        "--fw-epochs",
+        lambda text: values.positive(text, "number of epochs"),
+        "N",
+        "whole epochs of every training loop, warm-up epochs included (default: the preset's; "
+        "quick has a few steps only)",
+    ),
+    "warmup_epochs": Option(
+        "--fw-warmup-epochs",
+        lambda text: values.natural(text, "number of warm-up epochs"),
+        "N",
+        "how many of them are kept outside the statistics (default: 1)",
+    ),
+    "repetitions": Option(
+        "--fw-repetitions",
+        lambda text: values.positive(text, "number of repetitions"),
+        "N",
+        "trainings of every loop, each from the initial weights on (default: the preset's)",
+    ),
+    "steps": Option(
+        "--fw-steps",
+        lambda text: values.positive(text, "number of steps"),
+        "N",
+        "at most so many batches an epoch (default: the preset's)",
+    ),
+    "toggles": Option(
+        "--fw-toggle",
+        toggles.parse,
+        "NAME=VALUES",
+        f"switches in addition to the execution, each value a case: {', '.join(toggles.TOGGLES)}; "
+        "may be given several times",
+        tuple,
+        repeated=True,
+    ),
+    **{name: _of_gangs(name, *words) for name, words in _GANGS.items()},
+    "scaling": Option(
+        "--fw-scaling",
+        values.scaling,
+        "KIND",
+        "strong: replicas share the batch of a case; weak: each of them has one of that size "
+        "(default: strong)",
+        lambda: "strong",
+    ),
+    "engine": Option(
+        "--fw-engine",
+        values.engine,
+        "NAME",
+        "what starts replicas: local, child processes on this machine; mpi, an mpiexec; ray, a Ray "
+        "cluster; or an engine of an installed package (default: local)",
+        lambda: "local",
+    ),
+    "places": Option(
+        "--fw-places",
+        values.file,
+        "FILE",
+        "TOML file that says where replicas run, and how they reach this machine (default: here)",
+    ),
+    "profile": Option(
+        "--fw-profile",
+        values.switch,
+        "",
+        "after a case was timed, run a few calls of it under its framework's own profiler, in a "
+        "process of their own, and record where the time goes by class of operators",
+        lambda: False,
+        switch=True,
+    ),
+    "traces": Option(
+        "--fw-traces",
+        values.output_folder,
+        "FOLDER",
+        "where --fw-profile writes a trace of each case for https://ui.perfetto.dev (default: "
+        ".fwbench/traces)",
+    ),
+    "memory": Option(
+        "--fw-memory",
+        values.switch,
+        "",
+        "after a case was timed, measure the peak memory of a few calls of it in a process of "
+        "their own; of training, of the forward pass alone in another one",
+        lambda: False,
+        switch=True,
+    ),
+    "data": Option(
+        "--fw-data",
+        values.folder,
+        "FOLDER",
+        "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
+    ),
+    "record_host": Option(
+        "--fw-record-host",
+        values.switch,
+        "",
+        "keep the machine's name and absolute paths in records (default: left out)",
+        lambda: False,
+        switch=True,
+    ),
+    "tables": Option(
+        "--fw-tables",
+        values.switch,
+        "",
+        "show pytest-benchmark's tables of cases, too (default: with -v, and with options of "
+        "pytest-benchmark that are about them, such as --benchmark-compare)",
+        lambda: False,
+        switch=True,
+    ),
+    "launches": Option(
+        "--fw-launches",
+        lambda text: values.positive(text, "number of launches"),
+        "N",
+        "measure every case in N fresh processes, in shuffled order (default: in one, in order)",
+    ),
+    "budget_s": Option(
+        "--fw-budget",
+        lambda text: values.duration(text, "budget"),
+        "DURATION",
+        "spend this time (90s, 5min, 1h) on launches: first of all cases, then of those whose time "
+        "is least certain, until each is known to --fw-threshold",
+    ),
+    "race": Option(
+        "--fw-race",
+        values.switch,
+        "",
+        "find out who is fastest at the same work: after each launch clear losers are dropped, "
+        "and the others launched again, until it is decided or --fw-budget (default: 10min) is "
+        "over",
+        lambda: False,
+        switch=True,
+    ),
+    "threshold": Option(
+        "--fw-threshold",
+        lambda text: values.share(text, "threshold"),
+        "SHARE",
+        "the smallest difference that matters to --fw-race, and how well --fw-budget is to know "
+        "each time (default: 3%)",
+        lambda: 0.03,
+    ),
+    "seed": Option(
+        "--fw-seed",
+        lambda text: values.natural(text, "seed"),
+        "N",
+        "of the order of cases within launches (default: a new one, which is printed)",
+    ),
+    "first_call": Option(
+        "--fw-first-call",
+        values.first_call,
+        "KIND",
+        "fresh: in the first launch every case has a process of its own, where its first call is "
+        "the first of all; that takes a start of the framework for each case (default: shared)",
+        lambda: "shared",
+    ),
+    "gate": Option(
+        "--fw-gate",
+        values.thresholds,
+        "THRESHOLDS",
+        "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
+        "what fwbench baseline set), by the threshold or more (default: 3%), or if something else "
+        "has grown: 5%,memory=100%,dispatch=...,first-call=...,compilation=...; needs "
+        "--fw-launches 5",
+        alone="3%",
+    ),
+    "fail_on": Option(
+        "--fw-fail-on",
+        values.names,
+        "VERDICTS",
+        "verdicts of the gate that fail the session: regressed, missing, inconclusive, "
+        "all-inconclusive (default: regressed,missing,all-inconclusive)",
+        lambda: ("regressed", "missing", "all-inconclusive"),
+    ),
+    "allow_different": Option(
+        "--fw-allow-different",
+        values.names,
+        "FACTS",
+        "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
+        "data, schedule, precision, engine, network, places (default: nothing)",
+        tuple,
+    ),
+}
+
+DEST = {name: option.dest for name, option in {**SELECTORS, **SETTINGS}.items()}

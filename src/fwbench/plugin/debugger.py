@@ -12,7 +12,7 @@ from types import TracebackType
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.options.table import DEST
+from fwbench.options.options import DEST
 
 #: What needs the items of a session in its own process: flags, and their options.
 _NEED_ITEMS = {

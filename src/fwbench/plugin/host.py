@@ -25,7 +25,7 @@ from fwbench.measure.clock import Clock, Timer
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.throttling import GpuWatch
 from fwbench.plugin.rounds import Rounds, stop_when_precise
-from fwbench.records.replication import Entry
+from fwbench.records.launches import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
 version = __version__

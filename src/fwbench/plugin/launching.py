@@ -14,7 +14,7 @@ from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.race import BUDGET_S, Entrants, RaceHooks
 from fwbench.plugin.session import Session
 from fwbench.plugin.storage import Store
-from fwbench.records.replication import LaunchPlan
+from fwbench.records.launches import LaunchPlan
 
 
 def hooks(

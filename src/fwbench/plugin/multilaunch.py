@@ -15,9 +15,9 @@ from fwbench.plugin.isolated import IsolatedRunner, cases_of
 from fwbench.plugin.neighbours import RERUN
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import Session
-from fwbench.records import replication
+from fwbench.records import launches
 from fwbench.records.facts import CaseFacts
-from fwbench.records.replication import LaunchPlan
+from fwbench.records.launches import LaunchPlan
 
 
 class MultiLaunchRunner(IsolatedRunner):
@@ -100,7 +100,7 @@ class MultiLaunchRunner(IsolatedRunner):
             self.workers.stop()
         for measured in (getattr(report, "fwbench", None) for report in reports):
             if measured is not None:
-                replication.mark_fresh(measured["entry"])
+                launches.mark_fresh(measured["entry"])
         return reports
 
     def _enough_failed(self) -> bool:
@@ -128,9 +128,9 @@ def _result(
     failed = any(report.failed for report in reports)
     if entry is None or failed:
         return Result(took_s, lost="failed" if failed else "skipped")
-    launch = replication.launch_of(entry)
+    launch = launches.launch_of(entry)
     facts = CaseFacts.unchecked(entry["extra_info"]["fwbench"])
-    return Result(took_s, launch.value_s, replication.is_contended(launch), facts)
+    return Result(took_s, launch.value_s, launches.is_contended(launch), facts)
 
 
 class _CaseLaunches:
@@ -167,13 +167,13 @@ class _CaseLaunches:
         if latest is None:
             return None
         self._records.append(latest)
-        return replication.mark(latest["entry"], launch)
+        return launches.mark(latest["entry"], launch)
 
     def finished(self) -> list[pytest.TestReport]:
         """The reports of the case: of the last launch, with the record of all."""
         for report in self._reports:
             report.duration = self._durations_s[report.when]
             if getattr(report, "fwbench", None) is not None:
-                merged = replication.merge([record["entry"] for record in self._records])
+                merged = launches.merge([record["entry"] for record in self._records])
                 report.fwbench = {**self._records[-1], "entry": merged}  # type: ignore[attr-defined]
         return self._reports

@@ -17,8 +17,15 @@ import pytest
 from fwbench import toggles
 from fwbench.errors import UsageError, unknown
 from fwbench.options import values
-from fwbench.options.options import Options, Selection
-from fwbench.options.table import DEST, OF_TOGGLES, SELECTORS, SETTINGS, Option
+from fwbench.options.options import (
+    DEST,
+    OF_TOGGLES,
+    SELECTORS,
+    SETTINGS,
+    Option,
+    Options,
+    Selection,
+)
 from fwbench.plugin import debugger
 
 

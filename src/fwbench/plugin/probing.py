@@ -24,8 +24,7 @@ from fwbench.measure.clock import Clock
 from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Memory, Profile
+from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.workloads.training import Loading, Trains
 
 #: The kind of the message by which a worker sends what a probe has found.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.options.table import DEST
+from fwbench.options.options import DEST
 from fwbench.processes.session import SELECTED_VARIABLE
 
 #: What a command line asks of a project's own sessions, which launches are not.

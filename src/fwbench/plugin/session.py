@@ -23,8 +23,7 @@ from fwbench.gangs import engines, network
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
-from fwbench.options.options import REPRESENTATIVES, Selection
-from fwbench.options.table import DEST
+from fwbench.options.options import DEST, REPRESENTATIVES, Selection
 from fwbench.plugin import debugger, implementations
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.neighbours import check_benchmark
@@ -37,7 +36,7 @@ from fwbench.plugin.options import (
 )
 from fwbench.presets import Schedule
 from fwbench.processes.process import WorkerProcess, WorkerSpec
-from fwbench.records.replication import LaunchPlan
+from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts
 from fwbench.workers.inventory import Inventory
 from fwbench.workers.named import Environments

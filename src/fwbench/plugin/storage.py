@@ -25,8 +25,8 @@ from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
+from fwbench.records.launches import Entry
 from fwbench.records.privacy import Places, without_host, without_secrets
-from fwbench.records.replication import Entry
 from fwbench.records.session_facts import (
     SessionFacts,
     SessionOutcome,

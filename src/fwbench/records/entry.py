@@ -21,8 +21,7 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
 from fwbench.names import real_dtype
-from fwbench.records.facts import SCHEMA, CaseFacts
-from fwbench.records.gpus import GpuFacts
+from fwbench.records.facts import SCHEMA, CaseFacts, GpuFacts
 from fwbench.records.privacy import is_secret
 from fwbench.toggles import TOGGLES
 

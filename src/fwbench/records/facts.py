@@ -11,23 +11,32 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from fwbench.frameworks.device_clock import DEVICE_CLOCKS
+from fwbench.frameworks.profiler import CLASSES
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.device_time import SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
-from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
-from fwbench.records.gangs import GangFacts
-from fwbench.records.gpus import UNKNOWN_TO_NVML, EpochGpu, GpuFacts, MeasuredOnGpu
-from fwbench.records.probed import Memory, Profile
-from fwbench.records.table import Table, fact
+from fwbench.records.table import (
+    ABOVE_MINUS_1,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Table,
+    fact,
+    one_of,
+)
 from fwbench.records.units import (
     BYTES,
+    CELSIUS,
     COUNT,
     CPUS,
     FLOPS,
+    HERTZ,
+    JOULES,
     NATS,
     PER_SECOND,
     SECONDS,
     SHARE,
+    WATTS,
 )
 
 #: Version of the layout; a file with a higher one is refused.
@@ -36,6 +45,272 @@ SCHEMA = 1
 _NO_GPU = "where NVML knows no GPU"
 _NO_PROC = "where the system does not tell"
 _NOTHING_SHOWN = "where nothing was warmed up"
+UNKNOWN_TO_NVML = "where NVML does not tell"
+_UNKNOWN_TO_FRAMEWORK = "where the framework does not tell"
+_NO_COUNTER = "where the system does not count what a process sends"
+
+
+class EpochGpu(Table):
+    """State of a GPU at a moment, from NVML."""
+
+    utilization: float = fact("share of the last second in which a kernel ran", SHARE, NOT_NEGATIVE)
+    memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
+    energy_j: float | None = fact(
+        "energy that it took in an epoch", JOULES, POSITIVE,
+        null="where NVML does not tell, and of less than half a second",
+    )  # fmt: skip
+
+
+class GpuFacts(Table):
+    """Which GPU a case ran on, and how it was set up, as NVML knows it."""
+
+    uuid: str | None = fact("its own, or that of a slice (MIG)", null=UNKNOWN_TO_NVML)
+    vbios: str | None = fact("version of its firmware", null=UNKNOWN_TO_NVML)
+    ecc: bool | None = fact("whether its memory corrects errors", null=UNKNOWN_TO_NVML)
+    power_limit_w: float | None = fact("what it may draw", WATTS, POSITIVE, null=UNKNOWN_TO_NVML)
+    default_sm_clock_hz: float | None = fact(
+        "clock of its multiprocessors unless settings or heat want another", HERTZ, POSITIVE,
+        null=UNKNOWN_TO_NVML,
+    )  # fmt: skip
+    mig: str | None = fact("profile of a slice", null="for a whole GPU")
+
+
+class MeasuredOnGpu(Table):
+    """Measurements of a case on a GPU."""
+
+    sm_clock_hz: float | None = fact(
+        "median clock of a GPU's multiprocessors while it was measured", HERTZ, POSITIVE,
+        null=UNKNOWN_TO_NVML,
+    )  # fmt: skip
+    throttled: list[str] | None = fact(
+        "why that was not higher, settings apart, such as `power` or `heat`", null=UNKNOWN_TO_NVML
+    )
+    power_w: float | None = fact(
+        "what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=UNKNOWN_TO_NVML
+    )
+    energy_j: float | None = fact(
+        "energy of a call or an epoch", JOULES, POSITIVE, null=UNKNOWN_TO_NVML
+    )
+    temperature_c: float | None = fact("its temperature then", CELSIUS, null=UNKNOWN_TO_NVML)
+    discarded_rounds: int | None = fact(
+        "rounds that were made again, because its clock was below 75 % of its default", COUNT,
+        NOT_NEGATIVE,
+    )  # fmt: skip
+    device_memory_before_bytes: int | None = fact(
+        "memory of the GPU that the framework had in use before a call was bound", BYTES,
+        NOT_NEGATIVE, null=_UNKNOWN_TO_FRAMEWORK,
+    )  # fmt: skip
+    device_memory_left_bytes: int | None = fact(
+        "what earlier cases of its process had left of that: beyond what the first one found",
+        BYTES, NOT_NEGATIVE, null=_UNKNOWN_TO_FRAMEWORK,
+    )  # fmt: skip
+
+
+class Replica(Table):
+    """One replica, by its own clock."""
+
+    rank: int = fact("which replica, from 0", COUNT, NOT_NEGATIVE)
+    host: str | None = fact("name of the machine that it ran on")
+    cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
+    threads: int | None = fact(
+        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
+    )
+    step_s: float = fact("median time of its steps", SECONDS, POSITIVE)
+    p90_s: float = fact("time that nine in ten rounds do not exceed, of a step", SECONDS, POSITIVE)
+    max_s: float = fact("longest round, of a step", SECONDS, POSITIVE)
+    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
+    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
+    sent_bytes: float | None = fact(
+        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+
+
+class Serving(Table):
+    """A process that takes no steps itself: a parameter server, or what works for a coordinator."""
+
+    role: str = fact("what it is: `server`, or a `worker` that a coordinator gives work")
+    rank: int = fact("which one of its role, from 0", COUNT, NOT_NEGATIVE)
+    cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
+    threads: int | None = fact(
+        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
+    )
+    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
+    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
+    sent_bytes: float | None = fact(
+        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+
+
+class Checked(Table):
+    """Verification of replicas, before and after the timing."""
+
+    steps: int = fact("steps with known results, before the timing", COUNT, POSITIVE)
+    steps_timed: int | None = fact("the same once more, after the timing", COUNT, POSITIVE)
+    sent_bytes: int | None = fact(
+        "bytes that all processes sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+    shard_loss_spread: float | None = fact(
+        "largest difference between losses of replicas at a step: they learn from different "
+        "examples",
+        NATS,
+        NOT_NEGATIVE,
+    )
+    gradient_error: float | None = fact(
+        "error of the gradient that was exchanged in the first step, against the reference", SHARE,
+        NOT_NEGATIVE, null="of narrow dtypes, or where a framework does not tell",
+    )  # fmt: skip
+    weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
+    updates: int | None = fact(
+        "updates that servers made in them, by their own count: as many as were sent",
+        COUNT, POSITIVE,
+    )  # fmt: skip
+
+
+class GangFacts(Table):
+    """The processes that did a case together."""
+
+    replicas: int = fact("workers that shared the case", COUNT, POSITIVE)
+    strategy: str = fact("how they agreed")
+    equal_work: bool = fact(
+        "whether they did the work of one process: asynchronous workers do not, and are not ranked "
+        "with others"
+    )
+    servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
+    engine: str = fact("what started them")
+    network: str = fact(
+        "what joined them: `loopback` is this machine's memory, not a wire; `real` is what lies "
+        "between several machines"
+    )
+    link_bytes_per_s: float | None = fact(
+        "what the link of each worker carries in each direction; absent of `loopback`",
+        PER_SECOND,
+        POSITIVE,
+    )
+    link_delay_s: float | None = fact(
+        "how long everything takes from a worker to another, in addition; absent of `loopback`",
+        SECONDS,
+        NOT_NEGATIVE,
+    )
+    link_utilization: float | None = fact(
+        "what the busiest worker sent in a step, over what its link carries meanwhile; absent of "
+        "`loopback`",
+        SHARE,
+        NOT_NEGATIVE,
+    )
+    straggler: str | None = fact(
+        "worker that slept in every step, and how long; absent where none did"
+    )
+    oversubscribed: bool = fact("whether they had more threads than CPUs: times show no scaling")
+    start_s: float = fact("time until all were connected", SECONDS, POSITIVE)
+    steps_per_round: int = fact("steps between two readings of worker 0's clock", COUNT, POSITIVE)
+    ranks: list[Replica] = fact(
+        "every worker; where a coordinator gives them work, the coordinator alone", filled=True
+    )
+    serving: list[Serving] = fact("every other process")
+    skew: float = fact("longest median step of a worker over the shortest, minus 1", SHARE)
+    least_bytes_per_step: float = fact(
+        "bytes that all processes together must send in a step at least", BYTES, NOT_NEGATIVE
+    )
+    bytes_per_step: float | None = fact(
+        "bytes that they sent", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+    )
+    bus_bytes_per_s: float | None = fact(
+        "bus bandwidth of an exchange, as nccl-tests defines it: size / time, of an all-reduce "
+        "x 2 (W - 1) / W, of its halves x (W - 1) / W",
+        PER_SECOND, POSITIVE,
+    )  # fmt: skip
+    alone_s: float | None = fact(
+        "median time of worker 0's steps without an exchange, on its share", SECONDS, POSITIVE
+    )
+    verified: Checked = fact("what was verified")
+
+    @property
+    def communication_share(self) -> float | None:
+        """The part of a step that it is longer by than without its exchange."""
+        return None if self.alone_s is None else max(0.0, 1 - self.alone_s / self.ranks[0].step_s)
+
+    @property
+    def places(self) -> str:
+        """Where its workers were, machine by machine, without their names: ``2 x 4 CPUs``."""
+        by_host: dict[str | None, list[int]] = {}
+        for rank in self.ranks:
+            by_host.setdefault(rank.host, []).append(rank.cpus)
+        return " + ".join(
+            f"{len(of_host)} x {'/'.join(map(str, sorted({*of_host})))} CPUs"
+            for of_host in by_host.values()
+        )
+
+
+class ProfiledOperator(Table):
+    """An operator in the calls that were profiled."""
+
+    name: str = fact("name, as the framework's profiler has it")
+    operator_class: str = fact("class of the operator", check=one_of(*CLASSES))
+    time_s: float = fact("own time in a call", SECONDS, NOT_NEGATIVE)
+    calls: float = fact("how often a call calls it", COUNT, NOT_NEGATIVE)
+
+
+class Profile(Table):
+    """Where the time of a call goes, by the framework's own profiler."""
+
+    gap: str | None = fact("why nothing was profiled")
+    calls: int | None = fact("calls that were profiled, none of them timed", COUNT, POSITIVE)
+    call_s: float | None = fact("median time of a call under the profiler", SECONDS, POSITIVE)
+    operators_s: float | None = fact("own times of all operators in a call", SECONDS, NOT_NEGATIVE)
+    shares: dict[str, float] | None = fact(
+        "share of that time by class of operators", SHARE, FRACTION
+    )
+    operators: list[ProfiledOperator] | None = fact("the ten operators that take most of it")
+    trace: str | None = fact("file for Perfetto, in the folder of traces")
+
+
+class Memory(Table):
+    """The memory of a process that has made a few calls of a case, and nothing else."""
+
+    gap: str | None = fact("why nothing was measured")
+    before_bytes: int | None = fact(
+        "memory of the process before the work was bound: interpreter and framework", BYTES,
+        NOT_NEGATIVE, null=_NO_PROC,
+    )  # fmt: skip
+    bound_bytes: int | None = fact(
+        "memory of the process with the model built, or the inputs placed", BYTES, NOT_NEGATIVE,
+        null=_NO_PROC,
+    )  # fmt: skip
+    peak_bytes: int | None = fact(
+        "peak memory of the process in the calls", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    )
+    device_peak_bytes: int | None = fact(
+        "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
+    )
+    planned_bytes: int | None = fact(
+        "memory that the framework's planner reserves for results; of one framework only",
+        BYTES, NOT_NEGATIVE, null="where there is no planner",
+    )  # fmt: skip
+    planned_by_strategy: dict[str, int] | None = fact(
+        "the same by what MXNet's planner shares: `in place` and `both` are its own plans, `none` "
+        "and `co-share` are computed from the log of `both`", BYTES, NOT_NEGATIVE,
+    )  # fmt: skip
+    saved_bytes: int | None = fact(
+        "memory of the tensors that are kept for the backward pass, parameters apart", BYTES,
+        NOT_NEGATIVE, null="where the framework does not tell",
+    )  # fmt: skip
+    saved_tensors: int | None = fact(
+        "how many these are", COUNT, NOT_NEGATIVE, null="where the framework does not tell"
+    )
+
+    @property
+    def above_bytes(self) -> int | None:
+        """The peak above what was held before."""
+        if self.peak_bytes is None or self.before_bytes is None:
+            return None
+        return max(0, self.peak_bytes - self.before_bytes)
+
+    @property
+    def calls_bytes(self) -> int | None:
+        """The peak above what was held with the model built, or the inputs placed."""
+        if self.peak_bytes is None or self.bound_bytes is None:
+            return None
+        return max(0, self.peak_bytes - self.bound_bytes)
 
 
 class Epoch(Table):

@@ -13,7 +13,7 @@ from typing import Any
 from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.jsontext import dumps, loads
-from fwbench.records import files, replication
+from fwbench.records import files, launches
 from fwbench.records.stored import head_of, record_of
 from fwbench.records.table import DamagedFact
 from fwbench.records.upstream import LaunchEntry
@@ -120,7 +120,7 @@ class Recovered:
     lost: Sequence[str]
 
 
-def recover(journal: Path, complete: Callable[[replication.Entry], Any]) -> Recovered:
+def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recovered:
     """The records of a journal as pytest-benchmark's JSON. A line that is damaged is left out.
 
     Args:
@@ -143,7 +143,7 @@ def recover(journal: Path, complete: Callable[[replication.Entry], Any]) -> Reco
             f"{journal} has no record: the session ended before a case did, or all are damaged"
             f"{problems}"
         )
-    gathered = replication.gather(reader.entries)
+    gathered = launches.gather(reader.entries)
     return Recovered({**reader.head, "benchmarks": [*map(complete, gathered)]}, reader.lost)
 
 
@@ -160,7 +160,7 @@ class _Reader:
     def __init__(self, journal: Path) -> None:
         self.is_journal = False
         self.head: dict[str, Any] = {}
-        self.entries: list[replication.Entry] = []
+        self.entries: list[launches.Entry] = []
         self.lost: list[str] = []
         self._journal = journal
         self._launches: dict[str, set[int | None]] = defaultdict(set)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.records.checks import ABOVE_MINUS_1, FRACTION, NOT_NEGATIVE, POSITIVE, one_of
-from fwbench.records.table import Table, fact
+from fwbench.records.table import (
+    ABOVE_MINUS_1,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Table,
+    fact,
+    one_of,
+)
 from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, SHARE, Unit
 
 #: Why a case is missing that was still to be measured when its session ended.

@@ -12,9 +12,8 @@ from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
-from fwbench.records.messages import shown
 from fwbench.records.session_facts import SessionFacts
-from fwbench.records.table import DamagedFact, Table
+from fwbench.records.table import DamagedFact, Table, shown
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")

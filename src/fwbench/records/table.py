@@ -32,9 +32,115 @@ from typing import (
 )
 
 from fwbench.errors import DeclarationError
-from fwbench.records.checks import ANY, Check
-from fwbench.records.messages import problem, type_words
 from fwbench.records.units import NONE, Unit
+
+
+@dataclass(frozen=True)
+class Check:
+    """Condition on a value beyond its type; on a list, on each of its values.
+
+    Attributes:
+        words: the condition, to be read behind the type: ``above 0``.
+        holds: whether a value meets it.
+        unit: of a number, which must be as large as a quantity of it can be.
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+    unit: Unit = NONE
+
+    def is_met(self, value: Any) -> bool:
+        """True if a value can be, and is what it must be."""
+        return (not isinstance(value, _NUMBERS) or self.unit.can_be(value)) and self.holds(value)
+
+    def of(self, kind: type) -> Callable[[Any], bool] | None:
+        """The same for values of exactly one type, in as few calls as can be.
+
+        Args:
+            kind: the type.
+
+        Returns:
+            None where every value of the type meets it.
+        """
+        holds = None if self.holds is _always else self.holds
+        if kind not in _NUMBERS:
+            return self.is_met if kind is bool else holds
+        least, most = self.unit.least, self.unit.most
+        if holds is None:
+            return lambda number: number == 0 or least <= abs(number) <= most
+        return lambda number: (number == 0 or least <= abs(number) <= most) and holds(number)
+
+    def can_be(self, value: Any) -> bool:
+        """True if there can be such a quantity; true of whatever is not a number."""
+        return not isinstance(value, _NUMBERS) or self.unit.can_be(value)
+
+
+_NUMBERS = (float, int)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+ANY = Check("", _always)
+POSITIVE = Check("above 0", lambda value: value > 0)
+NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
+FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)
+ABOVE_MINUS_1 = Check("above -1", lambda value: value > -1)
+
+
+def one_of(*choices: str) -> Check:
+    """The check that a text is one of ``choices``."""
+    return Check(f"out of {', '.join(choices)}", lambda value: value in choices)
+
+
+#: Characters of a damaged value that a message shows.
+_SHOWN = 60
+
+_WORDS = {
+    float: "number",
+    int: "whole number",
+    bool: "boolean",
+    str: "text",
+    dict: "object",
+    list: "list",
+    Any: "value",
+}
+
+
+def type_words(kind: Any) -> str:
+    """A type as messages and the documentation call it: ``list of numbers``."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(map(type_words, arguments))
+    if origin is list:
+        return f"list of {type_words(arguments[0])}s"
+    if origin is dict and arguments[1] in _WORDS and arguments[1] is not Any:
+        return f"object of {type_words(arguments[1])}s"
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, Mapping)):
+        return "object"
+    return _WORDS[kind]
+
+
+def shown(value: Any) -> str:
+    """A damaged value for a message: as much of it as tells what it is."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def problem(path: str, value: Any, must: str, bounds: str = "") -> str:
+    """Message about a damaged value.
+
+    Args:
+        path: the key under which it is stored.
+        value: what is there.
+        must: what has to be there.
+        bounds: how large it can be, if it is beyond that.
+    """
+    article = "an" if must.startswith("o") else "a"
+    beyond = f", {bounds}" if bounds else ""
+    return f"{path} is {shown(value)}, and must be {article} {must}{beyond}"
+
 
 #: Types of values that hold no others; what JSON has most of.
 _SCALARS = frozenset({float, int, bool, str, NoneType})

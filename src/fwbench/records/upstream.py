@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from fwbench.records.checks import POSITIVE, Check
-from fwbench.records.table import Table, fact
+from fwbench.records.table import POSITIVE, Check, Table, fact
 from fwbench.records.units import COUNT, SECONDS
 
 

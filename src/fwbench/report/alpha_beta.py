@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fwbench.records.gangs import GangFacts
+from fwbench.records.facts import GangFacts
 from fwbench.workloads.collectives import RINGS, Collective
 
 #: A model is shown if it fits so many numbers of replicas, each within this share.

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fwbench.records.facts import CaseFacts
-from fwbench.records.gangs import GangFacts
+from fwbench.records.facts import CaseFacts, GangFacts
 from fwbench.report.model import Record
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work

@@ -31,8 +31,7 @@ from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.plans import Plan, planned_bytes
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Memory
+from fwbench.records.facts import CaseFacts, Memory
 from fwbench.workloads.objective import Batch
 
 #: Two runs in the dtype of the case are compared, each of which may be off by the tolerance.

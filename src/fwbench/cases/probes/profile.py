@@ -11,8 +11,7 @@ from fwbench.cases.case import Case
 from fwbench.errors import ProbeError
 from fwbench.frameworks.profiler import Operator, Profiler, together
 from fwbench.measure.clock import Clock
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Profile, ProfiledOperator
+from fwbench.records.facts import CaseFacts, Profile, ProfiledOperator
 
 #: Calls before the profiler begins, which compile and allocate.
 _BEFORE = 3

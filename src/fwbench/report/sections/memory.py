@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Memory
+from fwbench.records.facts import CaseFacts, Memory
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart

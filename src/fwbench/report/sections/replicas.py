@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.records.gangs import GangFacts
+from fwbench.records.facts import GangFacts
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
 from fwbench.report.alpha_beta import Exchange, Modelled, modelled

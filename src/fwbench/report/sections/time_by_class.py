@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.frameworks.profiler import CLASSES
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Profile
+from fwbench.records.facts import CaseFacts, Profile
 from fwbench.records.units import time
 from fwbench.report.drawing import stacked
 from fwbench.report.model import Record, Run

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fwbench.records.facts import CaseFacts
-from fwbench.records.probed import Memory, Profile
+from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.units import count, mebibytes
 
 #: The smallest share that a line names, and the name of all others together.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fwbench.records import replication
+from fwbench.records import launches
 from fwbench.records.facts import Launch
-from fwbench.records.replication import LaunchPlan
+from fwbench.records.launches import LaunchPlan
 
 # The order
 
@@ -74,19 +74,19 @@ def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
         "extra_info": {"fwbench": own, "of the test": 5},
         "stats": {"data": rounds_s, "iterations": 8 + launch, "min": min(rounds_s)},
     }
-    return replication.mark(entry, launch)
+    return launches.mark(entry, launch)
 
 
 def test_a_mark_says_which_launch() -> None:
     """The entry itself is marked and given back."""
     entry: dict[str, Any] = {"extra_info": {"fwbench": {}}}
-    assert replication.mark(entry, 2) is entry
+    assert launches.mark(entry, 2) is entry
     assert entry == {"extra_info": {"fwbench": {"launch": 2}}}
 
 
 def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
     """What fwbench says of merged launches."""
-    facts: dict[str, Any] = replication.merge(entries)["extra_info"]["fwbench"]
+    facts: dict[str, Any] = launches.merge(entries)["extra_info"]["fwbench"]
     return facts
 
 
@@ -97,7 +97,7 @@ def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> N
     """The smallest round of an operation, the median epoch of a training loop."""
     rounds_s = [[4.0, 1.0, 2.0], [3.0, 2.0, 5.0], [8.0, 9.0, 4.0]]
     entries = [_entry(i, each, statistic=statistic) for i, each in enumerate(rounds_s)]
-    merged = replication.merge(entries)
+    merged = launches.merge(entries)
     kept = merged["extra_info"]["fwbench"]["launches"]
     assert merged["stats"]["data"] == values
     assert [one["value_s"] for one in kept] == values
@@ -109,7 +109,7 @@ def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> N
 def test_a_merged_entry_is_otherwise_the_first() -> None:
     """What does not differ between launches stands where it stands in any entry."""
     entries = [_entry(0, [1.0]), _entry(1, [2.0], framework="of the second")]
-    merged = replication.merge(entries)
+    merged = launches.merge(entries)
     for name in ("name", "fullname", "group", "param", "params", "options"):
         assert merged[name] == entries[0][name]
     assert merged["extra_info"]["of the test"] == 5
@@ -212,7 +212,7 @@ def test_contended_if_preempted_and_not_alone(
     """A launch had to share its processors if it was preempted, and perhaps by others."""
     launch = _entry(1, [1.0], preempted=preempted, others_cpus=others_cpus)
     facts = Launch.unchecked(launch["extra_info"]["fwbench"])
-    assert replication.is_contended(facts) is contended
+    assert launches.is_contended(facts) is contended
     merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
     assert merged["contended"] is contended
 
@@ -238,7 +238,7 @@ def test_launches_of_a_journal_are_merged() -> None:
     single["fullname"] = "test_it.py::test_single"
     del single["extra_info"]["fwbench"]["launch"]
     other = {**_entry(1, [4.0]), "fullname": "test_it.py::test_it[b]"}
-    gathered = replication.gather(
+    gathered = launches.gather(
         [plain, other, _entry(0, [1.0, 2.0]), single, _entry(1, [2.0, 3.0]), _entry(2, [4.0])]
     )
     assert [entry["fullname"].partition("::")[2] for entry in gathered] == [
