@@ -1,4 +1,4 @@
-"""Plans GoogLeNet in MXNet by each strategy, and draws the figure of docs/memory-plan.md.
+"""Plans GoogLeNet in MXNet by each strategy, and draws the figure of docs/figures.md.
 
     python scripts/memory_plan.py           writes docs/memory-plan.svg, and prints the page's table
     python scripts/memory_plan.py --drawn   draws it from the table that is there; without MXNet
@@ -24,7 +24,7 @@ from fwbench.workloads import MODELS
 from fwbench_extras.studies import memory_plan
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE, FIGURE = DOCS / "memory-plan.md", DOCS / "memory-plan.svg"
+PAGE, FIGURE = DOCS / "figures.md", DOCS / "memory-plan.svg"
 
 _NETWORK, _SIZE = "googlenet", "b16i224d1"
 _TITLE = "GoogLeNet, 16 pictures of 224 x 224"

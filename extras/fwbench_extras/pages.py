@@ -83,7 +83,7 @@ _COMMANDS = """# Commands
 <!-- Written by `python -m fwbench_extras.pages commands > docs/commands.md`; do not edit. -->
 
 What fwbench does in addition to pytest. `fwbench COMMAND --help` shows the same in the terminal.
-[Exit statuses](exit-statuses.md) are a page of their own.
+[Exit statuses](ci.md#exit-statuses) are listed with gates.
 """
 
 

@@ -106,7 +106,7 @@ def test_the_figure_of_the_page_shows_its_table() -> None:
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    page = read("docs/memory-plan.md")
+    page = read("docs/figures.md")
     plans = script.shown(page)
     assert script.figure(plans) == read("docs/memory-plan.svg")
     for row in script.table(plans):

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: the command's own, 0 if it has none; 2 for a usage error, 3 when
         something could not be done, whatever the reason, 130 when it was interrupted.
-        docs/exit-statuses.md lists them all.
+        docs/ci.md lists them all.
     """
     _escape_what_cannot_be_encoded()
     # A job that is cancelled removes unfinished work, as with Ctrl-C.
