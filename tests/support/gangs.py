@@ -22,7 +22,7 @@ from fwbench.gangs.engines import Local
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.places import Composition
 from fwbench.gangs.shares import Task
-from fwbench.gangs.waiting import Limits
+from fwbench.gangs.waiting import GangTimeouts
 from fwbench.records.facts import CaseFacts
 from fwbench.terms.link import LOOPBACK
 from fwbench.testing import HandClock
@@ -30,7 +30,7 @@ from fwbench.workloads import word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.steps import ModelStep
 
 #: Where tests wait for what never comes they wait as long as this.
-SOON = Limits(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
+SOON = GangTimeouts(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
 
 
 def composition(replicas: int = 2, framework: str = "numpy", **more: Any) -> Composition:
@@ -54,7 +54,7 @@ def installed(folder: Path, name: str, value: str, *, group: str = "fwbench.fram
 
 
 def started(
-    replicas: int = 2, framework: str = "numpy", limits: Limits = SOON, **more: Any
+    replicas: int = 2, framework: str = "numpy", limits: GangTimeouts = SOON, **more: Any
 ) -> Gang:
     """A gang of real processes, to be closed."""
     gang = Gang(composition(replicas, framework, **more), Local(), limits)
@@ -122,7 +122,7 @@ class ScriptedGang:
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True
     start_s: float = 1.5
-    limits: Limits = SOON
+    limits: GangTimeouts = SOON
     serving: Sequence[Any] = ()
     times_used: int = 0
 

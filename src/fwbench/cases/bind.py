@@ -11,7 +11,7 @@ from fwbench.cases.copies import Copy
 from fwbench.cases.creation import Creation
 from fwbench.cases.forward import Forward
 from fwbench.cases.random import Random
-from fwbench.cases.update import Update
+from fwbench.cases.update import InPlaceUpdate
 from fwbench.cases.work import OperationWork, Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
@@ -62,4 +62,4 @@ def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], Opera
         return Copy
     if operation.moments:
         return Random
-    return Update if operation.updates else Forward
+    return InPlaceUpdate if operation.updates else Forward

@@ -25,7 +25,7 @@ from fwbench.workloads.model import ModelObjective
 __tracebackhide__ = True
 
 
-class _Batch(Inputs):
+class _ModelBatch(Inputs):
     """Inputs as a learner places them."""
 
     def __init__(self, framework: Framework, learner: ModelLearner) -> None:
@@ -43,7 +43,7 @@ class _Answers(RepeatedWork):
         super().__init__(framework)
         self._learner = learner
         self._reference = InFloat64(framework, learner)
-        self._batch = _Batch(framework, learner)
+        self._batch = _ModelBatch(framework, learner)
         self._changed = False
         placed = [self._batch.place(x) for x in self._operands(changed=False)]
         self.run: BoundCall = learner.inference(tuple(placed))

@@ -53,7 +53,7 @@ _CHOICES = 2.0
 _NONE = np.zeros(0, np.int32)
 
 
-class _Batch(Inputs):
+class _NetworkBatch(Inputs):
     """A batch as a network's framework places it, in its own layout."""
 
     def __init__(self, framework: Framework, network: Predictor) -> None:
@@ -75,7 +75,7 @@ class _NetworkWork(RepeatedWork):
     def __init__(self, network: Predictor, framework: Framework) -> None:
         super().__init__(framework)
         self.network = network
-        self._batch = _Batch(framework, network)
+        self._batch = _NetworkBatch(framework, network)
         operands = self._operands(changed=False)
         self._keep(operands)
         self.run = self._bound(*map(self._batch.place, operands))

@@ -23,7 +23,7 @@ from fwbench.records.facts import CaseFacts
 __tracebackhide__ = True
 
 
-class Update(Forward):
+class InPlaceUpdate(Forward):
     """An operation that overwrites operands."""
 
     #: Calls in place since the operands were written.

@@ -29,7 +29,7 @@ VARIABLE = "FWBENCH_VERSIONS"
 Shapes = Mapping[str, Sequence[int]]
 
 
-class Run(NamedTuple):
+class Float64Run(NamedTuple):
     """What a run in float64 came to.
 
     Attributes:
@@ -88,7 +88,7 @@ def _only(framework: str, own: Shapes, others: Shapes) -> str:
 
 def shared_run(
     learner: ModelLearner, what: str, by: str, run: Callable[[], list[NDArray[Any]]]
-) -> Run:
+) -> Float64Run:
     """What a version must come to: another framework's run where weights are shared, or its own.
 
     Args:
@@ -99,13 +99,13 @@ def shared_run(
     """
     folder = _folder()
     if folder is None or learner.model.shared is None:
-        return Run(by, run())
+        return Float64Run(by, run())
     file = folder / f"{learner.model.name}-{learner.job.batch}-{what}.npz"
     if file.exists():
         with np.load(file) as kept:
             places = range(len(kept.files) - 1)
-            return Run(str(kept["by"]), [kept[f"array{place}"] for place in places])
-    own = Run(by, run())
+            return Float64Run(str(kept["by"]), [kept[f"array{place}"] for place in places])
+    own = Float64Run(by, run())
     arrays = {f"array{place}": array for place, array in enumerate(own.arrays)}
     np.savez(file, by=np.array(by), **arrays)
     return own

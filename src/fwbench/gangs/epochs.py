@@ -21,7 +21,7 @@ from fwbench.workloads.training import order
 
 
 @dataclass(frozen=True)
-class Loop:
+class ReplicaLoop:
     """What an epoch is made of, as replicas are told of it.
 
     Attributes:
@@ -62,7 +62,7 @@ class LoopShare(TrainedShare):
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
         super().__init__(task, framework, member)
         assert task.loop is not None  # noqa: S101 (the controller's duty)
-        self._loop = Loop(**task.loop)
+        self._loop = ReplicaLoop(**task.loop)
         self._data = self._loop.read()
         self._loader = self._learner.loader(whole(self._data.train), self._loop.steps)
 

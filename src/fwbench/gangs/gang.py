@@ -17,7 +17,7 @@ from fwbench.frameworks.member import Seat
 from fwbench.gangs import waiting
 from fwbench.gangs.engines import Engine, Hosts
 from fwbench.gangs.places import Composition, Place
-from fwbench.gangs.waiting import USUAL, Limits
+from fwbench.gangs.waiting import USUAL, GangTimeouts
 from fwbench.names import framework_of
 from fwbench.processes.meeting import is_loopback
 from fwbench.processes.role import RoleProcess, ready
@@ -84,7 +84,7 @@ class Gang:
         self,
         composition: Composition,
         engine: Engine,
-        limits: Limits = USUAL,
+        limits: GangTimeouts = USUAL,
     ) -> None:
         self.composition = composition
         self.engine = engine

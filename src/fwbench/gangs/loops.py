@@ -16,7 +16,7 @@ from fwbench.cases.training import read
 from fwbench.frameworks.learner import Job
 from fwbench.gangs import facts, judgement
 from fwbench.gangs.clock import GangClock, Round
-from fwbench.gangs.epochs import Loop
+from fwbench.gangs.epochs import ReplicaLoop
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.trainings import SharedStepCase
 from fwbench.presets import Schedule
@@ -106,7 +106,7 @@ class SharedLoopCase(SharedStepCase):
         found = self.cell.data
         assert found is not None  # noqa: S101 (the grid's duty)
         return asdict(
-            Loop(
+            ReplicaLoop(
                 found.name,
                 found.source,
                 found.origin,

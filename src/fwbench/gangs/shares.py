@@ -43,8 +43,7 @@ class Task:
         recompute: whether the backward pass computes results once more.
         late: the replica that is late in every timed step, as a
             :class:`~fwbench.terms.straggler.Straggler` has it; None for nobody.
-        loop: what an epoch is made of, as a :class:`~fwbench.gangs.epochs.Loop` has it; None for
-            what has no epochs.
+        loop: a :class:`~fwbench.gangs.epochs.ReplicaLoop` as JSON; None for work without epochs.
     """
 
     workload: str

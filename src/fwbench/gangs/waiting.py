@@ -15,7 +15,7 @@ _LOOK_S = 0.25
 
 
 @dataclass(frozen=True)
-class Limits:
+class GangTimeouts:
     """How long the roles of a gang may take to answer.
 
     Attributes:
@@ -35,7 +35,7 @@ class Limits:
         return max(self.least_s, self.times * expected_s)
 
 
-USUAL = Limits()
+USUAL = GangTimeouts()
 
 
 def arrived(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[RoleProcess]:

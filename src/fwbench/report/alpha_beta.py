@@ -79,7 +79,7 @@ class Modelled:
 
 
 @dataclass(frozen=True)
-class Model:
+class AlphaBeta:
     """Latency and bandwidth of one exchange of one size.
 
     Attributes:
@@ -126,7 +126,7 @@ def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -
     return [*_beyond(model, largest)]
 
 
-def _wire_is_limit(model: Model, replicas: int, exchange: Exchange) -> bool:
+def _wire_is_limit(model: AlphaBeta, replicas: int, exchange: Exchange) -> bool:
     wire_share = exchange.wire_share
     if wire_share is None or exchange.cpu_share >= _CPU_AT_MOST:
         return False
@@ -134,7 +134,7 @@ def _wire_is_limit(model: Model, replicas: int, exchange: Exchange) -> bool:
     return below_knee or wire_share >= _WIRE_AT_LEAST
 
 
-def _beyond(model: Model, largest: int) -> Iterator[Modelled]:
+def _beyond(model: AlphaBeta, largest: int) -> Iterator[Modelled]:
     for doubling in range(1, _DOUBLINGS + 1):
         times = 2**doubling
         if times * largest <= _REPLICAS_AT_MOST:
@@ -143,7 +143,7 @@ def _beyond(model: Model, largest: int) -> Iterator[Modelled]:
             yield Modelled(times * largest, time_s, time_s / band, time_s * band)
 
 
-def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> Model:
+def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> AlphaBeta:
     """The latency and bandwidth, neither below 0, that come nearest to times, relative to these.
 
     Args:
@@ -161,4 +161,4 @@ def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> M
         if (part >= 0).all():
             candidates.append(part)
     alpha_s, beta_s = min(candidates, key=lambda part: float(((terms @ part - 1) ** 2).sum()))
-    return Model(float(alpha_s), float(beta_s), ring.sent, lambda w: ring.bus(w) * size_bytes)
+    return AlphaBeta(float(alpha_s), float(beta_s), ring.sent, lambda w: ring.bus(w) * size_bytes)

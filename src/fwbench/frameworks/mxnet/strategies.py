@@ -91,7 +91,7 @@ def shared_bytes(
     given = _given(nodes, gradients)
     sizes = dict(_results(nodes, given, itemsize_bytes))
     users = Counter(number for node in nodes for number in node.inputs)
-    pool = _Pool()
+    pool = _MemoryPool()
     blocks: dict[int, int] = {}
     for node in nodes:
         own = [number for number in node.outputs if number in sizes]
@@ -126,7 +126,7 @@ def _results(
                 yield number, itemsize_bytes * math.prod(shape)
 
 
-class _Pool:
+class _MemoryPool:
     """Memory that is free, as MXNet's planner looks for it: the next larger, then the next smaller.
 
     Attributes:

@@ -25,7 +25,7 @@ OPSET = 21
 _IR_VERSION = 10
 
 
-class Value:
+class GraphValue:
     """A result in a graph, or an input of it.
 
     Args:
@@ -60,11 +60,11 @@ class _Graph:
         names = [f"{prefix}_{number}" for number in range(results)]
         taken = [self._name(given) for given in inputs]
         self.nodes.append(helper.make_node(operator, taken, names, **attributes))
-        values = [Value(self, name) for name in names]
+        values = [GraphValue(self, name) for name in names]
         return values if results > 1 else values[0]
 
     def _name(self, given: Any) -> str:
-        if isinstance(given, Value):
+        if isinstance(given, GraphValue):
             return given.name
         if given is None:
             return ""
@@ -113,7 +113,7 @@ def _call(operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> A
     Raises:
         TypeError: none of its inputs is a value.
     """
-    graph = next((given.graph for given in inputs if isinstance(given, Value)), None)
+    graph = next((given.graph for given in inputs if isinstance(given, GraphValue)), None)
     if graph is None:
         raise TypeError(
             f"{operator} was called without a value of the graph; constants alone are computed by "
@@ -133,7 +133,7 @@ def model_of(function: Callable[..., Any], operands: Sequence[NDArray[Any]]) -> 
 
     graph = _Graph()
     names = [f"input_{number}" for number in range(len(operands))]
-    answer = function(*(Value(graph, name) for name in names))
+    answer = function(*(GraphValue(graph, name) for name in names))
     answers = answer if isinstance(answer, list | tuple) else [answer]
     inputs = [
         helper.make_tensor_value_info(

@@ -43,7 +43,7 @@ def participant(seat: Seat) -> Participant:
     Args:
         seat: its place.
     """
-    return Task(seat) if seat.role in _JOBS else Coordinator(seat)
+    return ServerTask(seat) if seat.role in _JOBS else Coordinator(seat)
 
 
 def _cluster(seat: Seat, addresses: Sequence[str]) -> Any:
@@ -52,7 +52,7 @@ def _cluster(seat: Seat, addresses: Sequence[str]) -> Any:
     return tf.train.ClusterSpec({job: list(tasks) for job, tasks in jobs.items()})
 
 
-class Task(Participant):
+class ServerTask(Participant):
     """A worker or a parameter server: ``tf.distribute.Server``, which does what it is given."""
 
     def __init__(self, seat: Seat) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fwbench.errors import DataError, UsageError, unknown
 from fwbench.workloads.data import cifar, imdb, mnist, synthetic, text
-from fwbench.workloads.data.dataset import DataSet, Found, Kind, Layout, Split, data_set
+from fwbench.workloads.data.dataset import DataSet, FileLayout, Found, Kind, Split, data_set
 
 #: Folders to search after the one that was asked for, separated as those in ``PATH``.
 VARIABLE = "FWBENCH_DATA"
@@ -78,11 +78,11 @@ def _kind(name: str) -> Kind:
     return _KINDS[name]
 
 
-def _real(name: str, kind: Kind, layout: Layout) -> Found:
+def _real(name: str, kind: Kind, layout: FileLayout) -> Found:
     return Found(name, "real", layout.origin, tuple(layout.present()), kind.TRAIN_EXAMPLES)
 
 
-def _complete(kind: Kind, place: Path) -> Layout | None:
+def _complete(kind: Kind, place: Path) -> FileLayout | None:
     """A complete data set in a folder; None where there is nothing of it.
 
     Raises:

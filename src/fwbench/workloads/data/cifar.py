@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DataError
 from fwbench.workloads.data import files
-from fwbench.workloads.data.dataset import Layout, Split, Splits
+from fwbench.workloads.data.dataset import FileLayout, Split, Splits
 
 TRAIN_EXAMPLES = 50_000
 
@@ -46,15 +46,15 @@ _MEMBER = re.compile(rf"{_FOLDER}/({'|'.join(map(re.escape, _NAMES))})")
 FOLDERS: Sequence[str] = ("", "cifar10", "CIFAR10", "cifar-10", "cifar")
 
 
-def layouts(folder: Path) -> Iterator[Layout]:
+def layouts(folder: Path) -> Iterator[FileLayout]:
     """The folder of the original archive, its files alone as MXNet keeps them, or the archive."""
     folders = [folder / name for name in FOLDERS]
     for where in folders:
-        yield Layout(_files(where / _FOLDER), folder=where / _FOLDER)
+        yield FileLayout(_files(where / _FOLDER), folder=where / _FOLDER)
     for where in folders:
-        yield Layout(_files(where))
+        yield FileLayout(_files(where))
     for where in folders:
-        yield Layout(((where / "cifar-10-binary.tar.gz",),))
+        yield FileLayout(((where / "cifar-10-binary.tar.gz",),))
 
 
 def _files(folder: Path) -> tuple[tuple[Path], ...]:

@@ -79,7 +79,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """One way in which a data set may lie in a folder.
 
     Attributes:
@@ -125,7 +125,7 @@ class Kind(Protocol):
     def TRAIN_EXAMPLES(self) -> int | None:  # noqa: N802 (a constant of the module)
         """How many examples the training part has; None where that differs."""
 
-    def layouts(self, folder: Path) -> Iterator[Layout]:
+    def layouts(self, folder: Path) -> Iterator[FileLayout]:
         """The ways in which the data set may lie in ``folder``, the preferred one first."""
 
     def read(self, paths: Sequence[Path], cache: Path | None, /) -> Splits:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DataError
 from fwbench.workloads.data import files
-from fwbench.workloads.data.dataset import Layout, Split, Splits
+from fwbench.workloads.data.dataset import FileLayout, Split, Splits
 
 TRAIN_EXAMPLES = 25_000
 
@@ -81,7 +81,7 @@ _Numbers = Mapping[str, Mapping[int, NDArray[np.int32]]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Tokens:
+class _ReviewTokens:
     """The tokens of all reviews, without padding: the training part, then the test part.
 
     Attributes:
@@ -95,14 +95,14 @@ class _Tokens:
     labels: NDArray[np.int32]
 
 
-def layouts(folder: Path) -> Iterator[Layout]:
+def layouts(folder: Path) -> Iterator[FileLayout]:
     """The folder ``aclImdb``, or the archive that it comes in."""
     folders = [folder / name for name in FOLDERS]
     for where in [folder.parent, *folders] if folder.name == _FOLDER else folders:
         root = where / _FOLDER
-        yield Layout(tuple((root / name,) for name in _CLASSES), folder=root)
+        yield FileLayout(tuple((root / name,) for name in _CLASSES), folder=root)
     for where in folders:
-        yield Layout(((where / "aclImdb_v1.tar.gz",),))
+        yield FileLayout(((where / "aclImdb_v1.tar.gz",),))
 
 
 def read(paths: Sequence[Path], cache: Path | None) -> Splits:
@@ -155,7 +155,7 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
         )
 
 
-def _tokens(reviews: Iterator[_Review], paths: Sequence[Path]) -> _Tokens:
+def _tokens(reviews: Iterator[_Review], paths: Sequence[Path]) -> _ReviewTokens:
     where = paths[0] if len(paths) == 1 else paths[0].parents[1]
     # Words are numbered as they come, and renumbered when their frequencies are known: as arrays
     # of numbers, all reviews fit into memory, as lists of words they would take a gigabyte.
@@ -210,7 +210,7 @@ def _vocabulary(lexicon: Mapping[bytes, int], numbers: _Numbers) -> NDArray[np.u
     return table
 
 
-def _renumbered(numbers: _Numbers, table: NDArray[np.uint16]) -> _Tokens:
+def _renumbered(numbers: _Numbers, table: NDArray[np.uint16]) -> _ReviewTokens:
     tokens, labels = [], []
     for part in _PARTS:
         reviews = [
@@ -222,10 +222,10 @@ def _renumbered(numbers: _Numbers, table: NDArray[np.uint16]) -> _Tokens:
             labels.append(label)
             tokens.append(np.append(np.uint16(START), table[words])[-LENGTH:])
     lengths = np.array([len(review) for review in tokens], np.int32)
-    return _Tokens(np.concatenate(tokens), lengths, np.array(labels, np.int32))
+    return _ReviewTokens(np.concatenate(tokens), lengths, np.array(labels, np.int32))
 
 
-def _padded(tokens: _Tokens) -> NDArray[np.int32]:
+def _padded(tokens: _ReviewTokens) -> NDArray[np.int32]:
     x = np.full((len(tokens.lengths), LENGTH), PADDING, np.int32)
     x[np.arange(LENGTH) >= LENGTH - tokens.lengths[:, None]] = tokens.tokens
     return x
@@ -244,17 +244,19 @@ def _key(paths: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def _recall(path: Path) -> _Tokens | None:
+def _recall(path: Path) -> _ReviewTokens | None:
     """What :func:`_keep` wrote; None where there is nothing, or nothing that can be used."""
     most = 4 * CLASS_EXAMPLES
     try:
-        tokens = _Tokens(*files.arrays(path, ("tokens", "lengths", "labels"), most * LENGTH * 2))
+        tokens = _ReviewTokens(
+            *files.arrays(path, ("tokens", "lengths", "labels"), most * LENGTH * 2)
+        )
     except DataError:
         return None
     return tokens if _fits(tokens, most) else None
 
 
-def _fits(stored: _Tokens, reviews: int) -> bool:
+def _fits(stored: _ReviewTokens, reviews: int) -> bool:
     """Whether these can be the tokens of so many reviews."""
     tokens, lengths, labels = stored.tokens, stored.lengths, stored.labels
     return (
@@ -268,7 +270,7 @@ def _fits(stored: _Tokens, reviews: int) -> bool:
     )
 
 
-def _keep(path: Path, tokens: _Tokens) -> None:
+def _keep(path: Path, tokens: _ReviewTokens) -> None:
     """Write the tokens as a whole or not at all; that they cannot be kept is not an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DataError
 from fwbench.workloads.data import files
-from fwbench.workloads.data.dataset import Layout, Split, Splits
+from fwbench.workloads.data.dataset import FileLayout, Split, Splits
 
 TRAIN_EXAMPLES = 48_000
 
@@ -81,13 +81,13 @@ PARTS = (
 )
 
 
-def layouts(folder: Path) -> Iterator[Layout]:
+def layouts(folder: Path) -> Iterator[FileLayout]:
     """Four IDX files, compressed or not, or ``mnist.npz``."""
     folders = [folder / name for name in FOLDERS]
     for where in folders:
-        yield Layout(tuple(part.files(where) for part in PARTS))
+        yield FileLayout(tuple(part.files(where) for part in PARTS))
     for where in folders:
-        yield Layout(((where / "mnist.npz",),))
+        yield FileLayout(((where / "mnist.npz",),))
 
 
 def read(paths: Sequence[Path], _cache: Path | None) -> Splits:

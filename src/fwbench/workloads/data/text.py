@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DataError
 from fwbench.workloads.data import files
-from fwbench.workloads.data.dataset import Layout, Split, Splits
+from fwbench.workloads.data.dataset import FileLayout, Split, Splits
 
 #: Different texts have different lengths.
 TRAIN_EXAMPLES = None
@@ -67,13 +67,13 @@ _LINE_END = b""
 _Numbers = NDArray[np.int32]
 
 
-def layouts(folder: Path) -> Iterator[Layout]:
+def layouts(folder: Path) -> Iterator[FileLayout]:
     """Three files that are parts of a text, or one file."""
     for name in FOLDERS:
         where = folder / name
-        yield Layout(tuple((where / f"ptb.{part}.txt",) for part in _PARTS))
-        yield Layout(tuple((where / f"wiki.{part}.tokens",) for part in _PARTS))
-        yield Layout(((where / "text.txt", where / "text.txt.gz"),))
+        yield FileLayout(tuple((where / f"ptb.{part}.txt",) for part in _PARTS))
+        yield FileLayout(tuple((where / f"wiki.{part}.tokens",) for part in _PARTS))
+        yield FileLayout(((where / "text.txt", where / "text.txt.gz"),))
 
 
 def read(paths: Sequence[Path], _: Path | None) -> Splits:
