@@ -184,7 +184,7 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
     ("of", "asked", "rich", "poor"),
     [
         (gemm, {}, None, None),
-        (noop, {}, None, "noop is not written for poor"),
+        (noop, {}, None, "fwbench has no poor implementation of noop"),
         (from_numpy, {}, None, None),
         (gemm, {"directions": ("backward",)}, None, "poor offers no gradients"),
         (noop, {"directions": ("backward",)}, "noop has no gradient", "noop has no gradient"),
@@ -205,7 +205,7 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
             noop,
             {"dtypes": ("float16",)},
             None,
-            "noop is not written for poor",
+            "fwbench has no poor implementation of noop",
         ),
         (gemm, {"devices": ("gpu:0",)}, None, "poor sees no gpu:0"),
     ],
@@ -245,7 +245,7 @@ def test_an_operation_may_make_sense_in_some_dtypes_only() -> None:
     nothing = "double has no float16"
     asked: dict[str, Any] = {"executions": ("eager",), "devices": ("cpu",)}
     assert gaps(one, **asked, dtypes=("float16",)) == {"rich": nothing, "poor": nothing}
-    assert gaps(one, **asked)["poor"] == "double is not written for poor"
+    assert gaps(one, **asked)["poor"] == "fwbench has no poor implementation of double"
 
 
 def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written() -> None:
@@ -253,15 +253,18 @@ def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written(
     one = manifest(operations=(), gaps=(Gap("fake has no products", "gemm"),))
     found = cells(gemm, noop, of={"fake": one}, devices=("cpu",))
     reasons = {cell.workload.name: cell.gap for cell in found}
-    assert reasons == {"gemm": "fake has no products", "noop": "noop is not written for fake"}
+    assert reasons == {
+        "gemm": "fake has no products",
+        "noop": "fwbench has no fake implementation of noop",
+    }
 
 
 def test_an_operations_own_implementation_closes_the_gap() -> None:
     """What an operation declares for a framework is as good as what the framework's file has."""
     one = operation()
     assert gaps(one, executions=("eager",), devices=("cpu",)) == {
-        "rich": "double is not written for rich",
-        "poor": "double is not written for poor",
+        "rich": "fwbench has no rich implementation of double",
+        "poor": "fwbench has no poor implementation of double",
     }
     one.implement("poor")(lambda np: np.square)
     assert gaps(one, executions=("eager",), devices=("cpu",))["poor"] is None
@@ -425,7 +428,7 @@ def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
     selection = Selection(devices=("cpu",), executions=("eager",))
     gaps = {one.framework: one.gap for one in grid.cells([mine], selection, manifests)}
     assert gaps["fake"] is gaps["fake@second"] is None
-    assert gaps["other@fake"] == "double is not written for other@fake"
+    assert gaps["other@fake"] == "fwbench has no other@fake implementation of double"
 
 
 def test_without_any_framework_the_reasons_are_said() -> None:

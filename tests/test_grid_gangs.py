@@ -25,7 +25,7 @@ from fwbench.workloads import (
     sentiment_lstm_step,
     sparse_read,
 )
-from support.grids import NO_SERVERS, POOR, SHARED
+from support.grids import NO_SERVERS, POOR, SHARED, gap_of
 
 _CHOSEN = {
     "rich": replace(
@@ -119,7 +119,9 @@ def test_other_workloads_are_left_alone() -> None:
 def test_a_size_that_a_network_cannot_have_is_no_trouble_of_others() -> None:
     """Whoever asks for one network by a size need not know what others make of it."""
     (gpt,) = (step for step in MODELS if step.name == "gpt_small_step")
-    assert gpt.share_gap(gpt.form.read("b4t20l2u200v2000"), 2) is None
+    size = gpt.form.read("b4t20l2u200v2000")
+    shared = (("replicas", "2"), ("strategy", "allreduce"))
+    assert gap_of(gpt, SHARED, direction="train", size=size, toggles=shared) is None
 
 
 def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
@@ -167,8 +169,12 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
         (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
         (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
         (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
-        (reduce_scatter, {"replicas": (2,)}, "reduce_scatter is not written for rich"),
-        (null_step, {"replicas": (2,)}, "null_step is not written for rich"),
+        (
+            reduce_scatter,
+            {"replicas": (2,)},
+            "fwbench has no rich implementation of reduce_scatter",
+        ),
+        (null_step, {"replicas": (2,)}, "fwbench has no rich implementation of null_step"),
         (sparse_read, {}, "sparse_read is between replicas: add --fw-replicas 2"),
         (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
     ],
@@ -210,7 +216,7 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     ]
     assert gaps_of == [
         None,
-        "null_step has numbers in multiples of 16, and 50 are asked for",
+        "null_step has numbers in multiples of 16, and the size is 50",
         null_step.toggle_gaps["strategy", "allreduce"],
         NO_SERVERS,
     ]

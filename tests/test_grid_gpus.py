@@ -67,7 +67,7 @@ def test_layers_are_divided_among_gpus_that_are_there() -> None:
     assert {cell.device: cell.gap for cell in found} == {
         "cpu": None,
         "gpu:0": None,
-        "gpu:1": "rich sees no gpu:2 beside gpu:1",
+        "gpu:1": "rich sees no gpu:2 in addition to gpu:1",
     }
     (gap,) = {cell.gap for cell in grid.cells([gemm], selection, {"rich": two}, more=asked)}
     assert gap is not None

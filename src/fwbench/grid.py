@@ -19,6 +19,7 @@ from fwbench.options.options import Selection
 from fwbench.presets import unread
 from fwbench.toggles import Combination
 from fwbench.workloads import gaps, sizes
+from fwbench.workloads.cell import Cell
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
@@ -26,110 +27,7 @@ if TYPE_CHECKING:
     from fwbench.presets import Schedule, Size
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of the grid; its id names its pytest node.
-
-    Attributes:
-        workload: what is computed.
-        framework: by which framework.
-        device: where.
-        execution: how.
-        direction: forward, or backward; train.
-        dtype: in which precision.
-        size: how large; of training loops the batch size.
-        gap: why it cannot be measured; None if it can.
-        toggles: those that were asked for and make a difference here, with their values.
-        schedule: how long to train.
-        data: the data set as it was found.
-        problem: why the session must not run if it has this cell; None if it may.
-        unsized: whether the workload does not have the size or the preset that was asked for, which
-            then stands for its size.
-        threshold: the smallest change that a gate is to care for, as a share; None for its own.
-        precision: the width of the median's interval at which rounds end, as a share; 0 for never.
-    """
-
-    workload: Workload
-    framework: str
-    device: str
-    execution: str
-    direction: str
-    dtype: str
-    size: Size
-    gap: str | None = None
-    toggles: Combination = ()
-    schedule: Schedule | None = None
-    data: Found | None = None
-    problem: str | None = None
-    unsized: bool = False
-    threshold: float | None = None
-    precision: float = 0.0
-
-    @property
-    def id(self) -> str:
-        """The case id: ``gemm-mxnet-cpu-eager-forward-float32-1024``."""
-        parts = [
-            *(self.workload.name, self.framework, self.device, self.execution),
-            *(self.direction, self.dtype, str(self.size)),
-            *(f"{name}:{value}" for name, value in self.toggles),
-            *self._synthetic,
-        ]
-        return "-".join(parts)
-
-    @property
-    def group(self) -> str:
-        """What is compared side by side: frameworks, executions and toggles of the same work."""
-        parts = [self.workload.name, self.device, self.direction, self.dtype, str(self.size)]
-        return " ".join([*parts, *self._synthetic, *toggles.asynchronous(self.toggles)])
-
-    @property
-    def batch(self) -> int:
-        """How many examples a step of training has."""
-        return self.size if isinstance(self.size, int) else self.size["batch"]
-
-    @property
-    def replicas(self) -> int:
-        """How many processes share the work."""
-        return int(self.toggle("replicas"))
-
-    @property
-    def gang(self) -> Combination:
-        """The toggles that say which processes do it together; empty for a single one."""
-        if self.replicas == 1:
-            return ()
-        return tuple(each for each in self.toggles if toggles.is_of_gang(each[0]))
-
-    @property
-    def _synthetic(self) -> list[str]:
-        """A conspicuous mark in the case id of generated data."""
-        return ["synthetic"] if self.data is not None and self.data.source == "synthetic" else []
-
-    @property
-    def params(self) -> dict[str, str | int]:
-        """The parts of the id, for ``--benchmark-group-by=param:framework`` and the like."""
-        return {
-            "workload": self.workload.name,
-            "framework": self.framework,
-            "device": self.device,
-            "execution": self.execution,
-            "direction": self.direction,
-            "dtype": self.dtype,
-            "size": self.size if isinstance(self.size, int) else str(self.size),
-            **dict(self.toggles),
-        }
-
-    def toggle(self, name: str) -> str:
-        """The value of one of fwbench's toggles: the one asked for, or its default."""
-        return dict(self.toggles).get(name, toggles.TOGGLES[name].default)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment variables that must be set before the framework is imported."""
-        return {
-            toggles.variable(name): value
-            for name, value in self.toggles
-            if toggles.is_of_process(name)
-        }
+__all__ = ["Asked", "Cell", "cells", "check", "check_dtypes", "check_sizes"]
 
 
 def check(
@@ -264,6 +162,7 @@ def _side_by_side(
             yield Cell(workload, manifest.name, "cpu", "eager", **facts, gap=missing)
         return
     facts |= {"threshold": more.threshold, "precision": more.precision}
+    facts["timed"] = not more.verify_only
     facts |= _trained(workload, preset, facts["size"], more)
     for device, manifest in itertools.product(_devices(selection, chosen), chosen):
         if selection.devices is None and not manifest.has(device):
@@ -271,13 +170,7 @@ def _side_by_side(
         for execution, values in _ways(workload, manifest, selection, more):
             own = facts | {"size": more.size(workload, facts["size"], values)}
             cell = Cell(workload, manifest.name, device, execution, **own, toggles=values)
-            where = (manifest, device, execution, cell.direction, cell.dtype)
-            gap = (
-                cell.gap
-                or workload.gap(*where)
-                or workload.gap_at(cell.size, *where)
-                or gaps.of_toggles(workload, cell.size, *where[:3], cell.dtype, values)
-            )
+            gap = gaps.why(cell, manifest)
             yield replace(cell, gap=gap) if gap else cell
 
 
@@ -328,8 +221,7 @@ def _trained(
             )
     except FwbenchError as error:
         return {"problem": f"{workload.name}: {error}, or leave {workload.name} out (-k)"}
-    source = None if data is None or more.verify_only else data.source
-    return {"schedule": schedule, "data": data, "gap": source and workload.data_gap(source)}
+    return {"schedule": schedule, "data": data}
 
 
 def _chosen(selection: Selection, manifests: Mapping[str, Manifest]) -> list[Manifest]:

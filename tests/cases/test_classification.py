@@ -19,7 +19,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.measure.limits import int8_features
 from fwbench.presets import Sizes
 from fwbench.workloads import lenet, lenet_classification, lenet_inference
-from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.data import DataSet, Split, generated
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layer import Arrays
@@ -28,6 +28,7 @@ from fwbench.workloads.models.passes import Classification
 from fwbench.workloads.objective import Classifier
 from support.fake_learner import FakeLearner, Trainer
 from support.fakes import case_of, cell, manifest
+from support.grids import gap_of
 
 _SIDE, _CLASSES, _TESTED, _BATCH = 8, 4, 206, 8
 
@@ -215,7 +216,7 @@ def test_int8_is_calibrated_with_whole_batches() -> None:
 def test_networks_without_examples_have_a_gap_in_int8() -> None:
     """One sentence that names the network that has them."""
     framework = manifest(network_executions=("eager",), int8_executions=("eager",))
-    assert lenet_inference.gap(framework, "cpu", "eager", "forward", "int8") == (
+    assert gap_of(lenet_inference, framework, "cpu", "eager", "forward", "int8") == (
         "int8 has to be calibrated with examples, and lenet_inference has drawn weights and no "
         "examples: measure lenet_classification"
     )
@@ -246,21 +247,24 @@ def test_trained_networks_answer_in_int8_where_a_framework_does(
     """An execution that only int8 has answers in float32, too, to compare it with."""
     framework = manifest(network_executions=("eager",), int8_executions=("quantized",))
     assert lenet_classification.executions(framework) == ("eager", "quantized")
-    assert lenet_classification.gap(framework, *where) == gap
+    assert gap_of(lenet_classification, framework, *where) == gap
 
 
 def test_a_framework_without_int8_has_a_gap() -> None:
     """As one without networks has."""
     without = manifest(network_executions=("eager",))
     cpu = ("cpu", "eager", "forward", "int8")
-    assert lenet_classification.gap(without, *cpu) == "fake runs no networks in int8"
-    assert lenet_classification.gap(manifest(), *cpu) == "fake runs no networks"
+    assert gap_of(lenet_classification, without, *cpu) == "fake runs no networks in int8"
+    assert gap_of(lenet_classification, manifest(), *cpu) == "fake runs no networks"
 
 
 def test_generated_pictures_are_a_gap() -> None:
     """A network knows nothing of them, and says where to name real ones."""
-    assert lenet_classification.data_gap("real") is None
-    assert lenet_classification.data_gap("synthetic") == (
+    framework = manifest(network_executions=("eager",))
+    found = {one: replace(generated("mnist"), source=one) for one in ("real", "synthetic")}
+    assert gap_of(lenet_classification, framework, data=found["real"]) is None
+    assert gap_of(lenet_classification, framework, data=found["synthetic"], timed=False) is None
+    assert gap_of(lenet_classification, framework, data=found["synthetic"]) == (
         "the weights of lenet_classification were trained on mnist, which was not found: name its "
         "folder by --fw-data or in FWBENCH_DATA"
     )

@@ -16,6 +16,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES, copy_to_device, copy_to_host
 from fwbench.workloads.operation import Operation
 from support.fakes import case_of, cell, manifest
+from support.grids import gap_of
 
 
 class Placed(np.ndarray[Any, Any]):
@@ -165,8 +166,11 @@ def test_on_a_cpu_there_is_nothing_to_copy(of: Operation) -> None:
     """A gap with the reason, whatever the framework; and one of frameworks without copies."""
     arguments = ("eager", "forward", "float32")
     written = manifest(operations=(of.name,))
-    assert of.gap(written, "gpu:0", *arguments) is None
+    assert gap_of(of, written, "gpu:0", *arguments) is None
     said = f"{of.name} copies between the host and a GPU, and the device is cpu"
-    assert of.gap(written, "cpu", *arguments) == said
-    assert of.gap(manifest(), "gpu:0", *arguments) == f"{of.name} is not written for fake"
+    assert gap_of(of, written, "cpu", *arguments) == said
+    assert (
+        gap_of(of, manifest(), "gpu:0", *arguments)
+        == f"fwbench has no fake implementation of {of.name}"
+    )
     assert {*Copying().manifest("a CPU").operations} >= {one.name for one in COPIES}

@@ -19,6 +19,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS, mlp
 from fwbench.workloads.operation import Operation
 from support.fakes import case_of, cell, operation
+from support.grids import gap_of
 
 
 def _rounds(of: Operation) -> bool:
@@ -77,7 +78,7 @@ def test_float32_that_is_computed_in_less(of: Operation, bits: int) -> None:
         pytest.param(of, dtype, id=f"{of.name}-{dtype}")
         for of in _COMPUTED
         for dtype in ("float64", "float32", "float16")
-        if of.gap(NumPy().manifest(""), "cpu", "eager", "forward", dtype) is None
+        if gap_of(of, NumPy().manifest(""), dtype=dtype) is None
     ],
 )
 def test_honest_work_has_the_bits_of_its_dtype(of: Operation, dtype: str) -> None:

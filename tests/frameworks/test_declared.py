@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.frameworks.declared import gaps_of, manifests
+from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.import_stub import Stub, stubbed
 from fwbench.manifest import Gap
-from fwbench.workloads import from_list, gemm
+from fwbench.workloads import from_list, gaps, gemm
 from support.fakes import operation
 
 
@@ -75,8 +75,11 @@ def test_a_whole_gap_is_the_only_one() -> None:
     """What is not there at all has no parts; what nobody has written is a whole gap, too."""
     numpy = manifests()["numpy"]
     part, whole = Gap("a part", "gemm", dtype="float16"), Gap("all of it", "gemm")
-    assert gaps_of(replace(numpy, gaps=(part,)), gemm) == (part,)
-    assert gaps_of(replace(numpy, gaps=(part, whole)), gemm) == (whole,)
-    assert gaps_of(replace(numpy, gaps=()), from_list) == ()
-    (unwritten,) = gaps_of(numpy, operation())
-    assert (unwritten.reason, unwritten.whole) == ("double is not written for numpy", True)
+    assert gaps.of_operation(replace(numpy, gaps=(part,)), gemm) == (part,)
+    assert gaps.of_operation(replace(numpy, gaps=(part, whole)), gemm) == (whole,)
+    assert gaps.of_operation(replace(numpy, gaps=()), from_list) == ()
+    (unwritten,) = gaps.of_operation(numpy, operation())
+    assert (unwritten.reason, unwritten.whole) == (
+        "fwbench has no numpy implementation of double",
+        True,
+    )

@@ -23,7 +23,7 @@ def test_framework_from_another_package(project: Project) -> None:
     result.stdout.fnmatch_lines(
         [
             "fwbench: pool; each framework in a process of its own",
-            "skipped 2 cases: gemm is not written for pool",
+            "skipped 2 cases: fwbench has no pool implementation of gemm",
         ]
     )
     for direction in ("forward", "backward"):

@@ -8,9 +8,10 @@ import pytest
 
 from fwbench.workloads import lenet, lenet_step
 from support import shared_loops
+from support.grids import SHARED, gap_of
 from support.projects import Project
 
-_DEFAULTS = {"replicas": "2", "strategy": "allreduce", "workers": "0", "decay": "off"}
+_TWO = {"replicas": "2", "strategy": "allreduce"}
 
 
 @pytest.mark.parametrize(
@@ -31,21 +32,25 @@ def test_replicas_train_as_one_worker(project: Project, fw: str, asked: tuple[st
     [
         ({}, None),
         ({"replicas": "1", "workers": "2", "decay": "on"}, None),
-        ({"strategy": "ps_async"}, "no loop is written whose workers do not wait .* lenet_step"),
-        ({"straggler": "1@20ms"}, "nobody can be late in a loop; measure lenet_step"),
+        ({"strategy": "ps_async"}, "no loop whose workers do not wait .* lenet_step"),
+        ({"straggler": "1@20ms"}, "a loop has no straggler; measure lenet_step"),
         ({"workers": "2"}, r"a replica loads its own batches \(--fw-toggle workers=0\)"),
         ({"decay": "on"}, r"do not change their learning rate \(--fw-toggle decay=off\)"),
     ],
 )
 def test_what_replicas_of_a_loop_lack(given: dict[str, str], said: str | None) -> None:
     """A gap with the reason; one worker lacks nothing of it."""
-    gap = lenet.gang_gap(_DEFAULTS | given)
+    gap = gap_of(lenet, SHARED, direction="train", size=200, toggles=(*(_TWO | given).items(),))
     assert (gap is None) == (said is None)
     assert said is None or re.search(said, str(gap))
 
 
 def test_a_batch_is_shared_evenly_or_not_at_all() -> None:
     """As that of a step; a loader alone has nothing to share."""
-    assert lenet.share_gap(200, 2) is None
-    assert lenet.share_gap(200, 3) == lenet_step.share_gap(200, 3) is not None
+    for workload in (lenet, lenet_step):
+        for replicas, gap in (("2", None), ("3", "a batch of 200 cannot be shared evenly by 3")):
+            toggles = (*(_TWO | {"replicas": replicas}).items(),)
+            why = gap_of(workload, SHARED, direction="train", size=200, toggles=toggles)
+            assert (why is None) == (gap is None)
+            assert gap is None or gap in str(why)
     assert (lenet.shared, lenet_step.shared, lenet.loader.shared) == (True, True, False)

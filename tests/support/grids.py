@@ -1,10 +1,14 @@
-"""Two frameworks to make grids of, and the cells that are made."""
+"""Frameworks to make grids of, and why they cannot fill a cell."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from fwbench.manifest import Device
+from fwbench.manifest import Device, Manifest
+from fwbench.workloads import gaps
+from fwbench.workloads.cell import Cell
+from fwbench.workloads.workload import Workload
 from support.fakes import manifest
 
 CPU, GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
@@ -46,3 +50,22 @@ SHARED = replace(
     gang_executions=("eager",),
     collectives=("all_reduce", "all_gather"),
 )
+
+
+def gap_of(
+    workload: Workload,
+    manifest: Manifest,
+    device: str = "cpu",
+    execution: str = "eager",
+    direction: str = "forward",
+    dtype: str = "float32",
+    **more: Any,
+) -> str | None:
+    """Why a framework cannot fill a cell; of the smallest size where none is given.
+
+    Args:
+        more: of the cell: ``size``, ``toggles``, ``data``.
+    """
+    size = more.pop("size", workload.smallest)
+    cell = Cell(workload, manifest.name, device, execution, direction, dtype, size, **more)
+    return gaps.why(cell, manifest)

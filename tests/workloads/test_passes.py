@@ -23,6 +23,7 @@ from fwbench.workloads.models.gradients import forward, untrained
 from fwbench.workloads.models.layers import BatchNorm, Dense
 from fwbench.workloads.models.passes import Pass, batch_of
 from support.fakes import manifest
+from support.grids import gap_of
 
 each_pass = pytest.mark.parametrize(
     "of", [*INFERENCES, *FORWARD_BACKWARDS], ids=lambda of: str(of.name)
@@ -106,15 +107,15 @@ def test_gaps(changes: Any, cell: tuple[str, ...], gap: str | None) -> None:
     """A framework that trains runs no networks unless it says so."""
     one = manifest(**changes)
     assert lenet_inference.executions(one) == ("eager",)
-    assert lenet_inference.gap(one, *cell) == gap
+    assert gap_of(lenet_inference, one, *cell) == gap
 
 
 def test_gradients_are_measured_where_they_can_be_verified() -> None:
     """Answers in narrow dtypes, too."""
     narrow = manifest(network_executions=("eager",), training_dtypes=("float32", "bfloat16"))
     cell = ("cpu", "eager", "backward", "bfloat16")
-    assert lenet_inference.gap(narrow, *cell) is None
-    assert "not verified in bfloat16" in str(resnet50_forward_backward.gap(narrow, *cell))
+    assert gap_of(lenet_inference, narrow, *cell) is None
+    assert "not verified in bfloat16" in str(gap_of(resnet50_forward_backward, narrow, *cell))
 
 
 def test_gradients_and_steps_are_recomputed_where_networks_are_deep() -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 from fwbench.cli.common import checked
 from fwbench.errors import unknown
-from fwbench.frameworks.declared import gaps_of, manifests
+from fwbench.frameworks.declared import manifests
 from fwbench.manifest import Gap, Manifest
 from fwbench.options import values
 from fwbench.presets import PRESETS
-from fwbench.workloads import FAMILIES, OPERATIONS
+from fwbench.workloads import FAMILIES, OPERATIONS, gaps
 from fwbench.workloads.operation import Operation
 
 #: Operations by family.
@@ -122,19 +122,19 @@ def _facts(operation: Operation, frameworks: Sequence[Manifest]) -> dict[str, An
         },
         "frameworks": {
             one.name: {
-                "offered": _state(gaps := gaps_of(one, operation)),
-                "gaps": [asdict(gap) for gap in gaps],
+                "offered": _state(missing := gaps.of_operation(one, operation)),
+                "gaps": [asdict(gap) for gap in missing],
             }
             for one in frameworks
         },
     }
 
 
-def _state(gaps: Sequence[Gap]) -> str:
+def _state(missing: Sequence[Gap]) -> str:
     """Support of an operation by a framework: ``yes``, ``partly`` or ``no``."""
-    if any(gap.whole for gap in gaps):
+    if any(gap.whole for gap in missing):
         return "no"
-    return "partly" if gaps else "yes"
+    return "partly" if missing else "yes"
 
 
 # For people
@@ -148,7 +148,7 @@ def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> li
         *(
             [
                 operation.name,
-                *(_state(gaps_of(one, operation)) for one in frameworks),
+                *(_state(gaps.of_operation(one, operation)) for one in frameworks),
                 ", ".join(map(str, operation.by_preset.quick)),
                 ", ".join(name for name in _PUBLISHED if getattr(operation.by_preset, name)),
             ]
@@ -160,7 +160,7 @@ def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> li
 def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[str]:
     """Why an operation is not computed, with the parts of the grid of which that is true."""
     for one in frameworks:
-        for gap in gaps_of(one, operation):
+        for gap in gaps.of_operation(one, operation):
             parts = ", ".join(filter(None, (getattr(gap, part) for part in _PARTS)))
             where = f" ({parts})" if parts else ""
             yield f"{operation.name}, {one.name}{where}: {gap.reason}"

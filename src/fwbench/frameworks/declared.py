@@ -5,8 +5,7 @@ from __future__ import annotations
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.import_stub import stubbed
 from fwbench.frameworks.registry import registered
-from fwbench.manifest import Device, Gap, Manifest
-from fwbench.workloads.operation import Operation
+from fwbench.manifest import Device, Manifest
 
 #: Where fwbench's own frameworks are.
 _OWN = "fwbench.frameworks."
@@ -21,22 +20,6 @@ def manifests() -> dict[str, Manifest]:
     points.sort(key=lambda point: point.name)
     with stubbed({point.name for point in points}):
         return {point.name: _manifest(point.load()) for point in points}
-
-
-def gaps_of(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
-    """What a framework does not offer of an operation; a whole gap is the only one.
-
-    Args:
-        manifest: of the framework.
-        operation: one of fwbench's.
-    """
-    gaps = tuple(gap for gap in manifest.gaps if gap.workload == operation.name)
-    whole = tuple(gap for gap in gaps if gap.whole)
-    if whole:
-        return whole[:1]
-    if operation.creates or operation.name in manifest.operations:
-        return gaps
-    return (Gap(f"{operation.name} is not written for {manifest.name}", operation.name),)
 
 
 def _manifest(framework: type[Framework]) -> Manifest:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fwbench.manifest import Manifest
-from fwbench.presets import Size, Sizes
-from fwbench.workloads.workload import Workload, first
+from fwbench.presets import Sizes
+from fwbench.workloads.workload import Workload
 
 #: The messages of DeepBench's all-reduce (baidu-research/DeepBench,
 #: code/kernels/all_reduce_problems.h), in float32 numbers.
@@ -54,35 +54,9 @@ class Collective(Workload):
         """The numbers of elements."""
         return self.sizes
 
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """One replica has nobody to exchange anything with, and parts must be equal."""
-        assert isinstance(size, int)  # noqa: S101 (collectives have no shapes)
-        return first(
-            {
-                f"{self.name} is between replicas, and this is a single one": replicas == 1,
-                f"{size} elements do not divide into {replicas} equal parts": self.in_parts
-                and size % replicas > 0,
-            }
-        )
-
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """Those of replicas; none of a framework whose replicas fwbench has not built."""
         return manifest.gang_executions
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No such device or dtype, or an exchange that is not written for the framework."""
-        declared = manifest.gap(self.name, execution, direction, dtype, device)
-        return declared or first(
-            {
-                f"{self.name} is not written for {manifest.name}": self.name
-                not in manifest.collectives,
-                f"{manifest.name} sees no {device}": not manifest.has(device),
-                f"{self.name} has no {dtype}": dtype not in self.dtypes,
-                f"{manifest.name} has no {dtype}": dtype not in manifest.dtypes,
-            }
-        )
 
 
 #: Sizes that 2, 3, 4, 6, 8, 12 and 16 replicas divide evenly.

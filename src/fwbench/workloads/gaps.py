@@ -1,108 +1,427 @@
-"""Why a framework cannot do what toggles ask for, of a workload that it otherwise has."""
+"""All reasons why a framework cannot fill a cell of the grid, in the order of precedence.
+
+The skip of a test, ``fwbench list`` and the report print the sentence of the first rule that
+holds.
+What never makes sense comes before what a framework lacks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 from fwbench import toggles, workloads
-from fwbench.errors import UsageError
-from fwbench.manifest import Manifest
-from fwbench.presets import Size
-from fwbench.terms.straggler import NOBODY, Straggler, straggler_of
+from fwbench.errors import DeclarationError, UsageError
+from fwbench.manifest import Gap, Manifest
+from fwbench.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
+from fwbench.terms.straggler import NOBODY, straggler_of
+from fwbench.terms.strategy import ASYNCHRONOUS, WITH_SERVERS
+from fwbench.workloads.cell import Cell
+from fwbench.workloads.collectives import Collective
+from fwbench.workloads.model import ModelInference, ModelTraining
+from fwbench.workloads.models.passes import (
+    CLASSIFICATIONS,
+    Classification,
+    ForwardBackward,
+    Inference,
+)
+from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.serving import ServedStep
+from fwbench.workloads.training import Step, Training, TrainsInLoop, WithNetwork
 from fwbench.workloads.workload import Workload
 
+#: The reciprocal of the smallest normal number of float16.
+_OF_FLOAT16 = 2**14
 
-def of_toggles(
-    workload: Workload,
-    size: Size,
-    manifest: Manifest,
-    device: str,
-    execution: str,
-    dtype: str,
-    values: toggles.Combination,
-) -> str | None:
-    """Why toggles cannot have the values asked for: for anyone, here, or in a framework.
+#: The dtypes in which gradients of networks are verified; :mod:`fwbench.cases.networks` has the
+#: bounds.
+_DIFFERENTIATED = ("float32", "float64")
+
+_UNWRITTEN = "fwbench has no {m.name} implementation of {w.name}"
+
+#: What is asked of a cell: its workload (of the rule's class), itself, and the manifest.
+_Question = Callable[[Any, Cell, Manifest], Any]
+
+
+class Rule(NamedTuple):
+    """A reason why a framework cannot fill a cell.
+
+    Attributes:
+        about: the class of the workloads that it is about.
+        reason: the sentence, with ``{w}``, ``{c}`` and ``{m}`` for workload, cell and manifest; or
+            a function that returns it, or None where the rule does not hold.
+        holds: whether it does.
+    """
+
+    about: type[Workload] | tuple[type[Workload], ...]
+    reason: str | _Question
+    holds: _Question = lambda w, c, m: True
+
+    def why(self, cell: Cell, manifest: Manifest) -> str | None:
+        """The sentence; None where the rule does not hold."""
+        work = cell.workload
+        if not self.holds(work, cell, manifest):
+            return None
+        if isinstance(self.reason, str):
+            return self.reason.format(w=work, c=cell, m=manifest)
+        reason: str | None = self.reason(work, cell, manifest)
+        return reason
+
+
+def why(cell: Cell, manifest: Manifest) -> str | None:
+    """Why a framework cannot fill a cell; None if it can.
 
     Args:
-        workload: what is computed.
-        size: of the case.
-        manifest: of the framework.
-        device: of the case.
-        execution: how.
-        dtype: of the case.
-        values: of the toggles that were asked for.
+        cell: of the grid.
+        manifest: of its framework.
     """
-    given = {name: toggles.TOGGLES[name].default for name in workload.toggles}
-    for name, _ in values:
-        if toggles.is_of_process(name) and name not in manifest.process_toggles:
-            return f"{manifest.name} has no toggle {name}"
-    given |= dict(values)
-    reasons = (
-        _of_value(workload, manifest, (device, execution, dtype), name, value)
-        for name, value in sorted(given.items())
-    )
-    first = next(filter(None, reasons), None) or _of_devices(manifest, device, given)
-    return first or (_of_gang(workload, size, manifest, given) if workload.shared else None)
+    rules = _rules_of(type(cell.workload))
+    return next(filter(None, (rule.why(cell, manifest) for rule in rules)), None)
 
 
-def _of_value(
-    workload: Workload, manifest: Manifest, where: tuple[str, str, str], name: str, value: str
-) -> str | None:
-    """The same, of one toggle."""
-    device, execution, dtype = where
-    toggle = toggles.TOGGLES.get(name)
-    return (
-        manifest.value_gap(name, value)
-        or (toggle.gap(value, device, dtype) if toggle else None)
-        or workload.toggle_gap(name, value)
-        or manifest.toggle_gap(execution, name, value)
-    )
+@cache
+def _rules_of(kind: type[Workload]) -> Sequence[Rule]:
+    """The rules about a class of workloads: a grid asks for thousands of cells."""
+    return [rule for rule in RULES if issubclass(kind, rule.about)]
 
 
-def _of_devices(manifest: Manifest, device: str, given: Mapping[str, str]) -> str | None:
-    """Why layers cannot be divided among a device and the next ones; a CPU can be several."""
-    kind, _, first = device.partition(":")
-    parts = int(given.get("model_parallel", "1"))
-    if parts > 1 and given.get("replicas", "1") != "1":
-        return "replicas with layers on several devices are not written (--fw-replicas 1)"
+def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
+    """The parts of an operation that a framework does not offer; a whole gap is the only one.
+
+    Args:
+        manifest: of the framework.
+        operation: one of fwbench's.
+    """
+    gaps = tuple(gap for gap in manifest.gaps if gap.workload == operation.name)
+    whole = tuple(gap for gap in gaps if gap.whole)
+    if whole or _is_written(operation, manifest):
+        return whole[:1] or gaps
+    return (Gap(_UNWRITTEN.format(w=operation, m=manifest), operation.name),)
+
+
+# Questions
+
+
+def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
+    return m.gap(w.name, c.execution, c.direction, c.dtype, c.device)
+
+
+def _declared_of_loop(w: TrainsInLoop, c: Cell, m: Manifest) -> str | None:
+    return m.gap(w.loop.name, c.execution, c.direction, c.dtype, c.device)
+
+
+def _declared_at_size(w: Operation, c: Cell, m: Manifest) -> str | None:
+    return m.gap(w.name, c.execution, c.direction, c.dtype, c.device, w.terms(c.size))
+
+
+def _is_written(w: Operation, m: Manifest) -> bool:
+    return w.creates or w.name in m.operations or m.framework in w.implementations
+
+
+def _unseen(w: Workload, c: Cell, m: Manifest) -> bool:
+    return not m.has(c.device)
+
+
+def _has_no(dtype: str, w: Operation) -> bool:
+    return is_complex(dtype) or dtype == FLOAT8 if w.dtypes is None else dtype not in w.dtypes
+
+
+def _in_int8(w: Inference, c: Cell, m: Manifest) -> bool:
+    return c.dtype == INT8 and bool(w.offered(m))
+
+
+def _lacks_dtype(w: WithNetwork, c: Cell, m: Manifest) -> bool:
+    narrow = isinstance(w, Classification) and _in_int8(w, c, m)
+    return c.dtype not in m.training_dtypes and not narrow
+
+
+def _without_servers(w: ServedStep, c: Cell, m: Manifest) -> str | None:
+    reasons = [m.strategies.get(name) for name in WITH_SERVERS]
+    if "" in reasons:
+        return None
+    return next(filter(None, reasons), f"{m.name} has no parameter servers")
+
+
+def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
+    return w.model.targets is None and w.model.versions[m.framework].loss is None
+
+
+def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
+    """The first toggle, by name, whose value does not go with the cell."""
+    for name, _ in c.toggles:
+        if toggles.is_of_process(name) and name not in m.process_toggles:
+            return f"{m.name} has no toggle {name}"
+    for name, value in sorted(c.values.items()):
+        toggle = toggles.TOGGLES.get(name)
+        reason = (
+            m.value_gap(name, value)
+            or (toggle.gap(value, c.device, c.dtype) if toggle else None)
+            or w.toggle_gap(name, value)
+            or m.toggle_gap(c.execution, name, value)
+        )
+        if reason:
+            return reason
+    return None
+
+
+def _is_divided(w: Workload, c: Cell, m: Manifest) -> bool:
+    return int(c.values.get("model_parallel", "1")) > 1
+
+
+def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
+    """The layers of a network are divided among a GPU and the next ones; a CPU can be several."""
+    kind, _, first = c.device.partition(":")
+    parts = int(c.values.get("model_parallel", "1"))
     others = [f"{kind}:{int(first) + place}" for place in range(1, parts)] if first else []
-    missing = [other for other in others if not manifest.has(other)]
-    return f"{manifest.name} sees no {missing[0]} beside {device}" if missing else None
+    missing = [other for other in others if not m.has(other)]
+    return f"{m.name} sees no {missing[0]} in addition to {c.device}" if missing else None
 
 
-def _of_gang(
-    workload: Workload, size: Size, manifest: Manifest, given: Mapping[str, str]
-) -> str | None:
-    """Why replicas cannot share a workload."""
-    replicas = int(given.get("replicas", "1"))
-    if replicas > 1 and getattr(workloads, workload.name, None) is not workload:
-        return f"replicas find fwbench's own workloads alone, not {workload.name}"
-    strategy = given.get("strategy", "")
-    return (
-        _of_straggler(straggler_of(given.get("straggler", NOBODY)), replicas, manifest, strategy)
-        or manifest.strategies.get(strategy)
-        or next(filter(None, (manifest.gang_gap(strategy, *each) for each in given.items())), None)
-        or workload.gang_gap(given)
-        or workload.share_gap(size, replicas)
-    )
-
-
-def _of_straggler(
-    late: Straggler | None, replicas: int, manifest: Manifest, strategy: str
-) -> str | None:
-    """Why no worker can be late."""
+def _late(w: Workload, c: Cell, m: Manifest) -> str | None:
+    late = straggler_of(c.values.get("straggler", NOBODY))
     if late is None:
         return None
-    if late.rank >= replicas > 1:
+    if late.rank >= c.replicas > 1:
+        last = c.replicas - 1
+        return f"the straggler is worker {late.rank}, and {c.replicas} replicas are 0 to {last}"
+    strategy = c.values.get("strategy", "")
+    if strategy in m.coordinated:
         return (
-            f"the straggler is worker {late.rank}, and {replicas} replicas are 0 to {replicas - 1}"
-        )
-    if strategy in manifest.coordinated:
-        return (
-            f"a straggler sleeps in its own step, and {manifest.name}'s workers take none with "
+            f"a straggler sleeps in its own step, and {m.name}'s workers take none with "
             f"{strategy}: a coordinator gives them graphs"
         )
     return None
+
+
+def _of_strategy(w: Workload, c: Cell, m: Manifest) -> str | None:
+    strategy = c.values.get("strategy", "")
+    gaps = (m.gang_gap(strategy, name, value) for name, value in c.values.items())
+    return m.strategies.get(strategy) or next(filter(None, gaps), None)
+
+
+def _shared(*conditions: _Question) -> _Question:
+    """Whether several replicas share the cell, and all of these hold."""
+    return lambda w, c, m: c.replicas > 1 and all(holds(w, c, m) for holds in conditions)
+
+
+def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
+    try:
+        objective = w.at(c.size)
+    except DeclarationError:
+        return None  # its case says so, if it is not deselected
+    reason: str | None = objective.split_gap(c.batch, c.replicas)
+    return reason
+
+
+#: By what is measured, and then what holds for all of it.
+RULES: tuple[Rule, ...] = (
+    # Operations
+    Rule(
+        Operation,
+        "{w.name} copies between the host and a GPU, and the device is cpu",
+        lambda w, c, m: w.copies_to and c.device == "cpu",
+    ),
+    Rule(
+        Operation,
+        "{w.name} has no gradient",
+        lambda w, c, m: c.direction == "backward" and not w.differentiable,
+    ),
+    Rule(
+        Operation,
+        "{w.name} has nothing to compile",
+        lambda w, c, m: c.execution != "eager" and not w.compilable,
+    ),
+    Rule(Operation, "{w.name} has no {c.dtype}", lambda w, c, m: _has_no(c.dtype, w)),
+    # Why a framework lacks an operation says more than that fwbench has no implementation.
+    Rule(Operation, _declared, lambda w, c, m: not _is_written(w, m)),
+    Rule(Operation, lambda w, c, m: m.missing.get(w.name), lambda w, c, m: not _is_written(w, m)),
+    Rule(Operation, _UNWRITTEN, lambda w, c, m: not _is_written(w, m)),
+    Rule(Operation, "{m.name} sees no {c.device}", _unseen),
+    Rule(
+        Operation,
+        "{m.name} offers no gradients",
+        lambda w, c, m: c.direction == "backward" and not m.differentiable,
+    ),
+    Rule(Operation, "{m.name} has no {c.dtype}", lambda w, c, m: c.dtype not in m.dtypes),
+    Rule(Operation, _declared),
+    Rule(
+        Operation,
+        lambda w, c, m: (
+            f"gradients of a mean of {w.terms(c.size)} terms are below the normal "
+            "numbers of float16"
+        ),
+        lambda w, c, m: (
+            w.average
+            and (c.direction, c.dtype) == ("backward", "float16")
+            and w.terms(c.size) > _OF_FLOAT16
+        ),
+    ),
+    Rule(Operation, _declared_at_size),
+    # Exchanges between replicas
+    Rule(Collective, _declared),
+    Rule(ServedStep, _without_servers),
+    Rule(
+        ServedStep,
+        "{w.name} fetches to the host's memory, and the device is {c.device}",
+        lambda w, c, m: c.device.partition(":")[0] != "cpu",
+    ),
+    Rule(
+        ServedStep,
+        "{w.name} is for float32, and the dtype is {c.dtype}",
+        lambda w, c, m: c.dtype != "float32",
+    ),
+    Rule((Collective, ServedStep), _UNWRITTEN, lambda w, c, m: w.name not in m.collectives),
+    Rule(Collective, "{m.name} sees no {c.device}", _unseen),
+    Rule(Collective, "{w.name} has no {c.dtype}", lambda w, c, m: c.dtype not in w.dtypes),
+    Rule(Collective, "{m.name} has no {c.dtype}", lambda w, c, m: c.dtype not in m.dtypes),
+    Rule(ServedStep, _declared),
+    # Users' models
+    Rule(
+        (ModelInference, ModelTraining),
+        _UNWRITTEN.replace("w.name", "w.model.name"),
+        lambda w, c, m: m.framework not in w.model.versions,
+    ),
+    Rule(
+        (ModelInference, ModelTraining),
+        "{m.name} takes no models of users",
+        lambda w, c, m: not m.users_models,
+    ),
+    Rule(
+        (ModelInference, ModelTraining),
+        "{m.name} does not run users' models in {c.dtype}",
+        lambda w, c, m: c.dtype not in m.users_models,
+    ),
+    Rule(
+        ModelTraining,
+        "{w.model.name} declares neither targets nor a loss for {m.name}",
+        _unlearnable,
+    ),
+    Rule(ModelInference, "{m.name} sees no {c.device}", _unseen),
+    Rule(ModelInference, _declared),
+    # Networks
+    Rule(
+        Classification,
+        "the weights of {w.name} were trained on {w.data}, which was not found: name its folder by "
+        "--fw-data or in FWBENCH_DATA",
+        lambda w, c, m: c.timed and c.data is not None and c.data.source != "real",
+    ),
+    Rule(
+        (Step, ModelStep, ModelTraining),
+        "{c.execution} is a whole loop: it has no step of its own",
+        lambda w, c, m: c.execution in m.whole_loops,
+    ),
+    Rule(
+        Inference,
+        "int8 has to be calibrated with examples, and {w.name} has drawn weights and no examples: "
+        f"measure {' or '.join(trained.name for trained in CLASSIFICATIONS)}",
+        lambda w, c, m: _in_int8(w, c, m) and not isinstance(w, Classification),
+    ),
+    Rule(
+        Classification,
+        "{m.name} runs no networks in int8",
+        lambda w, c, m: _in_int8(w, c, m) and not m.int8_executions,
+    ),
+    Rule(
+        Classification,
+        lambda w, c, m: (
+            f"{m.name} answers in int8 in {', '.join(m.int8_executions)}, and not in {c.execution}"
+        ),
+        lambda w, c, m: _in_int8(w, c, m) and c.execution not in m.int8_executions,
+    ),
+    Rule(
+        Classification,
+        "int8 is measured on the CPU, and not on {c.device}",
+        lambda w, c, m: _in_int8(w, c, m) and c.device != "cpu",
+    ),
+    Rule(
+        Classification,
+        f"{{m.name}} answers in {DEFAULT_DTYPE} and int8 alone in {{c.execution}}",
+        lambda w, c, m: (
+            c.dtype not in (DEFAULT_DTYPE, INT8)
+            and c.execution in m.int8_executions
+            and c.execution not in m.network_executions
+        ),
+    ),
+    Rule(WithNetwork, "{m.name} {w.unable}", lambda w, c, m: not w.offered(m)),
+    Rule(WithNetwork, "{m.name} sees no {c.device}", _unseen),
+    # What a framework says of a dtype that it lacks says more than that it lacks it.
+    Rule(WithNetwork, _declared, _lacks_dtype),
+    Rule(WithNetwork, "{m.name} {w.unable} in {c.dtype}", _lacks_dtype),
+    Rule(
+        WithNetwork,
+        lambda w, c, m: (
+            f"{m.name} {w.unable} in {c.execution}, but in {', '.join(w.executions(m))}"
+        ),
+        lambda w, c, m: c.execution not in w.executions(m),
+    ),
+    Rule(WithNetwork, _declared),
+    Rule(TrainsInLoop, _declared_of_loop),
+    Rule(
+        ForwardBackward,
+        "gradients of networks are not verified in {c.dtype}: each ReLU may decide differently",
+        lambda w, c, m: c.dtype not in _DIFFERENTIATED,
+    ),
+    # Toggles
+    Rule(Workload, _of_toggles),
+    Rule(
+        Workload,
+        "fwbench has no replicas with layers on several devices (--fw-replicas 1)",
+        _shared(_is_divided),
+    ),
+    Rule(Workload, _missing_device, _is_divided),
+    # Replicas
+    Rule(
+        Workload,
+        "replicas find fwbench's own workloads alone, not {w.name}",
+        _shared(lambda w, c, m: getattr(workloads, w.name, None) is not w),
+    ),
+    Rule(Workload, _late, lambda w, c, m: w.shared),
+    Rule(Workload, _of_strategy, lambda w, c, m: w.shared),
+    Rule(
+        Training,
+        "fwbench has no loop whose workers do not wait for each other; measure {w.step.name} "
+        "(-k {w.step.name})",
+        _shared(lambda w, c, m: c.values.get("strategy") in ASYNCHRONOUS),
+    ),
+    Rule(
+        Training,
+        "a loop has no straggler; measure {w.step.name} (-k {w.step.name})",
+        _shared(lambda w, c, m: c.values.get("straggler", NOBODY) != NOBODY),
+    ),
+    Rule(
+        Training,
+        "a replica loads its own batches (--fw-toggle workers=0)",
+        _shared(lambda w, c, m: c.values["workers"] != "0"),
+    ),
+    Rule(
+        Training,
+        "replicas do not change their learning rate (--fw-toggle decay=off)",
+        _shared(lambda w, c, m: c.values["decay"] != "off"),
+    ),
+    Rule((TrainsInLoop, ModelStep), _of_split, _shared()),
+    Rule(
+        Collective,
+        "{w.name} is between replicas, and this is a single one",
+        lambda w, c, m: c.replicas == 1,
+    ),
+    Rule(
+        Collective,
+        "{c.size} elements do not divide into {c.replicas} equal parts",
+        lambda w, c, m: w.in_parts and c.batch % c.replicas > 0,
+    ),
+    Rule(
+        ServedStep,
+        "{w.name} is between workers, and this is a single process",
+        lambda w, c, m: c.replicas == 1,
+    ),
+    Rule(
+        ServedStep,
+        "{w.name} has {w.unit} in multiples of {w.divisor}, and the size is {c.size}",
+        lambda w, c, m: c.batch % w.divisor > 0,
+    ),
+)
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
@@ -119,19 +438,19 @@ def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
 
 
 def refuse_unbuilt(
-    asked: toggles.Values, frameworks: Iterable[str], manifests: Mapping[str, Manifest]
+    requested: toggles.Values, frameworks: Iterable[str], manifests: Mapping[str, Manifest]
 ) -> None:
-    """Refuse replicas of frameworks of which fwbench has built none: there is no gap to report.
+    """Refuse replicas of frameworks for which fwbench has none: there is no gap to report.
 
     Args:
-        asked: values by toggle.
-        frameworks: that were asked for by name.
+        requested: values by toggle.
+        frameworks: the requested ones.
         manifests: of those that can be used, by name.
 
     Raises:
-        UsageError: they are asked for.
+        UsageError: they are requested.
     """
-    if {*asked.get("replicas", ("1",))} == {"1"}:
+    if {*requested.get("replicas", ("1",))} == {"1"}:
         return
     have = [name for name, manifest in manifests.items() if manifest.strategies]
     for name in frameworks:

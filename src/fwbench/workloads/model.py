@@ -20,8 +20,8 @@ from fwbench.presets import Size, Sizes
 from fwbench.workloads.input import BATCH, Input
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.objective import SGD, Objective, Optimizer
-from fwbench.workloads.training import Trains, step_gap
-from fwbench.workloads.workload import Workload, first
+from fwbench.workloads.training import Trains
+from fwbench.workloads.workload import Workload
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 _INPUTS_SEED = 31
@@ -258,18 +258,6 @@ def _is_shape(given: Any) -> bool:
     )
 
 
-def _unwritten(model: Model, manifest: Manifest, dtype: str) -> str | None:
-    """Why a framework has no version of a model, or none in a dtype."""
-    return first(
-        {
-            f"{model.name} is not written for {manifest.name}": manifest.framework
-            not in model.versions,
-            f"{manifest.name} takes no models of users": not manifest.users_models,
-            f"{manifest.name} runs users' models in no {dtype}": dtype not in manifest.users_models,
-        }
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class ModelInference(Workload):
     """The answers of a user's model to a batch that lies on the device.
@@ -299,17 +287,6 @@ class ModelInference(Workload):
         """Those of networks; a framework without any has a gap in ``eager``."""
         return manifest.network_executions or ("eager",)
 
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No version, no such device, no such dtype, or not offered."""
-        framework = manifest.name
-        return (
-            _unwritten(self.model, manifest, dtype)
-            or first({f"{framework} sees no {device}": not manifest.has(device)})
-            or manifest.gap(self.name, execution, direction, dtype, device)
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class ModelTraining(Trains):
@@ -334,20 +311,3 @@ class ModelTraining(Trains):
     def at(self, size: Size) -> Objective:
         """The model, whatever the batch size."""
         return ModelObjective(self.model)
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No version or no loss; a whole loop has no step of its own; and as for all training."""
-        return (
-            _unwritten(self.model, manifest, dtype)
-            or self._unlearnable(manifest.framework)
-            or step_gap(manifest, execution)
-            or super().gap(manifest, device, execution, direction, dtype)
-        )
-
-    def _unlearnable(self, framework: str) -> str | None:
-        model = self.model
-        if model.targets is None and model.versions[framework].loss is None:
-            return f"{model.name} declares neither targets nor a loss for {framework}"
-        return None

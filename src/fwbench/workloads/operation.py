@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.manifest import Manifest
-from fwbench.names import DEFAULT_DTYPE, DTYPES, FLOAT8, is_complex
+from fwbench.names import DEFAULT_DTYPE, DTYPES
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.toggles import TOGGLES
 from fwbench.workloads.distribution import INPUTS, ZEROS, has_numbers, is_defined
 from fwbench.workloads.moments import Moments
-from fwbench.workloads.workload import Cost, Workload, first
+from fwbench.workloads.workload import Cost, Workload
 
 #: ``implementation(namespace, *parameters)`` returns the function that computes the operation on
 #: the framework's own arrays; ``namespace`` is what the framework's users call it through
@@ -33,9 +33,6 @@ Results = Sequence[NDArray[Any]]
 #: number is drawn from it.
 _CHANGED = 1
 _FEWER = 0.75
-
-#: The reciprocal of the smallest normal number of float16.
-_OF_FLOAT16 = 2**14
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -294,59 +291,6 @@ class Operation(Workload):
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """All that the framework has."""
         return manifest.executions
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No gradient, nothing to compile, no such dtype, not written, or not offered."""
-        framework = manifest.name
-        backward = direction == "backward"
-        declared = manifest.gap(self.name, execution, direction, dtype, device)
-        # Why a framework lacks an operation says more than that nobody has written it.
-        unwritten = declared or manifest.missing.get(
-            self.name, f"{self.name} is not written for {framework}"
-        )
-        written = (
-            self.creates
-            or self.name in manifest.operations
-            or manifest.framework in self.implementations
-        )
-        return (
-            first(
-                {
-                    f"{self.name} copies between the host and a GPU, and the device is cpu": bool(
-                        self.copies_to
-                    )
-                    and device == "cpu",
-                    f"{self.name} has no gradient": backward and not self.differentiable,
-                    f"{self.name} has nothing to compile": execution != "eager"
-                    and not self.compilable,
-                    f"{self.name} has no {dtype}": is_complex(dtype) or dtype == FLOAT8
-                    if self.dtypes is None
-                    else dtype not in self.dtypes,
-                    unwritten: not written,
-                    f"{framework} sees no {device}": not manifest.has(device),
-                    f"{framework} offers no gradients": backward and not manifest.differentiable,
-                    f"{framework} has no {dtype}": dtype not in manifest.dtypes,
-                }
-            )
-            or declared
-        )
-
-    def gap_at(
-        self,
-        size: Size,
-        manifest: Manifest,
-        device: str,
-        execution: str,
-        direction: str,
-        dtype: str,
-    ) -> str | None:
-        """Too many terms: for the numbers of float16, or for the framework."""
-        terms = self.terms(size)
-        if self.average and (direction, dtype) == ("backward", "float16") and terms > _OF_FLOAT16:
-            return f"gradients of a mean of {terms} terms are below the normal numbers of float16"
-        return manifest.gap(self.name, execution, direction, dtype, device, terms)
 
 
 def family(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fwbench.manifest import Manifest
-from fwbench.presets import Size, Sizes
-from fwbench.terms.strategy import ALLREDUCE, WITH_SERVERS
-from fwbench.workloads.workload import Workload, first
+from fwbench.presets import Sizes
+from fwbench.terms.strategy import ALLREDUCE
+from fwbench.workloads.workload import Workload
 
 #: Into how many arrays the parameters are divided (Abadi et al., "TensorFlow: A System for
 #: Large-Scale Machine Learning", OSDI 2016, section 6.2).
@@ -51,38 +51,9 @@ class ServedStep(Workload):
         """The sizes."""
         return self.sizes
 
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """One replica has no servers, and what is fetched must be there."""
-        assert isinstance(size, int)  # noqa: S101 (it has no shapes)
-        return first(
-            {
-                f"{self.name} is between workers, and this is a single process": replicas == 1,
-                f"{self.name} has {self.unit} in multiples of {self.divisor}, and {size} are asked "
-                "for": size % self.divisor > 0,
-            }
-        )
-
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """Those of replicas; none of a framework whose replicas fwbench has not built."""
         return manifest.gang_executions
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """No parameter servers, no such device or dtype, or not written for the framework."""
-        reasons = {name: manifest.strategies.get(name) for name in WITH_SERVERS}
-        kind, _, _ = device.partition(":")
-        without = next(filter(None, reasons.values()), None)
-        return first(
-            {
-                without or f"{manifest.name} has no parameter servers": "" not in reasons.values(),
-                f"{self.name} fetches to the host's memory, and the device is {device}": kind
-                != "cpu",
-                f"{self.name} is for float32, and the dtype is {dtype}": dtype != "float32",
-                f"{self.name} is not written for {manifest.name}": self.name
-                not in manifest.collectives,
-            }
-        ) or manifest.gap(self.name, execution, direction, dtype, device)
 
 
 class NullStep(ServedStep):

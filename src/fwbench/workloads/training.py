@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from fwbench.manifest import Manifest
 from fwbench.presets import Schedule, Size, Sizes
-from fwbench.terms.straggler import NOBODY
-from fwbench.terms.strategy import ASYNCHRONOUS
 from fwbench.workloads.objective import (
     CHECK_ROWS,
     CHECKED_STEPS,
@@ -28,7 +26,7 @@ from fwbench.workloads.objective import (
     RMSprop,
     check_rows,
 )
-from fwbench.workloads.workload import Workload, first
+from fwbench.workloads.workload import Workload
 
 __all__ = [
     "CHECKED_STEPS",
@@ -48,7 +46,6 @@ __all__ = [
     "WithNetwork",
     "check_rows",
     "order",
-    "step_gap",
 ]
 
 _ORDER_SEED = 21
@@ -75,28 +72,6 @@ class WithNetwork(Workload):
         """In addition those of operations, which one may take for those of networks."""
         return dict.fromkeys((*self.executions(manifest), *manifest.executions))
 
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """Not at all, no such device, not in this dtype or execution, or not offered."""
-        offered = self.executions(manifest)
-        unable = f"{manifest.name} {self.unable}"
-        declared = manifest.gap(self.name, execution, direction, dtype, device)
-        # What a framework says of a dtype that it lacks says more than that it lacks it.
-        without = declared or f"{unable} in {dtype}"
-        return (
-            first(
-                {
-                    unable: not self.offered(manifest),
-                    f"{manifest.name} sees no {device}": not manifest.has(device),
-                    without: dtype not in manifest.training_dtypes,
-                    f"{unable} in {execution}, but in {', '.join(offered)}": execution
-                    not in offered,
-                }
-            )
-            or declared
-        )
-
 
 class Trains(WithNetwork):
     """Work that trains a network."""
@@ -111,18 +86,6 @@ class Trains(WithNetwork):
     def offered(self, manifest: Manifest) -> tuple[str, ...]:
         """Those of training."""
         return manifest.training_executions
-
-
-def step_gap(manifest: Manifest, execution: str) -> str | None:
-    """Why a framework cannot run a single step so: a whole loop has no step of its own.
-
-    Args:
-        manifest: of the framework.
-        execution: how the step would run.
-    """
-    if execution in manifest.whole_loops:
-        return f"{execution} is a whole loop: it has no step of its own"
-    return None
 
 
 class TrainsInLoop(Trains):
@@ -157,18 +120,6 @@ class TrainsInLoop(Trains):
             f"{self.name} is not in the preset {preset}: ask for it by another --fw-size "
             f"({presets}) or by a batch size ({batch})"
         )
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As ever, and what is not offered for the loop as a whole."""
-        cell = (execution, direction, dtype)
-        return super().gap(manifest, device, *cell) or manifest.gap(self.loop.name, *cell, device)
-
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
-        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
-        return self.loop.split_gap(size, replicas) if replicas > 1 else None
 
     def grown(self, size: Size, replicas: int) -> Size:
         """A batch of so many times as many examples."""
@@ -221,29 +172,6 @@ class Training(Objective, TrainsInLoop):
         """``sparse`` where there is an embedding."""
         return frozenset({"workers", "decay"} | ({"sparse"} if self.vocabulary else set()))
 
-    def gang_gap(self, given: Mapping[str, str]) -> str | None:
-        """Why replicas cannot train so; a step of it may be able to.
-
-        Args:
-            given: values by toggle.
-        """
-        if given.get("replicas", "1") == "1":
-            return None
-        step = self.step.name
-        return first(
-            {
-                "no loop is written whose workers do not wait for each other; measure "
-                f"{step} (-k {step})": given.get("strategy") in ASYNCHRONOUS,
-                f"nobody can be late in a loop; measure {step} (-k {step})": given.get(
-                    "straggler", NOBODY
-                )
-                != NOBODY,
-                "a replica loads its own batches (--fw-toggle workers=0)": given["workers"] != "0",
-                "replicas do not change their learning rate (--fw-toggle decay=off)": given["decay"]
-                != "off",
-            }
-        )
-
     def schedule(self, preset: str | None) -> Schedule:
         """That of the preset; a few steps where sizes were given instead."""
         return self.schedules.get(preset or "quick", next(iter(self.schedules.values())))
@@ -276,13 +204,6 @@ class Step(TrainsInLoop):
     def toggles(self) -> frozenset[str]:
         """``sparse`` where there is an embedding."""
         return self.training.toggles & {"sparse"}
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As for the loop; in addition, a whole loop has no step of its own."""
-        whole = step_gap(manifest, execution)
-        return whole or super().gap(manifest, device, execution, direction, dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,14 +100,6 @@ class Workload(ABC):
         """The name of the data set that it needs; None if it needs none."""
         return None
 
-    def data_gap(self, source: str) -> str | None:
-        """Why it cannot be measured with the data set that was found; None if it can.
-
-        Args:
-            source: ``real`` or ``synthetic``.
-        """
-        return None
-
     def schedule(self, preset: str | None) -> Schedule | None:
         """How long to train with a preset, or with sizes instead; None for what is not a loop.
 
@@ -128,23 +120,6 @@ class Workload(ABC):
             value: what is asked for.
         """
         return self.toggle_gaps.get((name, value))
-
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """Why so many replicas cannot share it; None if they can.
-
-        Args:
-            size: of the case, all replicas together.
-            replicas: how many.
-        """
-        return None
-
-    def gang_gap(self, given: Mapping[str, str]) -> str | None:
-        """Why replicas cannot share it so; None if they can.
-
-        Args:
-            given: values by toggle, those of replicas among them.
-        """
-        return None
 
     def grown(self, size: Size, replicas: int) -> Size:
         """The size at which each of several replicas does what one does at ``size``.
@@ -182,36 +157,3 @@ class Workload(ABC):
     def executions_to_name(self, manifest: Manifest) -> Collection[str]:
         """Those that make a cell when they are asked for by name: of others it is a gap."""
         return self.executions(manifest)
-
-    @abstractmethod
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """Why a framework cannot run it so; None if it can.
-
-        What never makes sense comes before what a framework lacks.
-
-        Args:
-            manifest: of the framework.
-            device: of the cell: ``cpu``, ``gpu:0``, ...
-            execution: how it would run.
-            direction: ``forward``, ``backward`` or ``train``.
-            dtype: of the cell.
-        """
-
-    def gap_at(
-        self,
-        size: Size,
-        manifest: Manifest,
-        device: str,
-        execution: str,
-        direction: str,
-        dtype: str,
-    ) -> str | None:
-        """Why a framework cannot run it at a size, where it can at others; as :meth:`gap`."""
-        return None
-
-
-def first(reasons: dict[str, bool]) -> str | None:
-    """The first reason that holds."""
-    return next((reason for reason, holds in reasons.items() if holds), None)

@@ -11,20 +11,16 @@ from typing import ClassVar, cast
 import numpy as np
 
 from fwbench.manifest import Manifest
-from fwbench.names import DEFAULT_DTYPE, INT8
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
 from fwbench.workloads.training import Training, Trains, WithNetwork
-from fwbench.workloads.workload import Cost, Workload, first
+from fwbench.workloads.workload import Cost, Workload
 
 #: Of the suite's loops those whose networks are measured so, too.
 _LOOPS = ("mlp", "lenet")
-
-#: The dtypes in which gradients are verified; :mod:`fwbench.cases.networks` has the bounds.
-_DIFFERENTIATED = ("float32", "float64")
 
 #: Examples at a time where throughput is what matters.
 _SEVERAL = 8
@@ -94,17 +90,6 @@ class Inference(Pass):
     suffix = "inference"
     directions: ClassVar = ("forward",)
 
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As ever; and scales of int8 come from examples, which drawn weights have not learned."""
-        if dtype == INT8 and self.offered(manifest):
-            return (
-                f"int8 has to be calibrated with examples, and {self.name} has drawn weights and "
-                f"no examples: measure {' or '.join(one.name for one in CLASSIFICATIONS)}"
-            )
-        return super().gap(manifest, device, execution, direction, dtype)
-
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """A forward pass, for which parameters are read."""
         graph = self.at(size).graph
@@ -127,15 +112,6 @@ class Classification(Inference):
         """The name of the data set that it was trained on."""
         return self.loop.dataset
 
-    def data_gap(self, source: str) -> str | None:
-        """A network knows nothing of generated data."""
-        if source == "real":
-            return None
-        return (
-            f"the weights of {self.name} were trained on {self.data}, which was not found: name "
-            "its folder by --fw-data or in FWBENCH_DATA"
-        )
-
     def weights(self) -> Sequence[Arrays]:
         """The trained parameters of each node (``scripts/trained_weights.py``)."""
         file = resources.files(__package__) / f"{self.model}.npz"
@@ -148,30 +124,6 @@ class Classification(Inference):
         """In addition those of int8."""
         return tuple(dict.fromkeys((*super().offered(manifest), *manifest.int8_executions)))
 
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As for all inference; int8 in the executions that have it, on the CPU."""
-        if dtype == INT8 and self.offered(manifest):
-            return self._int8_gap(manifest, device, execution, direction)
-        alone = execution not in super().offered(manifest) and execution in manifest.int8_executions
-        if alone and dtype != DEFAULT_DTYPE:
-            return f"{manifest.name} answers in {DEFAULT_DTYPE} and int8 alone in {execution}"
-        return super().gap(manifest, device, execution, direction, dtype)
-
-    def _int8_gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str
-    ) -> str | None:
-        name, offered = manifest.name, manifest.int8_executions
-        return first(
-            {
-                f"{name} runs no networks in int8": not offered,
-                f"{name} answers in int8 in {', '.join(offered)}, and not in {execution}": execution
-                not in offered,
-                f"int8 is measured on the CPU, and not on {device}": device != "cpu",
-            }
-        ) or manifest.gap(self.name, execution, direction, INT8, device)
-
 
 class ForwardBackward(Pass):
     """The loss of a batch and its gradients by all parameters."""
@@ -180,22 +132,16 @@ class ForwardBackward(Pass):
     directions: ClassVar = ("backward",)
     toggle_gaps: ClassVar = {
         **Workload.toggle_gaps,
-        ("tf32", "on"): "gradients of networks are not verified in TF32: each ReLU may decide anew",
+        (
+            "tf32",
+            "on",
+        ): "gradients of networks are not verified in TF32: each ReLU may decide differently",
     }
 
     @property
     def toggles(self) -> frozenset[str]:
         """Those of the network's step that are about its gradients."""
         return self.trains.toggles & {"recompute"}
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As ever, and where right gradients cannot be told from wrong ones."""
-        gap = super().gap(manifest, device, execution, direction, dtype)
-        if gap is None and dtype not in _DIFFERENTIATED:
-            return f"gradients of networks are not verified in {dtype}: each ReLU may decide anew"
-        return gap
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """As for a step of training, whose update is no arithmetic of kernels."""

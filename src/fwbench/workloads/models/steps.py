@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from fwbench.errors import DeclarationError
-from fwbench.manifest import Manifest
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models import convolutional, inception, language, residual, transformers
 from fwbench.workloads.models.graph import Graph, Network
 from fwbench.workloads.objective import SGD, Objective
-from fwbench.workloads.training import Trains, step_gap
+from fwbench.workloads.training import Trains
 from fwbench.workloads.workload import Cost
 
 #: ``b128i224d1``: images in a batch, their height and width, and what divides the filters and units
@@ -141,28 +139,11 @@ class ModelStep(Trains):
             return f"{self.model} {what}: its last layer takes the network's input"
         return super().toggle_gap(name, value)
 
-    def share_gap(self, size: Size, replicas: int) -> str | None:
-        """As for every objective: see :meth:`~fwbench.workloads.objective.Objective.split_gap`."""
-        if replicas == 1:
-            return None
-        try:
-            objective = self.at(size)
-        except DeclarationError:
-            return None  # its case says so, if it is not deselected
-        return objective.split_gap(_shape(size)["batch"], replicas)
-
     def grown(self, size: Size, replicas: int) -> Size:
         """A batch of so many times as many examples."""
         shape = _shape(size)
         numbers = {**shape, "batch": replicas * shape["batch"]}
         return self.form.read(self.form.template.format(**numbers))
-
-    def gap(
-        self, manifest: Manifest, device: str, execution: str, direction: str, dtype: str
-    ) -> str | None:
-        """As for all training; in addition, a whole loop has no step of its own."""
-        whole = step_gap(manifest, execution)
-        return whole or super().gap(manifest, device, execution, direction, dtype)
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """That of the gradients, and parameters that are read and written once."""
