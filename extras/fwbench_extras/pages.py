@@ -12,10 +12,8 @@ from fwbench.cli import build_parser
 from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
-from fwbench_extras.cheats import naive
-from fwbench_extras.cheats.exhibits import hold_against
-from fwbench_extras.cheats.liar import Liar
-from fwbench_extras.cheats.museum import LIARS, ROOMS
+from fwbench_extras.cheats import CHEATS, Cheat, check_harness, naive
+from fwbench_extras.cheats.table import CHEATS_BY_SUBJECT
 
 # Options
 
@@ -253,94 +251,93 @@ def _fact_row(declared: Fact) -> str:
 
 # Cheats
 
-_CHEATS = """# A museum of liars
+_CHEATS = """# Frameworks that cheat
 
-<!-- Written by `python -m fwbench_extras.pages cheats > docs/cheats.md` from the classes in
+<!-- Written by `python -m fwbench_extras.pages cheats > docs/cheats.md` from the tables in
 `extras/fwbench_extras/cheats`; do not edit. -->
 
 Frameworks that cheat or err, each in one way and as briefly as possible, to test a harness with.
 They stand for mistakes of published benchmarks. Each is NumPy with one thing changed; `Honest` is
-NumPy with nothing changed.
+NumPy with nothing changed. They come with [`fwbench-extras`](installing.md#fwbench-extras).
 """
 
 _ANY_HARNESS = """## Any harness
 
-`hold_against(harness)` calls a harness with one exhibit after the other. The harness times
-`exhibit.run()` like anything else, and raises if something looks wrong; a liar that gets a number
-was missed. For careful harnesses an exhibit also has `inputs` (NumPy arrays, which may be changed
-in place), `wait()`, `read(returned)` and `expected()`.
+`check_harness(harness)` calls a harness with one cheat after the other. The harness times
+`cheat.run()` like anything else, and raises if something looks wrong; a cheat that gets a number
+was missed. For careful harnesses a cheat also has `inputs` (NumPy arrays, which may be changed in
+place), `wait()`, `read(returned)` and `expected()`.
 
 This harness is a typical loop, which even checks the first result:
 
 ```python
 {source}```
 
-It misses {missed} of {shown} (a liar that lies forward and backward counts twice):
+It misses {missed} of {total} (a cheat that cheats forward and backward counts twice):
 
 ```python
-from fwbench_extras.cheats import hold_against
+from fwbench_extras.cheats import check_harness
 from fwbench_extras.cheats.naive import first_call_checked
 
-outcomes = hold_against(first_call_checked)
+outcomes = check_harness(first_call_checked)
 print(list(outcomes.values()).count(None), "of", len(outcomes))
 ```
 
-`benchmarks/harness/liars.py` tests that loop, a more careful one and fwbench with all of them.
+`benchmarks/harness/cheats.py` tests that loop, a more careful one and fwbench with all of them.
 """
 
 _FWBENCH = """## fwbench
 
-Liars are frameworks like any other once a folder with their entry points is on the path. fwbench's
-own entry points do not name them, so nobody measures one by accident.
+Cheats are frameworks like any other once a folder with their entry points is on the path. The
+entry points of `fwbench-extras` do not name them, so none is measured by accident.
 
 ```sh
-python -m fwbench_extras.cheats /tmp/liars
-PYTHONPATH=/tmp/liars pytest benchmarks --fw {example} -k {workload}
+python -m fwbench_extras.cheats /tmp/cheats
+PYTHONPATH=/tmp/cheats pytest benchmarks --fw {example} -k {workload}
 ```
 
-Of the {liars} liars below, {caught} end as a failed case, with one sentence and without a number.
+Of the {total} cheats below, {caught} end as a failed case, with one sentence and without a number.
 The other {missed} get a number; the last column says why, and how they can still be noticed.
 """
 
 
 def cheats() -> str:
-    """The whole text of docs/cheats.md."""
-    return "\n".join([_CHEATS, _any_harness(), _fwbench(), *chain.from_iterable(map(_room, ROOMS))])
+    """The text of docs/cheats.md, from the tables of cheats."""
+    subjects = map(_cheat_table, CHEATS_BY_SUBJECT)
+    return "\n".join([_CHEATS, _any_harness(), _fwbench(), *chain.from_iterable(subjects)])
 
 
 def _any_harness() -> str:
-    outcomes = hold_against(naive.first_call_checked)
+    outcomes = check_harness(naive.first_call_checked)
     return _ANY_HARNESS.format(
         source=inspect.getsource(naive),
         missed=list(outcomes.values()).count(None),
-        shown=len(outcomes),
+        total=len(outcomes),
     )
 
 
 def _fwbench() -> str:
-    caught = sum(liar.caught_by is not None for liar in LIARS)
-    first = LIARS[0]
+    caught = sum(cheat.caught_by is not None for cheat in CHEATS)
     return _FWBENCH.format(
-        example=first.name,
-        workload=first.workload.name,
-        liars=len(LIARS),
+        example=CHEATS[0].name,
+        workload=CHEATS[0].workload.name,
+        total=len(CHEATS),
         caught=caught,
-        missed=len(LIARS) - caught,
+        missed=len(CHEATS) - caught,
     )
 
 
-def _room(title: str) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield "| liar | what it does | stands for | ends in | what catches it, or why nothing does |"
+def _cheat_table(subject: str) -> Iterator[str]:
+    yield f"## {subject}\n"
+    yield "| cheat | what it does | stands for | ends in | what catches it, or why nothing does |"
     yield "|---|---|---|---|---|"
-    yield from map(_row, ROOMS[title])
+    yield from map(_cheat_row, CHEATS_BY_SUBJECT[subject])
     yield ""
 
 
-def _row(liar: type[Liar]) -> str:
-    fakes = (liar.__doc__ or "").partition("\n")[0]
-    error = liar.caught_by.__name__ if liar.caught_by else "**a number**"
-    cells = (f"`{liar.name}`", fakes, liar.mistake, error, liar.why)
+def _cheat_row(cheat: Cheat) -> str:
+    error = cheat.caught_by.__name__ if cheat.caught_by else "**a number**"
+    cells = (f"`{cheat.name}`", cheat.fakes, cheat.mistake, error, cheat.why)
     return f"| {' | '.join(cells)} |"
 
 

@@ -1,114 +1,133 @@
-"""Liars about the harness: its clock, its stack, its threads."""
+"""Cheats for any harness: a call, how to wait for it, and the result that it should have."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
-from types import FrameType
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
-from fwbench.errors import FrameworkBroken, FwbenchError
-from fwbench.frameworks.contract import BoundCall
-from fwbench_extras.cheats.honest import Compute
-from fwbench_extras.cheats.liar import Liar
+import numpy as np
+from numpy.typing import NDArray
 
-_SLOWER = 10.0
+from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.workloads.operation import Operation
+from fwbench_extras.cheats.cheat import Cheat, leaves
+from fwbench_extras.cheats.honest import Honest
+from fwbench_extras.cheats.table import CHEATS
 
-#: Frames of the stack; the loop of whoever times is among the first.
-_LOOKED_AT = 4
+_COTANGENT_SEED = 1
 
 
-class SlowClock(Liar):
-    """Has ``time.perf_counter`` run ten times slower while the work is bound."""
+@dataclass(frozen=True)
+class BoundCheat:
+    """The work of one cheat, bound to its inputs, for a harness to time.
 
-    mistake = "a clock that stands still: suspended virtual machines, frequency scaling, patches"
-    caught_by: ClassVar[type[FwbenchError] | None] = None
-    why = (
-        "not fooled, and so not caught: fwbench and pytest-benchmark keep the clock that they "
-        "imported, and workers import them before a framework's module; a framework that patches "
-        "them instead is in the same process and can do anything"
+    Attributes:
+        cheat: the row of the table.
+        direction: ``forward`` or ``backward``.
+        inputs: the arrays that it works on, in NumPy; a harness may change them in place.
+        run: one call of the work.
+        wait: waits until all work is done, the cheat's way.
+        read: ``read(returned)`` has the arrays of a call's result on the host: of ``backward`` the
+            result, then the gradients.
+        expected: returns the arrays that ``read`` should for the inputs as they are now.
+    """
+
+    cheat: Cheat
+    direction: str
+    inputs: Sequence[NDArray[Any]]
+    run: BoundCall
+    wait: Callable[[], Any]
+    read: Callable[[Any], list[NDArray[Any]]]
+    expected: Callable[[], list[NDArray[Any]]]
+
+
+#: Times a cheat; returns anything, such as the seconds that it takes for true.
+Harness = Callable[[BoundCheat], Any]
+
+
+def check_harness(
+    harness: Harness, cheats: Iterable[Cheat] = CHEATS
+) -> dict[tuple[str, str], Exception | None]:
+    """Have a harness time cheats, one after the other.
+
+    Args:
+        harness: times the cheat that it is called with; raises if something is wrong with it.
+
+    Returns:
+        By the name of a cheat and the direction, the exception that the harness raised; None for a
+        cheat that got away with a number.
+    """
+    outcomes: dict[tuple[str, str], Exception | None] = {}
+    for cheat in cheats:
+        for direction in cheat.directions:
+            if direction != "train":
+                with _restored_clock():
+                    outcomes[cheat.name, direction] = _outcome(harness, bind(cheat, direction))
+    return outcomes
+
+
+def bind(cheat: Cheat, direction: str = "forward") -> BoundCheat:
+    """Bind the work of a cheat to its inputs.
+
+    Args:
+        cheat: of an operation.
+        direction: one of the cheat's.
+    """
+    framework = cheat.framework()
+    operation = cast("Operation", cheat.workload)
+    operands = [x.astype(cheat.dtype) for x in operation.operands(cheat.size)]
+    create = framework.creator("cpu", cheat.dtype)
+    inputs = operands if operation.creates else [create(x) for x in operands]
+    run: BoundCall = partial(create, *inputs)
+    expected: BoundCall = partial(np.array, *inputs)
+    if not operation.creates:
+        run = _bound(framework, operation, inputs, direction)
+        expected = _bound(Honest(), operation, inputs, direction)
+    return BoundCheat(
+        cheat,
+        direction,
+        inputs,
+        run,
+        framework.waiter("cpu") or _no_wait,
+        lambda returned: [framework.to_numpy(array) for array in leaves(returned)],
+        lambda: leaves(expected()),
     )
 
-    def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """The work; and the clock is another one."""
-        read = time.perf_counter
-        if not isinstance(read, _Slow):
-            time.perf_counter = _Slow(read)
-        return super().bound(compute, inputs)
+
+def _no_wait() -> None:
+    pass
 
 
-class _Slow:
-    """A clock on which ten seconds are one."""
-
-    def __init__(self, read: Any) -> None:
-        self._read = read
-
-    def __call__(self) -> float:
-        return self._read() / _SLOWER
-
-
-class DefeatDevice(Liar):
-    """Looks at the stack above it, and works where nobody reads a clock."""
-
-    mistake = "software that knows when it is tested, as a maker of cars had it"
-    caught_by: ClassVar[type[FwbenchError] | None] = None
-    why = (
-        "calls are timed by other code than that which verifies, and a framework in the same "
-        "process can tell one from the other; at larger sizes its rate is above what the machine "
-        "can do"
-    )
-    size = 32
-
-    def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-        """Honest but to those who time."""
-        kept = compute(*inputs)
-        return lambda: kept if _is_timed(sys._getframe(1)) else compute(*inputs)  # noqa: SLF001
+def _bound(
+    framework: Framework, operation: Operation, inputs: Sequence[NDArray[Any]], direction: str
+) -> BoundCall:
+    implementation = framework.implementation(operation.name)
+    if direction == "forward":
+        return framework.forward(implementation, inputs, "eager")
+    shape = np.shape(operation.reference(*inputs))
+    cotangent = np.random.default_rng(_COTANGENT_SEED).standard_normal(shape)
+    variables = range(len(inputs))
+    cotangent = cotangent.astype(inputs[0].dtype)
+    return framework.backward(implementation, inputs, variables, cotangent, "eager")
 
 
-def _is_timed(frame: FrameType | None) -> bool:
-    """Whether a frame, or one of those next above it, belongs to what times calls."""
-    for _ in range(_LOOKED_AT):
-        if frame is None:
-            return False
-        module = frame.f_globals.get("__name__", "")
-        if "perf_counter" in frame.f_code.co_names or module.startswith("pytest_benchmark"):
-            return True
-        frame = frame.f_back
-    return False
+def _outcome(harness: Harness, bound: BoundCheat) -> Exception | None:
+    try:
+        harness(bound)
+    except Exception as error:  # noqa: BLE001 (a harness may raise any)
+        return error
+    return None
 
 
-class MoreThreads(Liar):
-    """Computes with one thread more than it was told, and says so."""
-
-    mistake = "a thread count of the library's own, which no variable reaches"
-    caught_by: ClassVar[type[FwbenchError] | None] = FrameworkBroken
-    why = "the framework is refused when it is loaded: its times would not compare"
-    directions: ClassVar = ()
-
-    def set_threads(self, threads: int) -> None:
-        """Compute with one thread more than it is told."""
-        super().set_threads(threads + 1)
-        self._threads = threads + 1
-
-    def threads(self) -> int:
-        """The threads that it really computes with."""
-        return self._threads
-
-
-class HiddenThreads(MoreThreads):
-    """Computes with one thread more than it was told, and says that it did not."""
-
-    mistake = "a thread pool that the framework does not know of, such as that of its BLAS"
-    caught_by: ClassVar[type[FwbenchError] | None] = None
-    why = (
-        "a framework says itself how many threads it has; its record does show the processor time "
-        "of the rounds (`cpu_s`) above threads x `wall_s`"
-    )
-
-    def threads(self) -> int:
-        """The threads that it was told to compute with."""
-        return self._threads - 1
-
-
-LIARS = (SlowClock, DefeatDevice, MoreThreads, HiddenThreads)
+@contextmanager
+def _restored_clock() -> Iterator[None]:
+    """One of the cheats replaces it."""
+    read = time.perf_counter
+    try:
+        yield
+    finally:
+        time.perf_counter = read

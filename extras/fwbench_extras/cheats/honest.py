@@ -1,8 +1,9 @@
-"""The honest framework: NumPy with gradients written by hand, which every liar pretends to be."""
+"""The honest framework: NumPy with gradients written by hand and a learner of dense layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -10,19 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall
-from fwbench.frameworks.learner import Job, Learner
+from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.table import Table
 from fwbench.testing.fake import Differentiable
+from fwbench.workloads.models import reference
+from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.operation import Implementation
-from fwbench_extras.cheats.honest_learner import HonestLearner
+from fwbench.workloads.training import Batch
 
-#: Computes a result from the inputs: an array; for ``backward`` the result and its gradients.
+#: Computes from the inputs: the result; for ``backward`` the result and its gradients.
 Compute = Callable[..., Any]
 
 
-def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
-    return 1.0 / (1.0 + np.exp(-x))
+@dataclass(frozen=True)
+class Backward:
+    """Computes a result and its gradients; the last input is the cotangent.
+
+    Attributes:
+        function: the operation with its gradient.
+        variables: the positions of the inputs that gradients are taken by.
+    """
+
+    function: Differentiable
+    variables: Sequence[int]
+
+    def __call__(self, *inputs: Any) -> tuple[Any, list[Any]]:
+        """Compute the result and the gradients."""
+        return self.function(*inputs[:-1]), self.gradients(*inputs)
+
+    def gradients(self, *inputs: Any) -> list[Any]:
+        """Compute the gradients alone."""
+        *operands, cotangent = inputs
+        gradients = self.function.gradient(cotangent, *operands)
+        return [gradients[i] for i in self.variables]
 
 
 def differentiable(value: Compute, gradient: Compute) -> Implementation:
@@ -35,6 +58,10 @@ def differentiable(value: Compute, gradient: Compute) -> Implementation:
     return lambda np: Differentiable(value, gradient)
 
 
+def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
 _OPERATIONS: Table = {
     "sigmoid": differentiable(_sigmoid, lambda g, x: [g * _sigmoid(x) * (1.0 - _sigmoid(x))]),
     "relu": differentiable(lambda x: np.maximum(x, 0), lambda g, x: [g * (x > 0)]),
@@ -45,7 +72,7 @@ _OPERATIONS: Table = {
 
 
 class Honest(NumPy):
-    """NumPy with gradients and a learner: it does all that it is asked for, every time."""
+    """NumPy with gradients and a learner: it does all of the work, every time."""
 
     name = "honest"
     differentiable = True
@@ -71,17 +98,7 @@ class Honest(NumPy):
     ) -> BoundCall:
         """The function and its gradient, with their inputs."""
         function = cast("Differentiable", implementation(np))
-
-        def compute(*inputs: Any) -> tuple[Any, list[Any]]:
-            *operands, seed = inputs
-            gradients = function.gradient(seed, *operands)
-            return function(*operands), self.gradients([gradients[i] for i in variables])
-
-        return self.bound(compute, [*inputs, cotangent])
-
-    def gradients(self, gradients: list[Any]) -> list[Any]:
-        """The gradients as a call returns them."""
-        return gradients
+        return self.bound(Backward(function, variables), [*inputs, cotangent])
 
     def bound(self, compute: Compute, inputs: Sequence[Any]) -> BoundCall:
         """The call that is timed.
@@ -95,3 +112,92 @@ class Honest(NumPy):
     def learner(self, job: Job) -> Learner:
         """A model of dense layers in training."""
         return HonestLearner(job)
+
+
+class HonestLoader(Loader):
+    """Batches by index.
+
+    Args:
+        learner: places them.
+        batch: the whole data set.
+    """
+
+    def __init__(self, learner: HonestLearner, batch: Batch) -> None:
+        self.learner = learner
+        self.examples, self.labels = batch
+        self.order: NDArray[Any] = np.arange(0)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        """Visit the examples in this order."""
+        self.order = order
+
+    def __iter__(self) -> Iterator[Placed]:
+        """One pass."""
+        for chosen in np.split(self.order, len(self.order) // self.learner.job.batch):
+            yield self.learner.place((self.examples[chosen], self.labels[chosen]))
+
+
+class HonestLearner(Learner):
+    """A model in NumPy, in float64, with the reference's layers and optimisers.
+
+    Attributes:
+        loads: the class of its loaders.
+    """
+
+    loads: type[HonestLoader] = HonestLoader
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.reset(exact=False)
+
+    @property
+    def arrays(self) -> Arrays:
+        """The parameters, layer by layer."""
+        return [array for arrays in self._layers for array in arrays]
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """Forward pass, backward pass and update."""
+        graph = self.job.training.graph
+        logits, pull_backs = reference.answer(graph, self._layers, examples)
+        loss, gradient = reference.cross_entropy(logits, labels)
+        by_node = reference.accumulate(graph, pull_backs, gradient)
+        self.update([array for arrays in by_node for array in arrays])
+        return loss
+
+    def update(self, gradients: Arrays) -> None:
+        """One step of the optimiser, with a gradient for each of :attr:`arrays`."""
+        for gradient, descent in zip(gradients, self._descents, strict=True):
+            descent.step(gradient)
+
+    def reset(self, *, exact: bool) -> None:
+        """Initial weights, and an optimiser that has not seen a gradient."""
+        self._layers = self.initial()
+        self._descents = [Descent(self.job.training.optimizer, array) for array in self.arrays]
+
+    def initial(self) -> list[Arrays]:
+        """The parameters of each layer before the first step."""
+        return self.job.training.initial()
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Never called: the framework declares a gap."""
+
+    def weights(self) -> list[NDArray[Any]]:
+        """The parameters of the model, in float64."""
+        return self.arrays
+
+    def place(self, batch: Batch) -> Placed:
+        """The batch as the model takes it, in float64."""
+        examples, labels = batch
+        return examples.astype(np.float64), labels
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        """A loader of :attr:`loads`."""
+        return self.loads(self, batch)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The losses, unchanged."""
+        return np.asarray(losses, dtype=np.float64)
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """The answers of the model to a batch."""
+        return reference.answer(self.job.training.graph, self._layers, examples)[0]

@@ -1,4 +1,4 @@
-"""Liars as cases of this process, on its real clock."""
+"""Cheats as cases of this process, on its real clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
-from fwbench_extras.cheats import Liar
+from fwbench_extras.cheats import Cheat
 from support.fake_learner import FOUND, data_set
 from support.fakes import cell, fixture
 from support.training_cases import KINDS
@@ -26,21 +26,16 @@ _WARMUP_S = 1e-3
 _ROUNDS_S = 5e-3
 
 
-def case_of(liar: type[Liar], direction: str) -> Case:
-    """The case in which a liar lies, as the plugin would make it.
-
-    Args:
-        liar: which.
-        direction: one of the liar's.
-    """
-    framework, workload = liar(), liar.workload
+def case_of(cheat: Cheat, direction: str) -> Case:
+    """The case that shows a cheat in one of its directions, as the plugin would make it."""
+    framework, workload = cheat.framework(), cheat.workload
     clock = Clock(time.perf_counter, framework.waiter("cpu"))
     one = cell(
         workload,
-        framework=liar.name,
+        framework=cheat.name,
         direction=direction,
-        dtype=liar.dtype,
-        size=liar.size,
+        dtype=cheat.dtype,
+        size=cheat.size,
         schedule=Schedule(epochs=2, warmup_epochs=0, steps=8),
         data=FOUND,
     )

@@ -1,9 +1,9 @@
-"""How many liars get a number: from a loop as many are written, from a careful one, from fwbench.
+"""How many cheats get a number: from a typical loop, from a careful one, from fwbench.
 
-The liars are those of ``fwbench_extras.cheats`` (docs/cheats.md), each in every direction in which
-it lies. The loops are held against them in this process. fwbench runs as ever, in a pytest session
-in which each liar is a framework with a worker process of its own; this file is that session's test
-file, too. Those that fwbench says it catches must end without a record.
+The cheats are those of ``fwbench_extras.cheats`` (docs/cheats.md), each in every direction in which
+it cheats. The loops time them in this process. fwbench runs in a pytest session in which each cheat
+is a framework with a worker process of its own; this file is that session's test file, too. Those
+that fwbench says it catches must end without a record.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ import numpy as np
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench_extras.cheats import LIARS, Exhibit, Liar, hold_against, register
+from fwbench_extras.cheats import CHEATS, BoundCheat, Cheat, check_harness, register
 from fwbench_extras.cheats.naive import first_call_checked
 
 _CALLS = 20
 _QUICKLY = ("--benchmark-max-time=0.05", "--fw-warmup=0.05", "--fw-epochs=2", "--fw-steps=2")
 
-#: A liar's name and the direction in which it lies.
-Lie = tuple[str, str]
+#: A cheat's name and its direction.
+_Case = tuple[str, str]
 
 
-def _key(liar: type[Liar]) -> tuple[str, int, str, tuple[str, ...]]:
-    return liar.workload.name, liar.size, liar.dtype, liar.directions
+def _key(cheat: Cheat) -> tuple[str, int, str, tuple[str, ...]]:
+    return cheat.workload.name, cheat.size, cheat.dtype, cheat.directions
 
 
-def _test(liars: tuple[type[Liar], ...]) -> Any:
-    """A test of liars that show what they do in the same workload."""
-    one = liars[0]
-    trained = {} if one.workload.directions else {"directions": one.directions}
-    names = tuple(liar.name for liar in liars)
+def _test(cheats: tuple[Cheat, ...]) -> Any:
+    """A test of cheats that have the same workload."""
+    first = cheats[0]
+    trained = {} if first.workload.directions else {"directions": first.directions}
+    names = tuple(cheat.name for cheat in cheats)
 
     @pytest.mark.fwbench(
-        one.workload, frameworks=names, sizes=(one.size,), dtypes=(one.dtype,), **trained
+        first.workload, frameworks=names, sizes=(first.size,), dtypes=(first.dtype,), **trained
     )
     def measure(case: Case) -> None:
         case.measure()
@@ -52,34 +52,34 @@ def _test(liars: tuple[type[Liar], ...]) -> Any:
     return measure
 
 
-#: Those that lie before any work is bound are refused, in any workload.
-_BOUND = sorted((liar for liar in LIARS if liar.directions), key=_key)
+#: Cheats before any work is bound are refused, in any workload.
+_BOUND = sorted((cheat for cheat in CHEATS if cheat.directions), key=_key)
 
 for _number, (_, _group) in enumerate(itertools.groupby(_BOUND, key=_key)):
     globals()[f"test_{_number}"] = _test(tuple(_group))
 
 
-def last_call_checked(exhibit: Exhibit) -> float:
+def last_call_checked(cheat: BoundCheat) -> float:
     """The least of twenty calls that were waited for, once first and last were right."""
-    _check(exhibit, exhibit.run())
+    _check(cheat, cheat.run())
     seconds = []
     for _ in range(_CALLS):
-        exhibit.wait()
+        cheat.wait()
         start = time.perf_counter()
-        returned = exhibit.run()
-        exhibit.wait()
+        returned = cheat.run()
+        cheat.wait()
         seconds.append(time.perf_counter() - start)
-    _check(exhibit, returned)
+    _check(cheat, returned)
     return min(seconds)
 
 
-def _check(exhibit: Exhibit, returned: Any) -> None:
-    for actual, expected in zip(exhibit.read(returned), exhibit.expected(), strict=True):
+def _check(cheat: BoundCheat, returned: Any) -> None:
+    for actual, expected in zip(cheat.read(returned), cheat.expected(), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
 
 
-def _with_a_number() -> set[Lie]:
-    """The lies of which fwbench keeps a record."""
+def _with_a_number() -> set[_Case]:
+    """The cheats of which fwbench keeps a record."""
     with tempfile.TemporaryDirectory() as folder:
         register(Path(folder))
         stored = Path(folder) / "run.json"
@@ -101,26 +101,26 @@ def _with_a_number() -> set[Lie]:
 
 
 def main() -> int:
-    """Hold all three against the liars, print, and give the exit status."""
+    """Try all three on the cheats, print, and give the exit status."""
     bounds.arguments(__doc__, rounds=1)
     findings = []
     for harness in (first_call_checked, last_call_checked):
-        outcomes = hold_against(harness)
-        missed = [lie for lie, error in outcomes.items() if error is None]
+        outcomes = check_harness(harness)
+        missed = [case for case, error in outcomes.items() if error is None]
         name = harness.__name__.replace("_", " ")
         findings.append(bounds.Finding(name, f"{len(missed)} of {len(outcomes)} get a number"))
-    return bounds.conclude([*findings, *_of_fwbench(_with_a_number())])
+    return bounds.conclude([*findings, *_fwbench_findings(_with_a_number())])
 
 
-def _of_fwbench(numbers: set[Lie]) -> list[bounds.Finding]:
-    lies = {(liar.name, direction): liar for liar in _BOUND for direction in liar.directions}
-    escaped = [lie for lie in numbers if lies[lie].caught_by is not None]
+def _fwbench_findings(numbers: set[_Case]) -> list[bounds.Finding]:
+    cases = {(cheat.name, direction): cheat for cheat in _BOUND for direction in cheat.directions}
+    escaped = [case for case in numbers if cases[case].caught_by is not None]
     return [
-        bounds.Finding("fwbench", f"{len(numbers)} of {len(lies)} get a number"),
+        bounds.Finding("fwbench", f"{len(numbers)} of {len(cases)} get a number"),
         bounds.Finding("  of those that it catches", str(len(escaped)), "0", not escaped),
         *(
-            bounds.Finding(f"    {' '.join(lie)}", "a number", "none", kept=False)
-            for lie in escaped
+            bounds.Finding(f"    {' '.join(case)}", "a number", "none", kept=False)
+            for case in escaped
         ),
     ]
 

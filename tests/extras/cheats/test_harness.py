@@ -1,4 +1,4 @@
-"""Any harness can be held against the liars; page and entry points are those of the classes."""
+"""Any harness can be tested with the cheats; their entry points make them frameworks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from fwbench.frameworks.registry import GROUP
-from fwbench_extras.cheats import LIARS, Exhibit, hold_against, naive, register
-from fwbench_extras.cheats.remembering import CachedOutput
-from fwbench_extras.cheats.results import Transposed
+from fwbench_extras.cheats import CHEATS, BoundCheat, Cheat, check_harness, naive, register
+from fwbench_extras.cheats.__main__ import main
 from support.projects import Project
 
 _PAGE = Path(__file__).parents[3] / "docs" / "cheats.md"
@@ -36,52 +35,55 @@ def test_step(case):
 # Any harness
 
 
-def test_a_harness_that_raises_has_caught_the_liar() -> None:
-    """By liar and direction there is what it raised, and None for a number."""
+def _named(*names: str) -> list[Cheat]:
+    return [cheat for cheat in CHEATS if cheat.name in names]
+
+
+def test_a_harness_that_raises_has_caught_the_cheat() -> None:
+    """By cheat and direction the exception that it raised, and None for a number."""
     suspicious = ValueError("too good to be true")
 
-    def harness(exhibit: Exhibit) -> float:
-        if exhibit.direction == "backward":
+    def harness(cheat: BoundCheat) -> float:
+        if cheat.direction == "backward":
             raise suspicious
         return 1.0
 
-    outcomes = hold_against(harness, LIARS[:1])
-    name = LIARS[0].name
+    outcomes = check_harness(harness, CHEATS[:1])
+    name = CHEATS[0].name
     assert outcomes == {(name, "forward"): None, (name, "backward"): suspicious}
 
 
 def test_a_careful_harness_has_what_it_needs() -> None:
     """Inputs that can be changed, and what is expected of a call on them."""
 
-    def harness(exhibit: Exhibit) -> None:
-        if not exhibit.inputs[0].flags.writeable:
+    def harness(cheat: BoundCheat) -> None:
+        if not cheat.inputs[0].flags.writeable:
             pytest.skip("its arrays are immutable")
-        exhibit.run()
-        for array in exhibit.inputs:
+        cheat.run()
+        for array in cheat.inputs:
             array[...] = 2 * array
-        exhibit.wait()
-        for actual, expected in zip(exhibit.read(exhibit.run()), exhibit.expected(), strict=True):
+        cheat.wait()
+        for actual, expected in zip(cheat.read(cheat.run()), cheat.expected(), strict=True):
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
-    caching = [liar for liar in LIARS if liar.name in ("cached_output", "folded_when_bound")]
-    assert all(hold_against(harness, caching).values())
+    caching = _named("cached_output", "folded_when_bound")
+    assert all(check_harness(harness, caching).values())
 
 
 def test_the_clock_is_put_back() -> None:
-    """One of the liars replaces it."""
+    """One of the cheats replaces it."""
     read = time.perf_counter
     seen = []
-    slow = [liar for liar in LIARS if liar.name == "slow_clock"]
-    hold_against(lambda exhibit: seen.append(time.perf_counter), slow)
+    check_harness(lambda _: seen.append(time.perf_counter), _named("slow_clock"))
     assert read not in seen
     assert time.perf_counter is read
 
 
-def test_every_lie_about_an_operation_is_exhibited() -> None:
-    """In every direction; training is fwbench's own idea of a workload."""
-    shown = hold_against(lambda exhibit: None)
-    lies = {(liar.name, d) for liar in LIARS for d in liar.directions if d != "train"}
-    assert {*shown} == lies
+def test_every_cheat_of_an_operation_is_tried() -> None:
+    """In every direction; training is a workload of fwbench alone."""
+    outcomes = check_harness(lambda _: None)
+    cheats = {(cheat.name, d) for cheat in CHEATS for d in cheat.directions if d != "train"}
+    assert {*outcomes} == cheats
 
 
 # The page
@@ -90,15 +92,15 @@ def test_every_lie_about_an_operation_is_exhibited() -> None:
 def test_the_example_of_the_page_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The loop that stands there misses most liars; here it is held against two of them."""
+    """The loop that stands there misses most cheats; here it is tested with two of them."""
     text = _PAGE.read_text(encoding="utf-8")
     loop, example = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert loop == inspect.getsource(naive)
-    monkeypatch.setattr(hold_against, "__defaults__", ([CachedOutput, Transposed],))
+    monkeypatch.setattr(check_harness, "__defaults__", (_named("cached_output", "transposed"),))
     exec(example, {})  # noqa: S102 (the page's own)
     assert capsys.readouterr().out == "2 of 4\n"
-    missed, shown = map(int, re.findall(r"It misses (\d+) of (\d+) ", text)[0])
-    assert shown / 2 < missed < shown
+    missed, total = map(int, re.findall(r"It misses (\d+) of (\d+) ", text)[0])
+    assert total / 2 < missed < total
 
 
 # As frameworks
@@ -107,11 +109,11 @@ def test_the_example_of_the_page_runs(
 def test_users_do_not_have_them() -> None:
     """fwbench's own entry points name none; those of the folder name all."""
     names = {point.name for point in metadata.entry_points(group=GROUP)}
-    assert names.isdisjoint(liar.name for liar in LIARS)
+    assert names.isdisjoint(cheat.name for cheat in CHEATS)
 
 
 def test_a_folder_of_entry_points_makes_them_frameworks(project: Project) -> None:
-    """A real session fails those that lie, and has no record of them."""
+    """A real session fails those that cheat, and has no record of them."""
     register(project.packages)
     project.write("test_it.py", _CASES)
     result, records = project.measure("--junitxml=junit.xml", fw=None)
@@ -132,13 +134,11 @@ def test_the_command_writes_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And says how to use it."""
-    from fwbench_extras.cheats.__main__ import main
-
-    monkeypatch.setattr("sys.argv", ["liars", str(tmp_path)])
+    monkeypatch.setattr("sys.argv", ["cheats", str(tmp_path)])
     main()
     assert (
-        f"PYTHONPATH={tmp_path} pytest benchmarks --fw {LIARS[0].name}" in capsys.readouterr().out
+        f"PYTHONPATH={tmp_path} pytest benchmarks --fw {CHEATS[0].name}" in capsys.readouterr().out
     )
-    (found,) = metadata.distributions(path=[str(tmp_path)])
-    points = {point.name: point.load() for point in found.entry_points}
-    assert points == {liar.name: liar for liar in LIARS}
+    (distribution,) = metadata.distributions(path=[str(tmp_path)])
+    points = {point.name: point.load() for point in distribution.entry_points}
+    assert points == {cheat.name: cheat.framework for cheat in CHEATS}

@@ -1,0 +1,273 @@
+"""Cheats that train: fewer updates, fewer examples, other weights, other data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench import workloads
+from fwbench.errors import WrongResult, WrongTraining
+from fwbench.frameworks.learner import Job, Learner, Placed
+from fwbench.workloads.models.layer import Arrays
+from fwbench_extras.cheats.cheat import Cheat
+from fwbench_extras.cheats.honest import HonestLearner, HonestLoader
+
+#: More than the check before timing takes.
+_HONEST_STEPS = 12
+
+#: More than the check after timing takes, in an epoch of its own.
+_HONEST_IN_EPOCH = 6
+
+
+class _EverySecondUpdate(HonestLearner):
+    skips = True
+
+    def update(self, gradients: Arrays) -> None:
+        self.skips = not self.skips
+        if not self.skips:
+            super().update(gradients)
+
+
+class _HonestWhileExamined(_EverySecondUpdate):
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.exact = exact
+
+    def update(self, gradients: Arrays) -> None:
+        if self.exact:
+            self.skips = True  # so that the update is made
+        super().update(gradients)
+
+
+class _StopsLearning(HonestLearner):
+    updates = 0
+
+    def update(self, gradients: Arrays) -> None:
+        self.updates += 1
+        if self.updates <= _HONEST_STEPS:
+            super().update(gradients)
+
+
+class _LateInTheEpoch(HonestLearner):
+    left = _HONEST_STEPS
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        self.left = _HONEST_IN_EPOCH
+        return super().epoch(batches)
+
+    def update(self, gradients: Arrays) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            super().update(gradients)
+
+
+class _HalfOfTheBatch(HonestLearner):
+    def step(self, examples: Any, labels: Any) -> Any:
+        half = len(labels) // 2
+        return super().step(examples[:half], labels[:half])
+
+
+class _HalfOfTheBatchLater(HonestLearner):
+    steps = 0
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        self.steps += 1
+        used = len(labels) // (1 if self.steps <= _HONEST_STEPS else 2)
+        return super().step(examples[:used], labels[:used])
+
+
+class _OtherWeights(HonestLearner):
+    def initial(self) -> list[Arrays]:
+        return [[0.5 * array for array in arrays] for arrays in super().initial()]
+
+
+class _FrozenLayer(HonestLearner):
+    def update(self, gradients: Arrays) -> None:
+        frozen = 2  # kernel and bias of the first layer
+        super().update(
+            [np.zeros_like(gradient) for gradient in gradients[:frozen]] + gradients[frozen:]
+        )
+
+
+class _SmallerModel(HonestLearner):
+    def initial(self) -> list[Arrays]:
+        *layers, (kernel, bias) = super().initial()
+        return [*layers, [kernel[:, :-1], bias[:-1]]]
+
+
+class _CheaperOptimizer(HonestLearner):
+    def update(self, gradients: Arrays) -> None:
+        rate = self.job.training.optimizer.learning_rate
+        for gradient, array in zip(gradients, self.arrays, strict=True):
+            np.subtract(array, rate * gradient, out=array)
+
+
+class _OneStep(HonestLearner):
+    loss: float | None = None
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        if self.loss is None:
+            self.loss = super().step(examples, labels)
+        return self.loss
+
+
+class _TenthOfTheTest(HonestLearner):
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        tenth = examples[: -(-len(examples) // 10)]
+        return np.resize(super().logits(tenth), (len(examples), self.job.training.classes))
+
+
+class _OneBatchForAll(HonestLoader):
+    def __iter__(self) -> Iterator[Placed]:
+        batches = list(islice(super().__iter__(), 1))
+        yield from batches * (len(self.order) // self.learner.job.batch)
+
+
+class _HalfAnEpoch(HonestLoader):
+    def __iter__(self) -> Iterator[Placed]:
+        half = len(self.order) // self.learner.job.batch // 2
+        return islice(super().__iter__(), half)
+
+
+class _UnshuffledEpoch(HonestLoader):
+    def set_order(self, order: NDArray[Any]) -> None:
+        super().set_order(np.arange(len(order)))
+
+
+def _loads(loader: type[HonestLoader]) -> Callable[[Job], Learner]:
+    """An honest learner with a loader that cheats."""
+
+    def learn(job: Job) -> Learner:
+        learner = HonestLearner(job)
+        learner.loads = loader
+        return learner
+
+    return learn
+
+
+_training = partial(
+    Cheat,
+    caught_by=WrongTraining,
+    why="the first losses are not those of the float64 reference",
+    workload=workloads.mlp.step,
+    size=8,
+    directions=("train",),
+)
+
+_loading = partial(
+    _training,
+    caught_by=WrongResult,
+    why="the last batch does not hold the requested examples",
+    workload=workloads.mlp.loader,
+)
+
+CHEATS = (
+    _training(
+        name="every_second_update",
+        fakes="Computes the gradients of every step, and applies those of every second one.",
+        mistake="gradient accumulation that was left on",
+        learn=_EverySecondUpdate,
+    ),
+    _training(
+        name="honest_while_examined",
+        fakes="Learns as it should during the check, and skips every second update afterwards.",
+        mistake="a switch for reproducibility that changes more than the seed",
+        why="the weights do not change at every step",
+        learn=_HonestWhileExamined,
+    ),
+    _training(
+        name="stops_learning",
+        fakes="Applies the first 12 updates of its life, and none from then on.",
+        mistake="an optimiser that holds on to parameters which were replaced",
+        why="after the timed steps the weights do not change at every step any more",
+        learn=_StopsLearning,
+    ),
+    _training(
+        name="late_in_the_epoch",
+        fakes="Applies the first six updates of every epoch, and none of the others.",
+        mistake="a learning rate that is warmed down to zero within an epoch",
+        caught_by=None,
+        why="timed training is checked once more in epochs of four steps, which cost little; the "
+        "losses of the epochs are kept, and where another framework trains the same, those that "
+        "differ mark both as unequal, outside every ranking",
+        workload=workloads.mlp,
+        learn=_LateInTheEpoch,
+    ),
+    _training(
+        name="half_of_the_batch",
+        fakes="Trains on the first half of every batch.",
+        mistake="data parallelism of which one replica's share is lost",
+        learn=_HalfOfTheBatch,
+    ),
+    _training(
+        name="half_of_the_batch_later",
+        fakes="Trains on whole batches for 12 steps, and on their first half from then on.",
+        mistake="a batch size that a runtime adapts to memory or time",
+        why="after the timed steps the losses are not those of the reference any more",
+        learn=_HalfOfTheBatchLater,
+    ),
+    _training(
+        name="other_weights",
+        fakes="Begins with weights of half the size.",
+        mistake="a default initialisation, which no two frameworks share",
+        learn=_OtherWeights,
+    ),
+    _training(
+        name="frozen_layer",
+        fakes="Never changes the first layer.",
+        mistake="transfer learning's frozen layers, or a parameter that was not registered",
+        learn=_FrozenLayer,
+    ),
+    _training(
+        name="smaller_model",
+        fakes="Trains a model with one class less.",
+        mistake="a model of the same name from another library",
+        why="the number of parameters is not that of the description",
+        learn=_SmallerModel,
+    ),
+    _training(
+        name="cheaper_optimizer",
+        fakes="Updates by plain gradient descent, which has no moments to keep.",
+        mistake="an optimiser looked up by a name that means something else",
+        learn=_CheaperOptimizer,
+    ),
+    _training(
+        name="one_step",
+        fakes="Takes one step, and returns its loss for all others.",
+        mistake="a compiled step whose state is a constant",
+        learn=_OneStep,
+    ),
+    _training(
+        name="tenth_of_the_test",
+        fakes="Answers for the first tenth of the examples, and repeats these answers for the "
+        "others.",
+        mistake="a test set cut off after a few steps, whose accuracy is given as that of all",
+        why="after the timed epochs a step's loss is not that of the model's answers",
+        workload=workloads.mlp,
+        learn=_TenthOfTheTest,
+    ),
+    _loading(
+        name="one_batch_for_all",
+        fakes="Loads the first batch, and repeats it.",
+        mistake="a cached or prefetched batch, as 'synthetic data' modes have it",
+        learn=_loads(_OneBatchForAll),
+    ),
+    _loading(
+        name="half_an_epoch",
+        fakes="Ends an epoch after half of its batches.",
+        mistake="a data set sharded by processes, of which there is one",
+        why="batches are counted",
+        learn=_loads(_HalfAnEpoch),
+    ),
+    _loading(
+        name="unshuffled_epoch",
+        fakes="Visits the examples in the order in which they are stored.",
+        mistake="a shuffle buffer smaller than the data, or none: reading in order is faster",
+        learn=_loads(_UnshuffledEpoch),
+    ),
+)

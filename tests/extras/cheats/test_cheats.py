@@ -1,0 +1,135 @@
+"""Every cheat that fwbench catches ends as a failed case, with one sentence and no number."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from functools import partial
+from unittest.mock import Mock
+
+import pytest
+from _pytest.mark import ParameterSet
+from pytest_benchmark import timers
+
+from fwbench.cases import training
+from fwbench.errors import FrameworkBroken, SkippedWork, UnfinishedWork, WrongGradient
+from fwbench.frameworks import registry
+from fwbench.measure.clock import Clock
+from fwbench.plugin import host
+from fwbench.workloads import gemm, mlp
+from fwbench_extras.cheats import CHEATS, Cheat, Honest
+from support.cheat_cases import case_of, images
+
+_CASES = [(cheat, direction) for cheat in CHEATS for direction in cheat.directions]
+_CAUGHT = [case for case in _CASES if case[0].caught_by is not None]
+_MISSED = [case for case in _CASES if case[0].caught_by is None]
+
+
+#: Errors that follow from the time that something takes.
+_TIMED = (SkippedWork, UnfinishedWork)
+
+
+def _named(cases: list[tuple[Cheat, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("cheat", "direction"), [_parameter(*case) for case in cases])
+
+
+def _parameter(cheat: Cheat, direction: str) -> ParameterSet:
+    marks = [pytest.mark.serial] if cheat.caught_by in _TIMED else []
+    return pytest.param(cheat, direction, id=f"{cheat.name}-{direction}", marks=marks)
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few images to train on, and a clock that a cheat can replace."""
+    monkeypatch.setattr(training, "read", Mock(return_value=images()))
+    monkeypatch.setattr(time, "perf_counter", time.perf_counter)
+
+
+@_named(_CAUGHT)
+def test_a_cheat_ends_as_a_failed_case(cheat: Cheat, direction: str) -> None:
+    """With the error of its row, or backward with the gradient's; nothing is recorded."""
+    case = case_of(cheat, direction)
+    assert cheat.caught_by is not None
+    kinds = (cheat.caught_by, *([WrongGradient] if direction == "backward" else []))
+    with pytest.raises(kinds) as caught:
+        case.measure()
+    assert "\n" not in str(caught.value)
+    assert case.benchmark.extra_info == {}
+    assert host.record(case.benchmark) is None
+
+
+@_named(_MISSED)
+def test_a_cheat_that_cannot_be_caught_says_why(cheat: Cheat, direction: str) -> None:
+    """It gets a number: a change that catches it changes its row, too."""
+    case = case_of(cheat, direction)
+    case.measure()
+    assert host.record(case.benchmark) is not None
+    assert case.benchmark.extra_info["fwbench"]["framework"] == cheat.name
+    assert len(cheat.why.split()) > 10
+
+
+_honest = partial(Cheat, fakes="Nothing.", mistake="none", why="it does all of the work")
+_honest_training = partial(_honest, size=8, directions=("train",))
+
+
+@_named(
+    [
+        (_honest(name="honest_operation"), "forward"),
+        (_honest(name="honest_operation"), "backward"),
+        (_honest_training(name="honest_step", workload=mlp.step), "train"),
+        (_honest_training(name="honest_loop", workload=mlp), "train"),
+        (_honest_training(name="honest_loader", workload=mlp.loader), "train"),
+    ]
+)
+def test_without_a_change_the_framework_is_honest(cheat: Cheat, direction: str) -> None:
+    """So it is the change that is caught."""
+    case = case_of(cheat, direction)
+    case.measure()
+    assert host.record(case.benchmark) is not None
+
+
+# Cheats before any work is bound
+
+
+@pytest.mark.parametrize("cheat", [cheat for cheat in CHEATS if not cheat.directions])
+def test_threads_are_set_and_checked(cheat: Cheat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A framework that says that it has more threads is refused; one that hides them is not."""
+    point = Mock(load=lambda: cheat.framework, value="cheats:cheat", module="cheats")
+    point.name = cheat.name
+    monkeypatch.setattr(registry, "_claims", lambda: {cheat.name: [point]})
+    threads = Honest().threads() or 1
+    try:
+        if cheat.caught_by is None:
+            assert registry.load.__wrapped__(cheat.name, threads).threads() == threads
+        else:
+            with pytest.raises(FrameworkBroken, match=f"computes with {threads + 1} threads"):
+                registry.load.__wrapped__(cheat.name, threads)
+    finally:
+        Honest().set_threads(threads)
+
+
+def test_the_clock_is_the_one_that_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker has imported fwbench and pytest-benchmark before it imports a framework."""
+    read = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    assert Clock().read is read
+    assert timers.default_timer is read
+    assert {*_imported_by("fwbench.plugin.worker")} >= {"fwbench.measure.clock", timers.__name__}
+
+
+def _imported_by(module: str) -> list[str]:
+    """What is imported once a module is."""
+    program = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_rows_are_complete() -> None:
+    """Each tells what it fakes and what it stands for, under a name that no other has."""
+    assert len(CHEATS) >= 65
+    assert len({cheat.name for cheat in CHEATS}) == len(CHEATS)
+    assert all(cheat.fakes and cheat.mistake and cheat.why for cheat in CHEATS)
+    assert gemm in {cheat.workload for cheat in CHEATS}
