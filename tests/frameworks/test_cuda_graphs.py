@@ -83,7 +83,7 @@ def cuda() -> FakeCuda:
 def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
     """The adapter's module on it."""
     with stubbed({"torch"}):
-        module = importlib.import_module("fwbench.frameworks.torch.graphs")
+        module = importlib.import_module("fwbench.frameworks.torch.gpus")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     return module
 

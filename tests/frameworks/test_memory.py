@@ -48,7 +48,7 @@ found = [of(chain, "eager", (), x), of(chain, "hybridize", (), x), of(chain, "hy
 _HEAD = """
 import json
 import numpy as np
-from fwbench.frameworks.plans import planned_bytes
+from fwbench.frameworks.probes import planned_bytes
 from fwbench.frameworks.registry import load
 framework = load(NAME, 2)
 """

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 
 import pytest
 
-from fwbench.frameworks.mxnet import strategies
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.machine import thread_variables
 from support.real_training import if_installed
+
+with stubbed({"mxnet"}):
+    planning = importlib.import_module("fwbench.frameworks.mxnet.planning")
 
 #: A convolution of 2 x 4 x 8 x 8 numbers with ReLU, and a dense layer, trained, as MXNet 1.9.1
 #: writes it; the numbers of values that are inputs of the graph are those of "var".
@@ -44,7 +48,7 @@ _FOUR, _THREE = 4 * 2 * 4 * 64, 4 * 2 * 3 * 64
 
 def test_a_log_is_read() -> None:
     """Operators in their order; other lines, and what is given to the graph, are none."""
-    nodes = strategies.read(_LOG)
+    nodes = planning.read(_LOG)
     assert [node.name for node in nodes] == [
         *("Convolution", "Activation"),
         *("_backward_Activation", "_backward_Convolution"),
@@ -55,9 +59,9 @@ def test_a_log_is_read() -> None:
 
 def test_results_that_share_nothing_are_added_up() -> None:
     """The gradient by the kernel has memory of its own; that by the images is nobody's."""
-    found = strategies.computed(_LOG, [(4, 3, 3, 3)])
+    found = planning.computed(_LOG, [(4, 3, 3, 3)])
     assert found["none"] == 3 * _FOUR + _THREE
-    of_images = strategies.computed(_LOG, [(4, 3, 3, 3), (2, 3, 8, 8)])
+    of_images = planning.computed(_LOG, [(4, 3, 3, 3), (2, 3, 8, 8)])
     assert of_images["none"] == 3 * _FOUR
 
 
@@ -66,7 +70,7 @@ def test_results_take_the_memory_of_those_that_are_needed_no_more() -> None:
 
     Its gradient lies where the convolution's result was, and that by the images where ReLU's.
     """
-    assert strategies.computed(_LOG, [(4, 3, 3, 3)])["co-share"] == 2 * _FOUR
+    assert planning.computed(_LOG, [(4, 3, 3, 3)])["co-share"] == 2 * _FOUR
 
 
 _CHAIN = [("a", [], 100), ("b", [0], 5), ("c", [1], 100), ("d", [2], 1700), ("e", [3], 90)]
@@ -87,10 +91,10 @@ _CHAIN += [("f", [4], 2000)]
 def test_memory_is_taken_where_sizes_are_alike(count: int, size: int) -> None:
     """Up to 16 times as large, or as small; a block that is too small grows."""
     nodes = [
-        strategies.Planned(name, inputs, {number: (elements,)})
+        planning.Planned(name, inputs, {number: (elements,)})
         for number, (name, inputs, elements) in enumerate(_CHAIN[:count])
     ]
-    assert strategies.shared_bytes(nodes, [], 1) == size
+    assert planning.shared_bytes(nodes, [], 1) == size
 
 
 _PROGRAM = """

@@ -98,7 +98,7 @@ def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
 ) -> None:
     """The device is busy until all is enqueued; what comes before a call is outside its events."""
     with stubbed({"torch"}):
-        module = importlib.import_module("fwbench.frameworks.torch.device_clock")
+        module = importlib.import_module("fwbench.frameworks.torch.gpus")
     done: list[str] = []
 
     class Event:

@@ -13,9 +13,9 @@ import pytest
 
 from fwbench.errors import ExportError
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.onnxruntime import exporting, predictor, sources
+from fwbench.frameworks.onnxruntime import exporting, gaps, predictor
 from fwbench.frameworks.onnxruntime.exporting import Export, Exported, Refused
-from fwbench.frameworks.onnxruntime.operators import Operators, model_of
+from fwbench.frameworks.onnxruntime.kernels import Operators, model_of
 from fwbench.frameworks.onnxruntime.predictor import OnnxRuntimePredictor
 from fwbench.workloads import lenet
 from fwbench.workloads.models.graph import sequential
@@ -151,7 +151,7 @@ def test_examples_lie_as_in_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictor, "_EXPORTERS", answers)
     made = {
         execution: OnnxRuntimePredictor(replace(JOB, execution=execution), lambda _: None)
-        for execution in sources.SOURCES
+        for execution in exporting.SOURCES
     }
     ((images, labels),) = lenet.check_batches(2, 1)
     images = np.repeat(images, 3, axis=3)
@@ -169,7 +169,7 @@ def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "tf2onnx" else there
     )
-    (gap,) = sources.missing()
+    (gap,) = gaps.missing_exporters()
     assert gap.execution == "from_tensorflow"
     assert gap.reason.startswith("exporting from tensorflow needs tf2onnx in onnxruntime's env")
 

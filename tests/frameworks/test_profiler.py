@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
 
 from fwbench.frameworks import profiler
-from fwbench.frameworks.mxnet import operator_classes as mxnet
+from fwbench.frameworks.import_stub import stubbed
 from fwbench.frameworks.profiler import CLASSES, Event, Operator, Prefixes, class_of, together
-from fwbench.frameworks.tensorflow import operator_classes as tensorflow
-from fwbench.frameworks.torch import operator_classes as torch
 
+_FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 _TABLE = {profiler.ELEMENTWISE: ("log", "add"), profiler.LOSS: ("log_softmax",)}
+
+
+def _prefixes(framework: str) -> Prefixes:
+    """The framework's classes of operators, without the framework."""
+    with stubbed({framework, "keras"}):
+        module = importlib.import_module(f"fwbench.frameworks.{framework}.profiler")
+    prefixes: Prefixes = module.PREFIXES
+    return prefixes
 
 
 @pytest.mark.parametrize(
@@ -33,9 +41,7 @@ def test_the_longest_prefix_decides(name: str, operator_class: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prefixes",
-    [torch.PREFIXES, tensorflow.PREFIXES, mxnet.PREFIXES, profiler.HLO],
-    ids=["torch", "tensorflow", "mxnet", "xla"],
+    "prefixes", [*map(_prefixes, _FRAMEWORKS), profiler.HLO], ids=[*_FRAMEWORKS, "xla"]
 )
 def test_a_table_has_classes_that_there_are(prefixes: Prefixes) -> None:
     """A class that reports do not know would be in no picture; a prefix is of one class."""

@@ -11,7 +11,7 @@ import pytest
 from fwbench.errors import WrongResult
 from fwbench.frameworks.member import Member
 from fwbench.frameworks.numpy.framework import NumPy
-from fwbench.frameworks.numpy.ring import Ring
+from fwbench.frameworks.numpy.replicas import Ring
 from fwbench.gangs import shares
 from fwbench.gangs.kinds import share_of
 from fwbench.gangs.shares import Share, Task

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks.member import Seat
-from fwbench.frameworks.numpy.ring import Ring
+from fwbench.frameworks.numpy.replicas import Ring
 from fwbench.gangs import judgement
 from fwbench.gangs.engines import Local
 from fwbench.gangs.gang import Gang

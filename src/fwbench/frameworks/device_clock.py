@@ -1,4 +1,4 @@
-"""The device's own clock: what a call takes there, whatever it takes to launch and to wait for."""
+"""The device's own clock: the time of a call on the device, without launching and waiting."""
 
 from __future__ import annotations
 

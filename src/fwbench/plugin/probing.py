@@ -18,7 +18,7 @@ from fwbench.cases.case import Case, Probe
 from fwbench.cases.probes.memory import forward_memory, memory
 from fwbench.cases.probes.profile import profile
 from fwbench.errors import FwbenchError, ProbeError, UsageError
-from fwbench.frameworks import probing
+from fwbench.frameworks import probes
 from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.options.options import Options
@@ -102,17 +102,17 @@ class Probes:
 
     def _asked(self, cell: Cell) -> Iterator[str]:
         if self._options.profile:
-            yield probing.PROFILE
+            yield probes.PROFILE
         if self._options.memory:
-            yield probing.MEMORY
+            yield probes.MEMORY
             if isinstance(cell.workload, Trains) and not isinstance(cell.workload, Loading):
-                yield probing.FORWARD_MEMORY
+                yield probes.FORWARD_MEMORY
 
     def _found(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
         """What a probe has found, or why it has not."""
         reason = "its worker ended without an answer"
         try:
-            with closing(self._run_alone(item, {probing.VARIABLE: probe})) as messages:
+            with closing(self._run_alone(item, {probes.VARIABLE: probe})) as messages:
                 for kind, values in messages:
                     if kind == FOUND:
                         return values
@@ -135,11 +135,9 @@ def _first_line(reason: str) -> str:
 
 #: By probe, the facts that stand for a gap.
 GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
-    probing.PROFILE: lambda reason: CaseFacts(profile=Profile(gap=_first_line(reason))),
-    probing.MEMORY: lambda reason: CaseFacts(memory=Memory(gap=_first_line(reason))),
-    probing.FORWARD_MEMORY: lambda reason: CaseFacts(
-        forward_memory=Memory(gap=_first_line(reason))
-    ),
+    probes.PROFILE: lambda reason: CaseFacts(profile=Profile(gap=_first_line(reason))),
+    probes.MEMORY: lambda reason: CaseFacts(memory=Memory(gap=_first_line(reason))),
+    probes.FORWARD_MEMORY: lambda reason: CaseFacts(forward_memory=Memory(gap=_first_line(reason))),
 }
 
 
@@ -150,13 +148,13 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         traces: the folder for traces of profiles.
         send: sends a message to the parent.
     """
-    asked = probing.asked()
+    requested = probes.requested()
     finds: Mapping[str, Callable[[Case, Clock], CaseFacts]] = {
-        probing.PROFILE: partial(profile, folder=traces),
-        probing.MEMORY: memory,
-        probing.FORWARD_MEMORY: forward_memory,
+        probes.PROFILE: partial(profile, folder=traces),
+        probes.MEMORY: memory,
+        probes.FORWARD_MEMORY: forward_memory,
     }
-    find = finds.get(asked)
+    find = finds.get(requested)
     if find is None:
         return None
 
@@ -164,7 +162,7 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         try:
             found = find(case, clock)
         except ProbeError as error:
-            found = GAPS[asked](str(error))
+            found = GAPS[requested](str(error))
         send(FOUND, dict(found))
 
     return probe

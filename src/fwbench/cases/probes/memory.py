@@ -28,7 +28,7 @@ from fwbench.cases.training import StepCase, TrainingCase
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
-from fwbench.frameworks.plans import Plan, planned_bytes
+from fwbench.frameworks.probes import Plan, planned_bytes
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
 from fwbench.records.facts import CaseFacts, Memory

@@ -36,7 +36,7 @@ from fwbench.frameworks.member import Member, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
-from fwbench.manifest import Device, Gap
+from fwbench.manifest import Device
 from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
@@ -95,14 +95,7 @@ class Jax(Framework):
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
-    gaps = (
-        *GAPS,
-        Gap(
-            "jax has no function of its own that scales a loss, as training in float16 needs",
-            direction="train",
-            dtype="float16",
-        ),
-    )
+    gaps = GAPS
 
     def __init__(self) -> None:
         self._latest: Any = ()
@@ -265,7 +258,7 @@ class Jax(Framework):
         from fwbench.frameworks.jax.training import JaxLearner
 
         if job.model_parallel > 1:
-            from fwbench.frameworks.jax.divided import DividedLearner
+            from fwbench.frameworks.jax.training import DividedLearner
 
             return DividedLearner(job, [*map(_device, job.devices)], self._keep)
         return JaxLearner(job, _device(job.device), self._keep)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.jax import planning
-from fwbench.frameworks.jax.training import Keep
-from fwbench.frameworks.jax.updates import update_of
+from fwbench.frameworks.jax.training import Keep, update_of
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import ModelLearner, arrays_of
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from fwbench.frameworks.contract import BoundCall
-from fwbench.frameworks.plans import with_plan
+from fwbench.frameworks.probes import with_plan
 
 
 def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import tree
 from numpy.typing import NDArray
 
 from fwbench.frameworks.jax import planning
 from fwbench.frameworks.jax.layers import Network
-from fwbench.frameworks.jax.updates import Moments, update_of
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import Batch
+from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
 
 #: Called with results that the clock has to wait for.
 Keep = Callable[[Any], None]
@@ -238,3 +241,207 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     """The mean softmax cross-entropy, as in Optax."""
     of_labels = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
     return -jnp.mean(of_labels)
+
+
+#: Each like the parameters: what an optimiser keeps of earlier gradients.
+Moments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Update:
+    """An optimiser's step.
+
+    Attributes:
+        moments: how many it keeps.
+        decrease: from the gradients, the moments, the learning rate and the number of the step,
+            from 1, to what is subtracted from the parameters and the new moments.
+    """
+
+    moments: int
+    decrease: Callable[[Any, Moments, Any, Any], tuple[Any, Moments]]
+
+    def start(self, parameters: Any) -> Moments:
+        """The moments before the first step."""
+        return tuple(tree.map(jnp.zeros_like, parameters) for _ in range(self.moments))
+
+
+def update_of(optimizer: Optimizer) -> Update:
+    """An optimiser's step, with its constants."""
+    return _UPDATES[type(optimizer)](optimizer)
+
+
+def _adam(adam: Adam) -> Update:
+    """Kingma and Ba 2015, algorithm 1 in the order that the end of section 2 gives."""
+
+    def decrease(gradients: Any, moments: Moments, rate: Any, step: Any) -> tuple[Any, Moments]:
+        first = _average(adam.beta_1, moments[0], gradients)
+        second = _average(adam.beta_2, moments[1], tree.map(jnp.square, gradients))
+        corrected = rate * jnp.sqrt(_weight(adam.beta_2, step)) / _weight(adam.beta_1, step)
+        decreases = tree.map(
+            lambda mean, square: corrected * mean / (jnp.sqrt(square) + adam.epsilon),
+            first,
+            second,
+        )
+        return decreases, (first, second)
+
+    return Update(2, decrease)
+
+
+def _rmsprop(rmsprop: RMSprop) -> Update:
+    def decrease(gradients: Any, moments: Moments, rate: Any, _: Any) -> tuple[Any, Moments]:
+        squares = _average(rmsprop.rho, moments[0], tree.map(jnp.square, gradients))
+        decreases = tree.map(
+            lambda gradient, square: rate * gradient / jnp.sqrt(square + rmsprop.epsilon),
+            gradients,
+            squares,
+        )
+        return decreases, (squares,)
+
+    return Update(1, decrease)
+
+
+def _sgd(sgd: SGD) -> Update:
+    def decrease(gradients: Any, moments: Moments, rate: Any, _: Any) -> tuple[Any, Moments]:
+        if not moments:
+            return tree.map(lambda gradient: rate * gradient, gradients), ()
+        velocities = tree.map(lambda v, gradient: sgd.momentum * v + gradient, *moments, gradients)
+        return tree.map(lambda v: rate * v, velocities), (velocities,)
+
+    return Update(1 if sgd.momentum else 0, decrease)
+
+
+def _average(decay: float, averages: Any, values: Any) -> Any:
+    """Moving averages after one more value."""
+    return tree.map(lambda mean, value: decay * mean + (1.0 - decay) * value, averages, values)
+
+
+def _weight(decay: float, step: Any) -> Any:
+    """``1 - decay**step``: what a moving average's values weigh together."""
+    return -jnp.expm1(step * math.log(decay))
+
+
+_UPDATES: dict[type[Any], Callable[[Any], Update]] = {
+    Adam: _adam,
+    RMSprop: _rmsprop,
+    SGD: _sgd,
+}
+
+
+class DividedLearner(JaxLearner):
+    """Parts of a network, each compiled for its device, between which results are put.
+
+    A compiled function has its arguments on one device, or on all alike: so each part has its own,
+    and JAX differentiates what calls them.
+
+    Args:
+        job: what to train, and how.
+        devices: JAX's own objects.
+        keep: called with results that the clock has to wait for.
+    """
+
+    executions = ("jit",)
+    _states: list[State]
+
+    def __init__(self, job: Job, devices: Sequence[Any], keep: Keep) -> None:
+        self._devices = devices
+        self._graphs = job.training.graph.divided(len(devices))
+        networks = [Network(graph, job.dtype) for graph in self._graphs]
+        self._parts = [jax.jit(network.train) for network in networks]
+        self._answers = [jax.jit(network.answer) for network in networks]
+        self._networks = networks
+        self._loss = jax.jit(cross_entropy)
+        super().__init__(job, devices[0], keep)
+        self._updated = jax.jit(self._update_of, donate_argnums=0)
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The loss of one step; the states before it are given up."""
+
+        def loss_of(parameters: Sequence[Any]) -> Any:
+            x, later = examples, []
+            for part, own, state, device in zip(
+                self._parts, parameters, self._states, self._devices, strict=True
+            ):
+                x, layers = part(own, state.layers, jax.device_put(x, device))
+                later.append(layers)
+            return self._loss(x, labels), later
+
+        differentiate = jax.value_and_grad(loss_of, has_aux=True)
+        (loss, later), gradients = differentiate([state.parameters for state in self._states])
+        self._states = [*map(self._updated, self._states, later, gradients)]
+        self._keep((loss, self._states))
+        return loss
+
+    def _update_of(self, state: State, layers: Any, gradients: Any) -> State:
+        """The state of a part after a step."""
+        steps = state.steps + 1
+        decreases, moments = self._update.decrease(
+            gradients, state.moments, state.learning_rate, steps
+        )
+        parameters = jax.tree.map(jnp.subtract, state.parameters, decreases)
+        return State(parameters, layers, moments, steps, state.learning_rate)
+
+    def reset(self, *, exact: bool) -> None:
+        """States of the same shapes, so that compiled code stays; without dropout if exact."""
+        self._states = self._placed_states(drops=not exact)
+
+    def _placed_states(self, *, drops: bool) -> list[State]:
+        training = self.job.training
+        arrays = iter(training.initial())
+        states = []
+        for graph, network, device in zip(self._graphs, self._networks, self._devices, strict=True):
+            parameters = [
+                [jnp.array(array, self._dtype) for array in of_node]
+                for of_node in itertools.islice(arrays, len(graph.nodes))
+            ]
+            state = State(
+                parameters,
+                network.initial_state(drops=drops),
+                self._update.start(parameters),
+                jnp.zeros((), jnp.int32),
+                jnp.asarray(training.optimizer.learning_rate),
+            )
+            states.append(jax.device_put(state, device))
+        return states
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """A part of each state."""
+        self._states = [
+            state._replace(learning_rate=jax.device_put(jnp.asarray(learning_rate), device))
+            for state, device in zip(self._states, self._devices, strict=True)
+        ]
+
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """All parameters."""
+        return map(np.asarray, self._parameters)
+
+    @property
+    def _parameters(self) -> list[Any]:
+        return jax.tree.leaves([state.parameters for state in self._states])
+
+    def placement(self) -> Mapping[str, int]:
+        """By the device of each array."""
+        names = dict(zip(self._devices, self.job.devices, strict=True))
+        numbers: Counter[str] = Counter()
+        for array in self._parameters:
+            (device,) = array.devices()
+            numbers[names.get(device, str(device))] += array.size
+        return numbers
+
+    def place(self, batch: Batch) -> Placed:
+        """Examples where the first layers are, and labels where the answers are."""
+        examples, labels = batch
+        return (
+            jax.device_put(examples, self._devices[0]),
+            jax.device_put(labels, self._devices[-1]),
+        )
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """Part by part."""
+        x, _ = self.place((examples, np.zeros(0, np.int32)))
+        for answer, state, device in zip(self._answers, self._states, self._devices, strict=True):
+            x = answer(state.parameters, state.layers, jax.device_put(x, device))
+        return np.asarray(x, np.float64)
+
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """Nobody plans for all devices."""
+        return None

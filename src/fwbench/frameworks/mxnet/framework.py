@@ -13,7 +13,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
-from fwbench.frameworks import probing
+from fwbench.frameworks import probes
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated, differentiates_all
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
@@ -21,13 +21,12 @@ from fwbench.frameworks.member import WORKER, Participant, RoleCopies, Seat
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.gaps import GAPS
 from fwbench.frameworks.mxnet.operations import OPERATIONS
-from fwbench.frameworks.plans import with_plan
+from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Device, Gap
+from fwbench.manifest import Device
 from fwbench.names import INT8
 from fwbench.toggles import variable
-from fwbench.workloads import CLASSIFICATIONS, INFERENCES
 from fwbench.workloads.operation import Implementation
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
@@ -43,7 +42,7 @@ if variable("onednn") in os.environ:
 os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 # Read at import: the profiler knows the operators of a bulk by one name, made of all of theirs.
-if probing.asked() == probing.PROFILE:
+if probes.requested() == probes.PROFILE:
     os.environ["MXNET_EXEC_BULK_EXEC_TRAIN"] = "0"
     os.environ["MXNET_EXEC_BULK_EXEC_INFERENCE"] = "0"
 
@@ -120,9 +119,6 @@ _VARIABLES = tuple(
 )
 
 
-_NO_HALF = "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implemented)"
-
-
 class MXNet(Framework):
     """MXNet on the CPU and on NVIDIA GPUs: calls return when the work is enqueued, on both."""
 
@@ -147,28 +143,7 @@ class MXNet(Framework):
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     training_dtypes = ("float32", "bfloat16")
-    gaps = (
-        *GAPS,
-        Gap(
-            "mxnet trains in bfloat16 after amp.init alone, which changes its operators for the "
-            "whole process and cannot be undone",
-            direction="train",
-            dtype="bfloat16",
-        ),
-        Gap(
-            "mxnet converts only hybridized networks to bfloat16 (amp.convert_hybrid_block)",
-            execution="eager",
-            dtype="bfloat16",
-        ),
-        Gap("mxnet's KVStore pushes and pulls whole arrays, and scatters none", "reduce_scatter"),
-        Gap("mxnet's KVStore pushes and pulls whole arrays, and gathers none", "all_gather"),
-        Gap("mxnet's KVStore.broadcast takes every key once, to begin with", "broadcast"),
-        *(
-            Gap(_NO_HALF, network.name, dtype="float16", device="cpu")
-            for network in (*INFERENCES, *CLASSIFICATIONS)
-        ),
-        Gap(_NO_HALF, direction="train", dtype="float16", device="cpu"),
-    )
+    gaps = GAPS
     operations = OPERATIONS
     gang_executions = ("eager", "hybridize")
     collectives = ("all_reduce", "null_step", "sparse_read")
@@ -299,7 +274,7 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.training import MXNetLearner
 
         if job.model_parallel > 1:
-            from fwbench.frameworks.mxnet.divided import DividedLearner
+            from fwbench.frameworks.mxnet.training import DividedLearner
 
             return DividedLearner(job, [*map(_context, job.devices)])
         return MXNetLearner(job, _context(job.device))

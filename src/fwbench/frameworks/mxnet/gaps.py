@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fwbench.manifest import Gap
+from fwbench.workloads import CLASSIFICATIONS, INFERENCES
 from fwbench.workloads.operations.attention import ATTENTION
 from fwbench.workloads.operations.convolution import CONVOLUTION
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
@@ -24,6 +25,8 @@ _NO_GRADIENT = "mxnet hybridizes no block whose results have no gradient by its 
 
 #: Their graphs are made before the dtype is known.
 _BY_SYMBOL = "mxnet's symbols know no dtype, and so this operator draws float32 there"
+
+_NO_HALF = "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implemented)"
 
 GAPS: tuple[Gap, ...] = (
     # Activations
@@ -146,4 +149,24 @@ GAPS: tuple[Gap, ...] = (
         Gap("mxnet has no complex numbers; its contrib.fft is for GPUs alone", operation)
         for operation in ("fft", "rfft", "fft2")
     ),
+    # Networks and exchanges
+    Gap(
+        "mxnet trains in bfloat16 after amp.init alone, which changes its operators for the "
+        "whole process and cannot be undone",
+        direction="train",
+        dtype="bfloat16",
+    ),
+    Gap(
+        "mxnet converts only hybridized networks to bfloat16 (amp.convert_hybrid_block)",
+        execution="eager",
+        dtype="bfloat16",
+    ),
+    Gap("mxnet's KVStore pushes and pulls whole arrays, and scatters none", "reduce_scatter"),
+    Gap("mxnet's KVStore pushes and pulls whole arrays, and gathers none", "all_gather"),
+    Gap("mxnet's KVStore.broadcast takes every key once, to begin with", "broadcast"),
+    *(
+        Gap(_NO_HALF, network.name, dtype="float16", device="cpu")
+        for network in (*INFERENCES, *CLASSIFICATIONS)
+    ),
+    Gap(_NO_HALF, direction="train", dtype="float16", device="cpu"),
 )

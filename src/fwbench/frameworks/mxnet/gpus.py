@@ -1,4 +1,4 @@
-"""MXNet's copies between the host and a GPU."""
+"""MXNet on GPUs: copies from and to the host."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
-from fwbench.frameworks.mxnet.optimizers import optimizer
+from fwbench.frameworks.mxnet.training import new_optimizer
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -131,7 +131,9 @@ class MXNetModelLearner(ModelLearner):
         if self._dropouts:
             self._compile()
         mx.random.seed(SEED)
-        self._trainer = gluon.Trainer(self._net.collect_params(), optimizer(self.model.optimizer))
+        self._trainer = gluon.Trainer(
+            self._net.collect_params(), new_optimizer(self.model.optimizer)
+        )
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the trainer."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member, ReplicatedLearner, Seat, ServedSteps
-from fwbench.frameworks.mxnet.served import NullSteps, SparseReads
-from fwbench.frameworks.mxnet.servers import ModelStore, Stored, enter
+from fwbench.frameworks.mxnet.servers import ModelStore, NullSteps, SparseReads, Stored, enter
 from fwbench.frameworks.mxnet.training import MXNetLearner
 
 #: The stores by which replicas agree. With both of them servers update the parameters.

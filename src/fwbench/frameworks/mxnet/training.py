@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,10 +19,9 @@ from numpy.typing import NDArray
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
-from fwbench.frameworks.mxnet.optimizers import optimizer
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import DROPOUT_SEED, Batch
+from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class MXNetLearner(Learner):
         self._begin(dropout=not exact)
         mx.random.seed(DROPOUT_SEED)
         job = self.job
-        self._trainer = self._trainer_of(optimizer(job.training.optimizer, lazy=job.sparse))
+        self._trainer = self._trainer_of(new_optimizer(job.training.optimizer, lazy=job.sparse))
 
     def _trainer_of(self, optimizer: Any) -> Any:
         """What updates the parameters."""
@@ -245,3 +246,146 @@ def _in_layout(batch: Batch) -> Batch:
     if x.ndim > 2:  # noqa: PLR2004 (images, with their batch)
         x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
     return x, y
+
+
+def new_optimizer(constants: Optimizer, *, lazy: bool = False) -> Any:
+    """MXNet's own, which adds epsilon where the definition does.
+
+    Args:
+        constants: which, and with what.
+        lazy: whether Adam passes over rows without a gradient where gradients are sparse.
+    """
+    made, arguments = _OPTIMIZERS[type(constants)]
+    return made(**arguments(constants, lazy))
+
+
+class _RMSprop(mx.optimizer.RMSProp):  # type: ignore[misc]
+    """MXNet's, whose mean squares are float32 whatever the dtype of the weights."""
+
+    def create_state(self, _: int, weight: Any) -> tuple[Any]:
+        """The mean squares of a weight, in its dtype."""
+        return (mx.nd.zeros_like(weight),)
+
+
+def _adam(constants: Adam, lazy: bool) -> dict[str, Any]:
+    return {
+        "learning_rate": constants.learning_rate,
+        "beta1": constants.beta_1,
+        "beta2": constants.beta_2,
+        "epsilon": constants.epsilon,
+        "lazy_update": lazy,
+    }
+
+
+def _rmsprop(constants: RMSprop, _: bool) -> dict[str, Any]:
+    return {
+        "learning_rate": constants.learning_rate,
+        "gamma1": constants.rho,
+        "epsilon": constants.epsilon,
+    }
+
+
+def _sgd(constants: SGD, _: bool) -> dict[str, Any]:
+    return {"learning_rate": constants.learning_rate, "momentum": constants.momentum}
+
+
+_OPTIMIZERS: dict[type[Any], tuple[Any, Callable[[Any, bool], dict[str, Any]]]] = {
+    Adam: (mx.optimizer.Adam, _adam),
+    RMSprop: (_RMSprop, _rmsprop),
+    SGD: (mx.optimizer.SGD, _sgd),
+}
+
+
+class _Chain(gluon.Block):  # type: ignore[misc]
+    """Networks one after the other, each in a context.
+
+    Args:
+        job: what to train, and how.
+        contexts: of the networks.
+    """
+
+    def __init__(self, job: Job, contexts: Sequence[Any]) -> None:
+        super().__init__()
+        graphs = job.training.graph.divided(len(contexts))
+        self.parts = [
+            (context, Network(graph, job)) for context, graph in zip(contexts, graphs, strict=True)
+        ]
+        for _, network in self.parts:
+            self.register_child(network)
+        self.blocks = [block for _, network in self.parts for block in network.blocks]
+
+    def initialize(self, **_: Any) -> None:
+        """Each network's parameters in its context."""
+        for context, network in self.parts:
+            network.initialize(ctx=context)
+
+    def forward(self, x: Any) -> Any:
+        """The logits of a batch, in the last context."""
+        for context, network in self.parts:
+            x = network(x.as_in_context(context))
+        return x
+
+
+class _Trainers:
+    """A trainer for each network, as one: a trainer takes parameters of one context.
+
+    Args:
+        networks: each in its context.
+        optimizer: with its constants; each trainer has one of its own, which counts its updates.
+    """
+
+    def __init__(self, networks: Sequence[Any], optimizer: Any) -> None:
+        self._trainers = [
+            gluon.Trainer(network.collect_params(), copy.deepcopy(optimizer))
+            for network in networks
+        ]
+
+    def step(self, batch: int) -> None:
+        """Update the parameters of all.
+
+        Args:
+            batch: what gradients are divided by.
+        """
+        for trainer in self._trainers:
+            trainer.step(batch)
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Of all."""
+        for trainer in self._trainers:
+            trainer.set_learning_rate(learning_rate)
+
+
+class DividedLearner(MXNetLearner):
+    """Blocks in several contexts, each hybridized by itself and with a trainer of its own.
+
+    Args:
+        job: what to train, and how.
+        contexts: of the parts of the network.
+    """
+
+    def __init__(self, job: Job, contexts: Sequence[Any]) -> None:
+        self._contexts = contexts
+        super().__init__(job, contexts[0])
+        self._labels_context = contexts[-1]
+
+    def _network(self) -> Any:
+        return _Chain(self.job, self._contexts)
+
+    def _trainer_of(self, optimizer: Any) -> Any:
+        return _Trainers([network for _, network in self._net.parts], optimizer)
+
+    def placement(self) -> Mapping[str, int]:
+        """By the context of each parameter's array."""
+        numbers: Counter[str] = Counter()
+        for parameter in self._parameters:
+            context = parameter.data().context
+            numbers[f"{context.device_type}:{context.device_id}"] += parameter.data().size
+        return numbers
+
+    def planned_bytes(self, *, training: bool) -> int | None:
+        """Nobody plans for all contexts."""
+        return None
+
+    def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
+        """Nor by any strategy."""
+        return None

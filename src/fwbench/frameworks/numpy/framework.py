@@ -83,6 +83,6 @@ class NumPy(Framework):
     def member(self, seat: Seat) -> Member:
         """Sockets in a ring: fwbench's own, as NumPy has none."""
         # Here: processes without others need no sockets.
-        from fwbench.frameworks.numpy.ring import Ring
+        from fwbench.frameworks.numpy.replicas import Ring
 
         return Ring(seat)

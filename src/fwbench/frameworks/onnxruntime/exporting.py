@@ -1,4 +1,4 @@
-"""Networks as ONNX models: what a process of its own does, which may import other frameworks.
+"""Networks as ONNX models, exported in a process of its own, which may import other frameworks.
 
 Networks are exported with their initial weights, by the exporter that each framework documents and
 that is quick: PyTorch's on top of TorchScript (the one on top of Dynamo takes seconds for LeNet),
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.onnxruntime.sources import EXPORTED_OPSET
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Objective
@@ -150,4 +149,30 @@ def _from_tensorflow(job: Job) -> Exported:
 _EXPORTERS: Mapping[str, Callable[[Job], Exported]] = {
     "torch": _from_torch,
     "tensorflow": _from_tensorflow,
+}
+
+
+#: The version of ONNX's operators: the newest that tf2onnx 1.17 writes; PyTorch's exporter writes
+#: up to 20.
+EXPORTED_OPSET = 18
+
+
+class Source(NamedTuple):
+    """A framework that networks are exported from.
+
+    Attributes:
+        framework: its name.
+        packages: what its exporter imports.
+        channels_first: whether its images have the channels first.
+    """
+
+    framework: str
+    packages: tuple[str, ...]
+    channels_first: bool
+
+
+#: By execution.
+SOURCES: Mapping[str, Source] = {
+    "from_torch": Source("torch", ("torch", "onnx"), channels_first=True),
+    "from_tensorflow": Source("tensorflow", ("tensorflow", "tf2onnx"), channels_first=False),
 }

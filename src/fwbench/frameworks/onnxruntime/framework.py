@@ -13,17 +13,10 @@ from numpy.typing import NDArray
 from fwbench.errors import ExportError
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Job, Predictor
+from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
+from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
+from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
-from fwbench.frameworks.onnxruntime.operators import OPSET, Operators, model_of
-from fwbench.frameworks.onnxruntime.sources import (
-    EXPORTED_OPSET,
-    FROM_MXNET,
-    MXNET_GAP,
-    SOURCES,
-    missing,
-)
-from fwbench.manifest import Gap
-from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -47,16 +40,7 @@ class OnnxRuntime(Framework):
     network_executions = (*SOURCES, FROM_MXNET)
     on_request = frozenset({FROM_MXNET})
     int8_executions = tuple(SOURCES)
-    gaps = (
-        *(
-            Gap("onnxruntime takes NumPy's arrays as they are, and creates none", name)
-            for name in ("from_numpy", "from_list")
-        ),
-        *(Gap("onnxruntime is on the CPU alone here", copy.name) for copy in COPIES),
-        Gap("onnxruntime offers no gradients", direction="backward"),
-        MXNET_GAP,
-        *missing(),
-    )
+    gaps = GAPS
     operations = OPERATIONS
 
     def __init__(self) -> None:

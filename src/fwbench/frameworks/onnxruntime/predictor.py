@@ -12,8 +12,7 @@ import numpy as np
 from fwbench.errors import ExportError
 from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
-from fwbench.frameworks.onnxruntime.exporting import FUNCTION, Export, Exported, Refused
-from fwbench.frameworks.onnxruntime.sources import SOURCES
+from fwbench.frameworks.onnxruntime.exporting import FUNCTION, SOURCES, Export, Exported, Refused
 from fwbench.names import INT8
 from fwbench.processes.helper import Helper
 from fwbench.workloads.objective import Batch

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
@@ -30,7 +29,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.gaps import GAPS
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
-from fwbench.manifest import Device, Gap
+from fwbench.manifest import Device
 from fwbench.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
 
@@ -92,16 +91,6 @@ _ONLY_GRAPHS = {
 }
 
 
-def _missing() -> Iterator[Gap]:
-    """A gap where the runtime of ``litert`` is not installed; nothing is imported."""
-    if importlib.util.find_spec("ai_edge_litert") is None:
-        yield Gap(
-            "litert needs ai-edge-litert in tensorflow's environment; install it there "
-            '(pip install "fwbench[litert]")',
-            execution="litert",
-        )
-
-
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
@@ -143,10 +132,7 @@ class TensorFlow(Framework):
     coordinated = ("ps_async",)
     # Seen of 25 million numbers were 11.2, 7.5 and 11.4: what is sent is a part of a graph, too.
     null_step_copies = RoleCopies(worker=11.5, servers=8.0, coordinator=12.0)
-    gaps = (
-        *GAPS,
-        *_missing(),
-    )
+    gaps = GAPS
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
@@ -274,7 +260,7 @@ class TensorFlow(Framework):
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
         if job.model_parallel > 1:
-            from fwbench.frameworks.tensorflow.divided import DividedLearner
+            from fwbench.frameworks.tensorflow.training import DividedLearner
 
             return DividedLearner(job)
         return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
@@ -284,7 +270,7 @@ class TensorFlow(Framework):
         if job.execution not in self.int8_executions:
             return super().predictor(job)
         # Here, for the sake of sessions without it.
-        from fwbench.frameworks.tensorflow.litert import LiteRTPredictor
+        from fwbench.frameworks.tensorflow.quantized import LiteRTPredictor
 
         return LiteRTPredictor(job, self.threads())
 

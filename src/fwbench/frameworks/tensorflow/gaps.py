@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Iterator
+
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 
@@ -14,6 +17,17 @@ _NO_KERNEL = "tensorflow has no kernel for it in {}"
 _INACCURATE = "tensorflow's xla decomposes float64 to no more than seven digits"
 
 _VECTORS = "tensorflow's fused batch norm takes vectors of float32 alone"
+
+
+def _missing() -> Iterator[Gap]:
+    """A gap where the runtime of ``litert`` is not installed; nothing is imported."""
+    if importlib.util.find_spec("ai_edge_litert") is None:
+        yield Gap(
+            "litert needs ai-edge-litert in tensorflow's environment; install it there "
+            '(pip install "fwbench[litert]")',
+            execution="litert",
+        )
+
 
 GAPS: tuple[Gap, ...] = (
     # Activations
@@ -151,4 +165,6 @@ GAPS: tuple[Gap, ...] = (
         for dtype in ("float16", "bfloat16")
     ),
     Gap("XLA has no gradient of resize_nearest", "resize_nearest", "xla", "backward"),
+    # Networks
+    *_missing(),
 )

@@ -1,4 +1,4 @@
-"""TensorFlow's copies between the host and a GPU."""
+"""TensorFlow on GPUs: copies from and to the host."""
 
 from __future__ import annotations
 

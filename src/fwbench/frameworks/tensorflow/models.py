@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
-from fwbench.frameworks.tensorflow.optimizers import optimizer
+from fwbench.frameworks.tensorflow.training import new_optimizer
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -53,7 +53,7 @@ class TensorFlowModelLearner(ModelLearner):
         self._dtype = "float64" if self.job.dtype == "float64" else "float32"
         self._model = self._in(policy)
         self._listed = len(self.model.taken) > 1 and _takes_list(self._model)
-        self._optimizer = optimizer(self.model.optimizer)
+        self._optimizer = new_optimizer(self.model.optimizer)
         self._dropouts = [
             (layer, layer.rate)
             for layer in self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)

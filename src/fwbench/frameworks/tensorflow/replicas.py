@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
 from fwbench.frameworks.tensorflow.gradients import of_first_update
-from fwbench.frameworks.tensorflow.ports import ReservedPort
+from fwbench.frameworks.tensorflow.servers import ReservedPort
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 
 

@@ -7,6 +7,8 @@ given, without any Python. So the coordinator takes the steps, and times them.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -27,8 +29,6 @@ from fwbench.frameworks.member import (
     Updates,
 )
 from fwbench.frameworks.tensorflow.gradients import of_first_update
-from fwbench.frameworks.tensorflow.ports import ReservedPort
-from fwbench.frameworks.tensorflow.served import NullSteps, SparseReads
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.workloads.objective import Batch
 
@@ -230,3 +230,107 @@ class _Served(ReplicatedLearner):
     def updates(self) -> Updates:
         """By a count on a server."""
         return Updates(self.learner.sent, int(self.learner.made.numpy()))
+
+
+class ReservedPort:
+    """A port of this process' own, for TensorFlow's server.
+
+    TensorFlow opens a port by its number, and takes no socket. So a socket that does not listen
+    keeps the port until the server has it: with ``SO_REUSEPORT`` on both, the kernel gives the port
+    to further sockets of this user that ask for its number, and to nobody who asks for any.
+
+    Args:
+        host: the address at which others reach it.
+
+    Attributes:
+        address: host and port.
+    """
+
+    def __init__(self, host: str) -> None:
+        # tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc
+        os.environ["TF_GRPC_REUSE_PORT"] = "true"
+        self._keeper = socket.socket()
+        self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._keeper.bind((host, 0))
+        _, port = self._keeper.getsockname()
+        self.address = f"{host}:{port}"
+
+    def release(self) -> None:
+        """Leave the port to the server, which has it now."""
+        self._keeper.close()
+
+
+class _Scheduled(ServedSteps):
+    """Steps that are scheduled, and taken some time later.
+
+    Args:
+        coordinator: ``ClusterCoordinator``.
+        step: what a worker does with an argument; it returns arrays.
+        arguments: of the steps, as :meth:`take` counts them.
+    """
+
+    def __init__(
+        self, coordinator: Any, step: Callable[[Any], Any], arguments: Sequence[Any]
+    ) -> None:
+        self._coordinator = coordinator
+        self._step = tf.function(step)
+        self._arguments = [(tf.constant(argument),) for argument in arguments]
+
+    def take(self, which: int) -> Any:
+        """``ClusterCoordinator.schedule``."""
+        return self._coordinator.schedule(self._step, args=self._arguments[which])
+
+    def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
+        """Copies of what the worker has."""
+        return [np.asarray(array) for array in answer.fetch()]
+
+    def settle(self) -> None:
+        """``ClusterCoordinator.join``."""
+        self._coordinator.join()
+
+
+class NullSteps(_Scheduled):
+    """Parameters in variables, one server after the other, which all workers fetch and update.
+
+    Args:
+        coordinator: ``ClusterCoordinator``.
+        shards: the update, times the factor of a worker.
+        replicas: how many workers there are.
+    """
+
+    def __init__(self, coordinator: Any, shards: Sequence[NDArray[Any]], replicas: int) -> None:
+        with coordinator.strategy.scope():
+            parameters = [tf.Variable(np.zeros_like(shard)) for shard in shards]
+
+        # A factor for each shard: of equal products grappler would make one, and send that once.
+        def step(factors: Any) -> Any:
+            updates = [tf.constant(shard) for shard in shards]
+            fetched = [tf.identity(parameter) for parameter in parameters]
+            # Nothing is sent before everything has come, as no gradient would be there.
+            with tf.control_dependencies(fetched):
+                for parameter, *product in zip(
+                    parameters, tf.unstack(factors), updates, strict=True
+                ):
+                    parameter.assign_add(tf.multiply(*product))
+            return fetched
+
+        ranks = np.arange(1, replicas + 1, dtype=shards[0].dtype)
+        super().__init__(coordinator, step, [np.full(len(shards), rank) for rank in ranks])
+
+
+class SparseReads(_Scheduled):
+    """A table in a variable on a server.
+
+    Args:
+        coordinator: ``ClusterCoordinator``.
+        table: its initial value.
+        sets: numbers of rows.
+    """
+
+    def __init__(
+        self, coordinator: Any, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]
+    ) -> None:
+        with coordinator.strategy.scope():
+            variable = tf.Variable(table)
+        # The server gathers; the copy is the worker's.
+        super().__init__(coordinator, lambda rows: [tf.identity(tf.gather(variable, rows))], sets)

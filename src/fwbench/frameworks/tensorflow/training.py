@@ -13,6 +13,9 @@ from typing import Any, cast
 # Keras could be asked to compute with another framework.
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+from collections import Counter
+from collections.abc import Mapping
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -20,9 +23,8 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, LOSS_SCALE, Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build, segments
-from fwbench.frameworks.tensorflow.optimizers import optimizer
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import Batch
+from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -79,7 +81,7 @@ class TensorFlowLearner(Learner):
         # Keras orders variables by the depth of their layers.
         self.variables = [variable for layer in layers for variable in layer.trainable_variables]
         constants = job.training.optimizer
-        self.rule = self.optimizer = optimizer(constants)
+        self.rule = self.optimizer = new_optimizer(constants)
         self._scaled: Callable[[Any], Any] = lambda loss: loss
         if job.dtype == "float16":  # whose gradients would vanish otherwise
             self.optimizer = keras.optimizers.LossScaleOptimizer(self.rule)
@@ -285,3 +287,114 @@ class KerasFit(TensorFlowLearner):
     def notes(self) -> dict[str, Any]:
         """As ever, and whether ``fit`` compiles by XLA."""
         return {**super().notes(), "jit_compile": bool(self.model.jit_compile)}
+
+
+def new_optimizer(constants: Optimizer) -> Any:
+    """Keras' own, which adds epsilon where the definition does.
+
+    Args:
+        constants: which, and with what.
+    """
+    return _OPTIMIZERS[type(constants)](constants)
+
+
+def _adam(constants: Adam) -> Any:
+    return keras.optimizers.Adam(
+        constants.learning_rate, constants.beta_1, constants.beta_2, constants.epsilon
+    )
+
+
+def _rmsprop(constants: RMSprop) -> Any:
+    return keras.optimizers.RMSprop(
+        constants.learning_rate, rho=constants.rho, epsilon=constants.epsilon
+    )
+
+
+def _sgd(constants: SGD) -> Any:
+    return keras.optimizers.SGD(constants.learning_rate, momentum=constants.momentum)
+
+
+_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
+    Adam: _adam,
+    RMSprop: _rmsprop,
+    SGD: _sgd,
+}
+
+
+class _Chain(keras.Model):  # type: ignore[misc]
+    """Models one after the other, each on a device.
+
+    Args:
+        parts: each with the name of its device.
+    """
+
+    def __init__(self, parts: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(name="divided")
+        self.parts = parts
+        self.models = [model for _, model in parts]  # Keras finds their variables here
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """The logits of a batch, on the last device."""
+        for device, model in self.parts:
+            with tf.device(device):
+                x = model(x, training=training)
+        return x
+
+
+class DividedLearner(TensorFlowLearner):
+    """Layers under ``tf.device``, and a ``GradientTape`` for each device.
+
+    What a tape differentiates is not placed as what it recorded: so the gradients of each device's
+    layers are asked for on it.
+    """
+
+    executions = ("eager", "graph")
+    model: Any
+
+    def _layers(self, policy: Any) -> list[Any]:
+        training, parts, layers = self.job.training, [], []
+        tokens = training.vocabulary is not None
+        dtype = "int32" if tokens else "float32"
+        for device, graph in zip(
+            self.job.devices, training.graph.divided(self.job.model_parallel), strict=True
+        ):
+            with tf.device(device):
+                x = keras.Input(graph.shape, dtype=dtype)
+                result, of_nodes = build(graph, x, policy)
+                parts.append((device, keras.Model(x, result)))
+            layers += [layer for of_node in of_nodes for layer in of_node]
+            dtype = result.dtype
+        self.model = _Chain(parts)
+        return layers
+
+    def _differentiated(self, variables: Sequence[Any], examples: Any, labels: Any) -> Any:
+        x, passes = examples, []
+        for device, model in self.model.parts:
+            with tf.device(device), tf.GradientTape() as tape:
+                x = given = tf.identity(x)  # on this device
+                if given.dtype.is_floating:
+                    tape.watch(given)
+                x = model(given, training=True)
+                if device == self.job.devices[-1]:
+                    loss = self.loss(labels, x)
+                    x = self._scaled(loss)
+            passes.append((device, model, tape, given, x))
+        gradients: dict[int, Any] = {}
+        upstream = None
+        for device, model, tape, given, result in reversed(passes):
+            own = model.trainable_variables
+            with tf.device(device):
+                *found, upstream = tape.gradient(result, [*own, given], upstream)
+                found = [*map(tf.convert_to_tensor, found)]
+            gradients |= dict(zip(map(id, own), found, strict=True))
+        return loss, [gradients[id(variable)] for variable in variables]
+
+    def placement(self) -> Mapping[str, int]:
+        """By the device of each variable's own value."""
+        numbers: Counter[str] = Counter()
+        for variable in self.model.trainable_variables:
+            where = tf.DeviceSpec.from_string(variable.value.device)
+            numbers[f"{where.device_type.lower()}:{where.device_index}"] += (
+                variable.shape.num_elements()
+            )
+        return numbers

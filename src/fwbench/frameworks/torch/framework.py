@@ -26,10 +26,9 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.gaps import GAPS
-from fwbench.frameworks.torch.graph_gaps import GAPS_OF_GRAPHS
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Device, Gap
+from fwbench.manifest import Device
 from fwbench.names import DTYPES, INT8
 from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
@@ -68,7 +67,7 @@ def _launched(run: BoundCall, execution: str) -> BoundCall:
     if execution != _CUDA_GRAPH:
         return run
     # Here, for the sake of sessions on the CPU.
-    from fwbench.frameworks.torch.graphs import captured
+    from fwbench.frameworks.torch.gpus import captured
 
     return captured(run)
 
@@ -142,27 +141,7 @@ class Torch(Framework):
     gang_executions = ("eager",)
     collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
     strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
-    gaps = (
-        *GAPS,
-        *GAPS_OF_GRAPHS,
-        Gap(
-            "torch has no bfloat16 LSTM on most CPUs",
-            "sentiment_lstm",
-            dtype="bfloat16",
-            device="cpu",
-        ),
-        *(
-            Gap(
-                "torch trains no LSTM in float16 on most CPUs (could not create a primitive "
-                "descriptor for the LSTM forward propagation primitive)",
-                name,
-                direction="train",
-                dtype="float16",
-                device="cpu",
-            )
-            for name in ("sentiment_lstm", "word_lm", "word_lm_step", "word_lm_sampled_step")
-        ),
-    )
+    gaps = GAPS
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
 
@@ -231,7 +210,7 @@ class Torch(Framework):
     def device_clock(self, device: str) -> DeviceClock:
         """CUDA events."""
         # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.torch.device_clock import CudaEvents
+        from fwbench.frameworks.torch.gpus import CudaEvents
 
         return CudaEvents()
 

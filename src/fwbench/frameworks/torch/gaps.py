@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.optimisers import OPTIMISERS
+
+_ON_CPU = {
+    "reduce_overhead": "torch.compile's reduce-overhead launches CUDA graphs, and a CPU has none",
+    "max_autotune": "torch.compile's max-autotune is for GPUs: on a CPU it has little to try "
+    "(products of constant factors, or of batches), and fwbench leaves it out",
+    "cuda_graph": "a CUDA graph is captured on a GPU",
+}
+
+#: Of which PyTorch's documentation says that the host waits for the device.
+_WAITING = ("cholesky", "solve", "inverse", "svd", "svd_values", "eigh", "boolean_mask")
+_OF_UNKNOWN_SIZE = ("unique",)
 
 GAPS: tuple[Gap, ...] = (
     # Activations
@@ -65,4 +77,51 @@ GAPS: tuple[Gap, ...] = (
     ),
     # Optimisers
     Gap("torch has no FTRL", "ftrl"),
+    # Executions for GPUs
+    *(Gap(reason, execution=execution, device="cpu") for execution, reason in _ON_CPU.items()),
+    *(
+        Gap(
+            "the calls before its capture would be steps that nothing verifies",
+            operation.name,
+            execution="cuda_graph",
+            device="gpu",
+        )
+        for operation in OPTIMISERS
+    ),
+    *(
+        Gap(
+            f"{name} waits for the GPU, which cannot be captured",
+            name,
+            execution="cuda_graph",
+            device="gpu",
+        )
+        for name in _WAITING
+    ),
+    *(
+        Gap(
+            f"the size of {name}'s result is not known before",
+            name,
+            execution="cuda_graph",
+            device="gpu",
+        )
+        for name in _OF_UNKNOWN_SIZE
+    ),
+    # Networks
+    Gap(
+        "torch has no bfloat16 LSTM on most CPUs",
+        "sentiment_lstm",
+        dtype="bfloat16",
+        device="cpu",
+    ),
+    *(
+        Gap(
+            "torch trains no LSTM in float16 on most CPUs (could not create a primitive "
+            "descriptor for the LSTM forward propagation primitive)",
+            name,
+            direction="train",
+            dtype="float16",
+            device="cpu",
+        )
+        for name in ("sentiment_lstm", "word_lm", "word_lm_step", "word_lm_sampled_step")
+    ),
 )

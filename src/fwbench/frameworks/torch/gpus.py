@@ -1,14 +1,23 @@
-"""PyTorch's copies between the host and a GPU."""
+"""PyTorch on GPUs: copies from and to the host, the device's own clock, CUDA graphs.
+
+CUDA graphs are captured as PyTorch's page "CUDA semantics" ("CUDA Graphs") has it: what is captured
+was called before on another stream, so that libraries have their workspaces; replays compute with
+the arrays that were bound, at their places, and write the results of the capture. So inputs are
+changed by copying others into them, and a result is that of the latest replay.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
+from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.copies import PINNED, Copies
+from fwbench.frameworks.device_clock import DeviceClock
 
 
 class TorchCopies(Copies):
@@ -37,3 +46,66 @@ class TorchCopies(Copies):
         if array.device.type == "cpu":
             return PINNED if array.is_pinned() else "cpu"
         return f"gpu:{array.device.index}"
+
+
+#: PyTorch's own examples make three; libraries choose their kernels in the first.
+_CALLS_BEFORE = 3
+
+
+def captured(run: BoundCall) -> BoundCall:
+    """The replay of a call.
+
+    Args:
+        run: enqueues the same work on a GPU each time, and does not wait for any of it.
+
+    Returns:
+        ``replay()``, which returns the arrays that each replay writes.
+    """
+    _call_aside(run)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+    launch = graph.replay
+
+    def replay() -> Any:
+        launch()
+        return result
+
+    return replay
+
+
+def _call_aside(run: BoundCall) -> None:
+    """Call on a stream of its own, ordered behind what was enqueued and before what will be."""
+    here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+    aside.wait_stream(here)
+    with torch.cuda.stream(aside):
+        for _ in range(_CALLS_BEFORE):
+            run()
+    here.wait_stream(aside)
+
+
+#: A kernel that spins for a number of cycles takes at least as long as at this clock; faster than
+#: any GPU's, so that it never ends early.
+_CYCLES_PER_S = 3e9
+
+#: The device is kept busy for so many times what enqueueing is expected to take.
+_SPARE = 2.0
+
+
+class CudaEvents(DeviceClock):
+    """Events around each call, in the stream that PyTorch enqueues work in."""
+
+    def times_s(
+        self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
+    ) -> list[float]:
+        """By ``elapsed_time``, which counts in half microseconds."""
+        events = [tuple(torch.cuda.Event(enable_timing=True) for _ in "ab") for _ in range(calls)]
+        # PyTorch's own kernel for tests; there is no public one.
+        torch.cuda._sleep(int(_SPARE * calls * enqueue_s * _CYCLES_PER_S))  # noqa: SLF001
+        for start, end in events:
+            before()
+            start.record()
+            run()
+            end.record()
+        events[-1][1].synchronize()
+        return [start.elapsed_time(end) / 1e3 for start, end in events]

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
-from fwbench.frameworks.torch import optimizers
+from fwbench.frameworks.torch import training
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -178,9 +178,9 @@ class TorchModelLearner(ModelLearner):
             setattr(part, name, 0.0 if exact else share)
         torch.manual_seed(SEED)
         parameters = [p for p in self._module.parameters() if p.requires_grad]
-        self._optimizer = optimizers.optimizer(self.model.optimizer, parameters)
+        self._optimizer = training.new_optimizer(self.model.optimizer, parameters)
         if exact:
-            optimizers.make_exact(self._optimizer, self.model.optimizer)
+            training.make_exact(self._optimizer, self.model.optimizer)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of the optimiser."""

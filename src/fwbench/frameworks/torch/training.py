@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -15,10 +16,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import LOSS_SCALE, Job, Learner, Loader, Order, Placed
-from fwbench.frameworks.torch import optimizers
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import DROPOUT_SEED, Adam, Batch, RMSprop
+from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
 
 
 def _compiled(model: nn.Module) -> Any:
@@ -120,7 +120,7 @@ class TorchLearner(Learner):
             self._scaler = torch.amp.GradScaler(self._device.type, init_scale=LOSS_SCALE)
         if exact:
             for optimizer in self._optimizers:
-                optimizers.make_exact(optimizer, self.job.training.optimizer)
+                make_exact(optimizer, self.job.training.optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""
@@ -182,10 +182,10 @@ class TorchLearner(Learner):
         constants, parameters = self.job.training.optimizer, self._parameters
         tables = [m.weight for m in self._model.modules() if isinstance(m, nn.Embedding)]
         if not (isinstance(constants, Adam) and self.job.sparse and tables):
-            return [optimizers.optimizer(constants, parameters)]
+            return [new_optimizer(constants, parameters)]
         dense = [p for p in parameters if all(p is not table for table in tables)]
-        sparse = torch.optim.SparseAdam(tables, **optimizers.adam(constants))
-        return [sparse, optimizers.optimizer(constants, dense)]
+        sparse = torch.optim.SparseAdam(tables, **adam(constants))
+        return [sparse, new_optimizer(constants, dense)]
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of every optimiser."""
@@ -239,3 +239,98 @@ def saved_bytes(module: nn.Module) -> int:
 
 def _device(job: Job) -> torch.device:
     return torch.device(job.device.replace("gpu", "cuda"))
+
+
+def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
+    """PyTorch's own, as it is.
+
+    Args:
+        constants: which, and with what.
+        parameters: that it updates.
+    """
+    return _OPTIMIZERS[type(constants)](constants, parameters)
+
+
+def adam(constants: Adam) -> dict[str, Any]:
+    """The arguments of Adam, and of SparseAdam."""
+    return {
+        "lr": constants.learning_rate,
+        "betas": (constants.beta_1, constants.beta_2),
+        "eps": constants.epsilon,
+    }
+
+
+def _adam(constants: Adam, parameters: Iterable[Any]) -> Any:
+    return torch.optim.Adam(parameters, **adam(constants))
+
+
+def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
+    """PyTorch adds epsilon to the root: its own root does there, where v is small, what it must."""
+    return torch.optim.RMSprop(
+        parameters,
+        lr=constants.learning_rate,
+        alpha=constants.rho,
+        eps=math.sqrt(constants.epsilon),
+    )
+
+
+def _sgd(constants: SGD, parameters: Iterable[Any]) -> Any:
+    return torch.optim.SGD(parameters, constants.learning_rate, momentum=constants.momentum)
+
+
+_OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
+    Adam: _adam,
+    RMSprop: _rmsprop,
+    SGD: _sgd,
+}
+
+
+def make_exact(of: Any, constants: Optimizer) -> None:
+    """Let a new optimiser add epsilon where the definition does.
+
+    Args:
+        of: PyTorch's optimiser.
+        constants: that it was made with.
+    """
+    _EXACT.get(type(of), _as_it_is)(of, constants)
+
+
+def _as_it_is(optimizer: Any, constants: Any) -> None:
+    """Gradient descent has no epsilon, and SparseAdam adds it where the other frameworks do."""
+
+
+def _exact_adam(optimizer: Any, constants: Adam) -> None:
+    """PyTorch adds epsilon after the bias correction; undone, step by step."""
+    steps = 0
+
+    def correct(*_: Any) -> None:
+        nonlocal steps
+        steps += 1
+        for group in optimizer.param_groups:
+            group["eps"] = constants.epsilon / math.sqrt(1.0 - constants.beta_2**steps)
+
+    optimizer.register_step_pre_hook(correct)
+
+
+def _exact_rmsprop(optimizer: Any, constants: RMSprop) -> None:
+    """Epsilon inside the root: kept in the mean square, which loses a share of it every step."""
+    for group in optimizer.param_groups:
+        group["eps"] = 0.0
+    lost = constants.epsilon * (1.0 - constants.rho) / constants.rho
+
+    def correct(*_: Any) -> None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state[parameter]
+                if not state:
+                    state["step"] = torch.zeros(())
+                    state["square_avg"] = torch.full_like(parameter, constants.epsilon)
+                state["square_avg"].add_(lost)
+
+    optimizer.register_step_pre_hook(correct)
+
+
+_EXACT: dict[type[Any], Callable[[Any, Any], None]] = {
+    torch.optim.Adam: _exact_adam,
+    torch.optim.RMSprop: _exact_rmsprop,
+}

@@ -1,12 +1,30 @@
-"""What a planner reserves for the results of bound work, said by the work itself."""
+"""Probes: facts of a case that a process of its own finds, in addition to its times.
+
+A probe that needs something set before its framework is imported is known to the framework's file
+by this environment variable.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fwbench.frameworks.contract import BoundCall
+
+PROFILE = "profile"
+MEMORY = "memory"
+FORWARD_MEMORY = "forward-memory"
+
+#: Names the probe for which a worker was started; no other worker has it.
+VARIABLE = "FWBENCH_PROBE"
+
+
+def requested() -> str:
+    """The probe for which this process was started; empty if it measures times."""
+    return os.environ.get(VARIABLE, "")
+
 
 #: The attribute by which bound work says so.
 _PLAN = "planned_bytes"
