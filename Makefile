@@ -43,7 +43,7 @@ verify: venv ## verify every operation at its smallest size, in every cell, with
 .PHONY: test
 test: venv ## run the tests, one on each CPU: pytest $(ARGS); ARGS=-n0 for one at a time
 	$(BIN)/pytest -n logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
-		-ra --durations=20 $(ARGS)
+		-m "not nightly" -ra --durations=20 $(ARGS)
 
 .PHONY: lint
 lint: venv ## check style, types and workflows

@@ -62,7 +62,11 @@ def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setitem(gradients._FORWARD, kind, partial(narrow, of_kind, bits))
 
 
-@pytest.mark.parametrize("of", [lenet.step, cifar_cnn.step], ids=lambda of: str(of.name))
+@pytest.mark.parametrize(
+    "of",
+    [lenet.step, pytest.param(cifar_cnn.step, marks=pytest.mark.nightly)],
+    ids=lambda of: str(of.name),
+)
 @pytest.mark.parametrize(
     ("products", "is_right"),
     [((PRODUCTS, FLOAT32), True), ((PRODUCTS, TF32), False), ((CONVOLUTIONS, TF32), False)],

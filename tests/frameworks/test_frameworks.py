@@ -228,7 +228,7 @@ def _assert_sane(facts: dict[str, Any], framework: str, threads: int) -> None:
 
 
 @pytest.mark.usefixtures("started")
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_records(project: Project, threads: int) -> None:
     """In one session of all frameworks, each computes with the threads asked for and says so.
 

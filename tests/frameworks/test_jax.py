@@ -29,6 +29,8 @@ from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, counted, kept, passes, verify
 
+_AT_NIGHT = (pytest.mark.nightly,)
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
@@ -75,13 +77,15 @@ def _run(environment: Environment, source: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=_AT_NIGHT * (PARTS[name] is not FLOAT32)) for name in PARTS]
+)
 def test_every_implementation_is_verified(made: Environment, suite_cache: Path, name: str) -> None:
     """Every operation is right in every execution and direction, and none is left out.
 
-    Other dtypes are tried by representatives: JAX compiles in its eager execution, too, which takes
-    as long as everything else here. All have their turn every night. NumPy of the environment that
-    runs pytest is beside it, in the same session.
+    Other dtypes are for the night, and tried by representatives: JAX compiles in its eager
+    execution, too, which takes as long as everything else here. NumPy of the environment that runs
+    pytest is beside it, in the same session.
     """
     part = replace(PARTS[name], everything=PARTS[name] is FLOAT32)
     both, envs, options = "jax,numpy", str(made.folder.parent), ("--fw-device=cpu", "-v")
@@ -94,6 +98,7 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
         assert f"  numpy {np.__version__}: cpu" in output
 
 
+@pytest.mark.nightly
 def test_an_unrolled_loop_computes_the_same(made: Environment, suite_cache: Path) -> None:
     """By Python in place of ``lax.scan``: eager and under jit, forward and backward."""
     selected, envs = ("-k", "dynamic_rnn", "--fw-toggle=loop=python"), str(made.folder.parent)
@@ -176,7 +181,7 @@ def test_models_of_users(project: Project) -> None:
     assert "the first loss of infinite in jax" in said
 
 
-@pytest.mark.parametrize("part", jax_replicas.PARTS)
+@pytest.mark.parametrize("part", ["fail", pytest.param("train", marks=pytest.mark.nightly)])
 def test_replicas(
     made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

@@ -30,9 +30,10 @@ def one_of(*names: str) -> str:
     return all_of(*names).split(",")[0]
 
 
-def if_installed(framework: str, *values: Any) -> Any:
-    mark = pytest.mark.skipif(not is_there(framework), reason=f"{framework} is not installed")
-    return pytest.param(framework, *values, marks=mark, id=framework)
+def if_installed(framework: str, *values: Any, nightly: bool = False) -> Any:
+    marks = [pytest.mark.skipif(not is_there(framework), reason=f"{framework} is not installed")]
+    marks += [pytest.mark.nightly] * nightly
+    return pytest.param(framework, *values, marks=marks, id=framework)
 
 
 def verify_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:

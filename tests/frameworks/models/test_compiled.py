@@ -39,7 +39,10 @@ def test_it(case):
 
 @pytest.mark.parametrize(
     ("framework", "execution", "optimizer"),
-    [if_installed("torch", "compile", "adam"), if_installed("tensorflow", "xla", "rmsprop")],
+    [
+        if_installed("torch", "compile", "adam", nightly=True),
+        if_installed("tensorflow", "xla", "rmsprop"),
+    ],
 )
 def test_a_step_is_that_of_the_eager_run_in_float64(
     project: Project, framework: str, execution: str, optimizer: str
