@@ -3,7 +3,7 @@
 ::
 
     FwbenchError
-     ├─ UsageError               asked for something that is not there (pytest exits with 4)
+     ├─ UsageError               a request for something that is not there (pytest exits with 4)
      │   ├─ UnreadableRun        ... a file that is damaged, or not a file of results
      │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
      │   ├─ TooFewLaunches       ... a comparison that could show nothing
@@ -12,7 +12,7 @@
      ├─ FrameworkUnavailable     a framework that cannot be used here
      │   ├─ FrameworkMissing     ... because a package is not installed
      │   └─ FrameworkBroken      ... because it is installed and does not work
-     ├─ VerificationError        the work is not the work that was asked for
+     ├─ VerificationError        the work is not the requested work
      │   ├─ WrongResult          ... its result differs from the NumPy reference
      │   ├─ WrongGradient        ... its gradient differs from the central difference
      │   ├─ NotACopy             ... its result still shares memory with its source
@@ -61,7 +61,7 @@ class DifferentSettings(UsageError):
 
 
 class TooFewLaunches(UsageError):
-    """So few launches that no change, however large, could be shown."""
+    """Too few launches to show any change."""
 
 
 class NetworkUnavailable(UsageError):
@@ -98,7 +98,7 @@ class FrameworkBroken(FrameworkUnavailable):
 
 
 class VerificationError(FwbenchError):
-    """The work that a framework did is not the work that was asked for."""
+    """The work that a framework did is not the requested work."""
 
 
 class WrongResult(VerificationError):
@@ -114,7 +114,7 @@ class NotACopy(VerificationError):
 
 
 class UnreadableResult(VerificationError):
-    """A result is no array, or reading its values fails."""
+    """A result is not an array, or reading its values fails."""
 
 
 class UnfinishedWork(VerificationError):
@@ -198,15 +198,15 @@ class StorageError(FwbenchError):
     """A record, a journal or a run could not be written or read."""
 
 
-def unknown(kind: str, asked: str, known: Iterable[str]) -> UsageError:
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """An error for a name that is not known: it lists the known ones and suggests the near miss.
 
     Args:
         kind: what the name names, in the singular: ``"framework"``.
-        asked: the name as it was given.
+        name: as it was given.
         known: the names that would have been understood, in the order to show them.
     """
     names = list(dict.fromkeys(known))
-    close = difflib.get_close_matches(asked, names, n=1)
+    close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return UsageError(f"unknown {kind} {asked!r}; known: {', '.join(names) or 'none'}.{hint}")
+    return UsageError(f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}.{hint}")

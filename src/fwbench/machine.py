@@ -19,7 +19,7 @@ THREAD_VARIABLES = (
 
 
 def allowed_cpus() -> int:
-    """The CPUs that this process may run on, whatever share of their time it gets."""
+    """The CPUs that this process may run on, whatever its quota of their time."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -32,7 +32,6 @@ def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
     throttled is not measured.
 
     Args:
-        proc: where procfs is mounted.
         cgroups: where the cgroup hierarchy is mounted, version 1 or 2.
     """
     return max(1, int(min([float(allowed_cpus()), *_cgroup_quotas(proc, cgroups)])))

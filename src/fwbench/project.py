@@ -10,7 +10,6 @@ def own_folder(root: Path, name: str) -> Path:
     """The folder in which fwbench keeps one kind of files of a project.
 
     Args:
-        root: of the project.
         name: of the kind: ``journal``, ``baseline``, ``envs``, ...
     """
     return root / ".fwbench" / name

@@ -119,7 +119,7 @@ def test_gate_does_not_write_among_runs(folder: Path, capsys: pytest.CaptureFixt
     """The next comparison would take it for one."""
     write(folder / "runs" / "1.json", entry())
     assert cli.main(["gate", "runs", "slower.json", "--json", "runs/figures.json"]) == _USAGE_ERROR
-    assert "lie among runs" in capsys.readouterr().err
+    assert "be among runs" in capsys.readouterr().err
     assert cli.main(["gate", "runs", "same.json", "--markdown", "runs/verdicts.md"]) == 0
 
 

@@ -23,7 +23,7 @@ def _interrupted(root: Path, launches: int = 1, **settings: Any) -> Path:
         resume.job(root, {**_SETTINGS, **settings}, resume=False) as job,
     ):
         for number in range(launches):
-            job.keep(output([entry()]), ["a case"] if number else None, 2.5)
+            job.save(output([entry()]), ["a case"] if number else None, 2.5)
         raise KeyboardInterrupt
     return job.folder
 
@@ -40,14 +40,14 @@ def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
         assert [launch.cases for launch in job.earlier] == [None, ["a case"], ["a case"]]
         assert [launch.took_s for launch in job.earlier] == [2.5] * 3
         assert all(len(launch.run.samples) == 1 for launch in job.earlier)
-        job.keep(output([]), None, 1.0)
+        job.save(output([]), None, 1.0)
     assert len([*folder.glob("launch-*.json")]) == 4
 
 
 def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
     """Nor of one that has not measured anything."""
     with resume.job(tmp_path, _SETTINGS, resume=False) as job:
-        job.keep(output([entry()]), None, 1.0)
+        job.save(output([entry()]), None, 1.0)
         job.finish()
     assert _left(tmp_path) == []
     _interrupted(tmp_path, launches=0)
@@ -93,7 +93,7 @@ def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
         pytest.raises(UsageError, match=said),
         resume.job(tmp_path, _SETTINGS, resume=True),
     ):
-        job.keep(output([entry()]), None, 1.0)
+        job.save(output([entry()]), None, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,7 @@ _BETWEEN = {of.name for of in COPIES}
 
 
 def path_of(facts: CaseFacts) -> str:
-    """Between which memory a case copies; empty where it does not go between host and GPU.
-
-    Args:
-        facts: of the case.
-    """
+    """Between which memory a case copies; empty where it does not go between host and GPU."""
     if facts.workload not in _BETWEEN:
         return ""
     pinned = (facts.toggles or {}).get("pinned") == "on"
@@ -77,11 +73,7 @@ class Ceiling:
     cached_per_s: Mapping[str, float] = field(default_factory=dict)
 
     def least_s(self, facts: CaseFacts) -> float | None:
-        """The least seconds that a case can take; None where that is not known.
-
-        Args:
-            facts: of the case.
-        """
+        """The least seconds that a case can take; None where that is not known."""
         if facts.flops is None or facts.bytes is None:
             return None
         if path := path_of(facts):
@@ -95,7 +87,7 @@ class Ceiling:
         )
 
     def _rate_of(self, moved_bytes: float) -> float | None:
-        """The best rate at which so many bytes were moved, or more: a cache holds fewer, too."""
+        """The best rate of copies of at least this size: a cache holds smaller ones, too."""
         rates = [rate for size, rate in self.cached_per_s.items() if float(size) >= moved_bytes]
         return max([*rates, self.bytes_per_s]) if self.bytes_per_s else None
 
@@ -116,7 +108,6 @@ class Ceiling:
         """This ceiling with one more result of the suite, if it is a better one.
 
         Args:
-            facts: of the result's record.
             seconds: of its fastest round; what the GPU itself needed counts, where its own clock
                 has told.
         """
@@ -156,7 +147,6 @@ def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str,
     """Measure the ceilings of every device, by device name; takes a minute or two.
 
     Args:
-        threads: of every framework.
         watching: shows how far it is.
 
     Raises:
@@ -181,7 +171,6 @@ class Ceilings:
     Args:
         root: of the project, under whose ``.fwbench`` they lie.
         machine: its facts; with others, or with other threads, the ceilings are others.
-        threads: of every framework.
     """
 
     def __init__(self, root: Path, machine: Mapping[str, Any], threads: int) -> None:
@@ -265,7 +254,6 @@ def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceilin
 
     Args:
         entries: pytest-benchmark's, changed in place.
-        ceilings: ceilings by device.
     """
     for entry in entries:
         facts = CaseFacts.unchecked(entry.get("extra_info", {}).get("fwbench", {}))

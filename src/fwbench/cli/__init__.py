@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: the command's own, 0 if it has none; 2 for a usage error, 3 when
-        something could not be done, whatever the reason, 130 when it was interrupted.
+        something could not be done, 130 when it was interrupted.
         docs/ci.md lists them all.
     """
     _escape_what_cannot_be_encoded()
@@ -48,7 +48,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         warn("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever reads has read enough. Python writes what is left once more when it ends.
+        # The reader has closed the pipe. Python writes the rest once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except FwbenchError as error:
@@ -73,12 +73,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     parsed.more = more
     run: Callable[[argparse.Namespace], int] = parsed.run
     status = run(parsed)
-    sys.stdout.flush()  # while a closed pipe can still be told from a bug
+    sys.stdout.flush()  # while a closed pipe can still be distinguished from a bug
     return status
 
 
 def _escape_what_cannot_be_encoded() -> None:
-    """Have names that the terminal cannot show escaped: they are no reason to lose a verdict."""
+    """Escape characters that the terminal cannot show, instead of losing a verdict."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

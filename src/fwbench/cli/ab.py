@@ -50,7 +50,7 @@ def add_to(commands: Any) -> None:
         allow_abbrev=False,
         usage="fwbench ab [options] BASE CONTENDER [pytest arguments]",
         help="measure two environments or two revisions in turns, and say what has changed",
-        description="Whatever is not an option of this command goes to pytest, such as "
+        description="All arguments but the options of this command go to pytest, such as "
         "'benchmarks -k gemm'. Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 "
         "if one is inconclusive or all of them are (of those that --fail-on names, in this order); "
         "2 for a usage error, 130 if it was interrupted.",
@@ -64,8 +64,8 @@ def add_to(commands: Any) -> None:
         nargs="?",
         const=60,
         type=checked(values.positive, "launches"),
-        help="say how often comparisons err on this machine, and what they can see, from so many "
-        "launches of a suite of NumPy operations (default: 60, a few minutes)",
+        help="say how often comparisons err on this machine, and what they can see, from this "
+        "number of launches of a suite of NumPy operations (default: 60, a few minutes)",
     )
     _add_pairs(ab)
     ab.add_argument(
@@ -197,7 +197,7 @@ def _concluded(
     """Print and write a comparison; returns the exit status.
 
     Raises:
-        KeyboardInterrupt: it was interrupted; so is the command, now that what is known is told.
+        KeyboardInterrupt: it was interrupted; so is the command, after its output.
     """
     both = {"base": settings["base"], "contender": settings["contender"]}
     rules = {**comparison.rules, "sides": both, "pytest": settings["pytest"]}

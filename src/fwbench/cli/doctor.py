@@ -188,11 +188,11 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
     A driver runs builds for every version of CUDA's that has its own first number (CUDA
     Compatibility, "Minor Version Compatibility").
     """
-    told = [manifest.build[name] for name in _CUDA_OF_BUILD if name in manifest.build]
+    cuda_versions = [manifest.build[name] for name in _CUDA_OF_BUILD if name in manifest.build]
     sees = any(device.name != "cpu" for device in manifest.devices)
-    if sees or not told or not gpus["models"]:
+    if sees or not cuda_versions or not gpus["models"]:
         return []
-    built, newest = told[0], gpus["cuda"]
+    built, newest = cuda_versions[0], gpus["cuda"]
     if not built[:1].isdecimal():
         why = f"this build has no CUDA: install one for CUDA {newest} or earlier"
     elif int(built.partition(".")[0]) > int(newest.partition(".")[0]):

@@ -104,4 +104,4 @@ def _line(environment: Environment) -> str:
     if environment.is_made_here:
         return line
     name = environment.name
-    return f"{line}; {NOT_MADE_HERE}: fwbench env remove {name}, then fwbench env add it anew"
+    return f"{line}; {NOT_MADE_HERE}: fwbench env remove {name}, then add it again"

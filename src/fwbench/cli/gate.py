@@ -83,7 +83,6 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
     """Add what decides, alike for every comparison.
 
     Args:
-        parser: of the command.
         level: its default.
     """
     share = partial(parser.add_argument, metavar="SHARE")
@@ -170,16 +169,15 @@ def check_writable(arguments: argparse.Namespace) -> None:
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Write a comparison to the files that were asked for, and print it.
+    """Write a comparison to the requested files, and print it.
 
     Args:
-        comparison: base and contender, judged.
         arguments: of the command: ``markdown``, ``json`` and ``fail_on``.
 
     Returns:
         The exit status.
     """
-    # First: whatever reads the table may have gone.
+    # First: the reader of the table may have gone.
     if arguments.markdown is not None:
         files.write_atomically(arguments.markdown, verdicts.markdown(comparison))
     if arguments.json is not None:
@@ -216,7 +214,7 @@ def _refuse_replacing(arguments: argparse.Namespace) -> None:
     for path in filter(None, (arguments.markdown, arguments.json)):
         place = path.resolve()
         if place in runs or (place.suffix == ".json" and place.parent in runs):
-            raise UsageError(f"{path} would replace a run, or lie among runs; write it elsewhere")
+            raise UsageError(f"{path} would replace a run, or be among runs; write it elsewhere")
 
 
 def _note(*sides: SampleSet) -> None:

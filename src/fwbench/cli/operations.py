@@ -1,6 +1,6 @@
 """``fwbench list``: the operations by family, their sizes, and which framework computes them.
 
-All of it is declared, so it is the same whatever is installed.
+All of it is declared, so it does not depend on installed packages.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
-    """The operations that are asked for, by family.
+    """The requested operations, by family.
 
     Raises:
         UsageError: an operation or a family is not there.
     """
-    for kind, asked, known in (
+    for kind, requested, known in (
         ("operation", names, [operation.name for operation in OPERATIONS]),
         ("family", families, [*FAMILIES]),
     ):
-        for name in asked:
+        for name in requested:
             if name not in known:
                 raise unknown(kind, name, known)
     chosen = {
@@ -121,11 +121,11 @@ def _facts(operation: Operation, frameworks: Sequence[Manifest]) -> dict[str, An
             for preset in PRESETS
         },
         "frameworks": {
-            one.name: {
-                "offered": _state(missing := gaps.of_operation(one, operation)),
+            framework.name: {
+                "offered": _state(missing := gaps.of_operation(framework, operation)),
                 "gaps": [asdict(gap) for gap in missing],
             }
-            for one in frameworks
+            for framework in frameworks
         },
     }
 
@@ -142,13 +142,18 @@ def _state(missing: Sequence[Gap]) -> str:
 
 def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> list[list[str]]:
     """Head and rows of the table of a family, the name of each operation first."""
-    head = ["operation", *(one.name for one in frameworks), "quick sizes", "published sizes"]
+    head = [
+        "operation",
+        *(framework.name for framework in frameworks),
+        "quick sizes",
+        "published sizes",
+    ]
     return [
         head,
         *(
             [
                 operation.name,
-                *(_state(gaps.of_operation(one, operation)) for one in frameworks),
+                *(_state(gaps.of_operation(framework, operation)) for framework in frameworks),
                 ", ".join(map(str, operation.by_preset.quick)),
                 ", ".join(name for name in _PUBLISHED if getattr(operation.by_preset, name)),
             ]
@@ -159,11 +164,11 @@ def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> li
 
 def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[str]:
     """Why an operation is not computed, with the parts of the grid of which that is true."""
-    for one in frameworks:
-        for gap in gaps.of_operation(one, operation):
+    for framework in frameworks:
+        for gap in gaps.of_operation(framework, operation):
             parts = ", ".join(filter(None, (getattr(gap, part) for part in _PARTS)))
             where = f" ({parts})" if parts else ""
-            yield f"{operation.name}, {one.name}{where}: {gap.reason}"
+            yield f"{operation.name}, {framework.name}{where}: {gap.reason}"
 
 
 def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
@@ -192,7 +197,7 @@ def _page(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
         yield f"\n## {family}\n"
         for row in (head, ["---"] * len(head), *rows):
             yield f"| {' | '.join(row)} |"
-        reasons = [reason for one in operations for reason in _reasons(one, frameworks)]
+        reasons = [reason for operation in operations for reason in _reasons(operation, frameworks)]
         if reasons:
             yield ""
         yield from (f"- {reason}" for reason in reasons)

@@ -138,7 +138,7 @@ def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> No
     if {*outputs} & {path.resolve() for path in arguments.runs}:
         raise UsageError("a report would replace a run; write it to another file")
     if arguments.history and any(_is_in(arguments.history, path) for path in outputs):
-        raise UsageError("a report would lie among the runs of the history; write it elsewhere")
+        raise UsageError("a report would be among the runs of the history; write it elsewhere")
     if len({*outputs}) < len(outputs):
         raise UsageError("two reports would be written to one file; give each its own")
 

@@ -73,9 +73,9 @@ def pytest_arguments(given: Sequence[str]) -> list[str]:
             f"{suite.folder()} has no test_*.py: fwbench's suite is missing; reinstall"
         )
     modules = {suite.node_id(file): f"{suite.NAME}.{file.stem}" for file in files}
-    own = [*given[1:]] if given[:1] == ["--"] else [*given]
-    named = [_named(argument, modules) for argument in own]
-    return [*DEFAULTS, "--pyargs", *([suite.NAME] if named == own else []), *named]
+    arguments = [*given[1:]] if given[:1] == ["--"] else [*given]
+    named = [_named(argument, modules) for argument in arguments]
+    return [*DEFAULTS, "--pyargs", *([suite.NAME] if named == arguments else []), *named]
 
 
 def _named(argument: str, modules: Mapping[str | None, str]) -> str:

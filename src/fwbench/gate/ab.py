@@ -102,8 +102,6 @@ class PairedComparison:
     """A comparison in pairs of launches, as many as each case needs.
 
     Args:
-        measure: measures one launch.
-        plan: how much.
         rules: when a difference is a change.
         tested: the facts that may differ.
         say: called with each line of progress.
@@ -138,7 +136,6 @@ class PairedComparison:
         """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
 
         Args:
-            names: of base and contender.
             notes: what else a reader must know.
             earlier: what was measured before the job was interrupted.
 
@@ -430,7 +427,7 @@ class Launcher:
         selected = None if keys is None else [self._nodeids[side][key] for key in keys]
         start_s = time.monotonic()
         values = self._values(self._sides[side], seed, selected)
-        return self._job.keep(values, keys, time.monotonic() - start_s)
+        return self._job.save(values, keys, time.monotonic() - start_s)
 
     def _values(self, side: Side, seed: int, selected: Sequence[str] | None) -> dict[str, Any]:
         """The JSON of a launch."""

@@ -14,11 +14,7 @@ from fwbench.records.stored import files_of
 
 
 class Baseline:
-    """The baseline of a project.
-
-    Args:
-        root: of the project.
-    """
+    """The baseline of a project."""
 
     def __init__(self, root: Path) -> None:
         self.folder = project.own_folder(root, "baseline")

@@ -1,4 +1,4 @@
-"""Which cases go into the next launch: all of them so many times, or those that need it most."""
+"""The cases of the next launch: all of them, or those that need it most within a budget of time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ class Allocation(Protocol):
         """The cases of the next launch; none when there will not be another.
 
         Args:
-            cases: that have not failed.
             history: of the launches so far.
         """
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """All cases, so many times."""
+    """A fixed number of launches of all cases."""
 
     launches: int
 
@@ -89,7 +88,7 @@ class Precise:
     Attributes:
         budget: of all launches.
         resolution: a time is known if it is within this share of it.
-        at_least: launches of every case, whatever the budget.
+        at_least: launches of every case, even beyond the budget.
     """
 
     budget: Budget
@@ -98,7 +97,7 @@ class Precise:
     launches: int | None = field(default=None, init=False)
 
     def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
-        """The cases that are not settled, as many as there is time for, the least certain first."""
+        """The cases with uncertain times that there is time for, the least certain first."""
         self.budget.start()
         if history.launches < self.at_least:
             return cases
@@ -119,12 +118,8 @@ def uncertainty(case: str, history: History) -> float:
     """Uncertainty of the typical time of a case, as a share of it.
 
     Half the width of the 95 % interval of its mean logarithm over launches, by Student's t. With
-    two launches that is nine times their deviation: two that agree by luck settle nothing.
+    two launches that is nine times their deviation: two that agree by luck are not enough.
     See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, section 9.
-
-    Args:
-        case: its name.
-        history: of its launches.
 
     Returns:
         Infinite with fewer than two launches.
@@ -187,7 +182,6 @@ class History:
 
         Args:
             case: its name, the same in every launch.
-            result: of the case.
         """
         self._results.setdefault(case, {})[self.launches] = result
         self._latest.add(case)
@@ -216,7 +210,6 @@ class History:
         """The time of each launch of a case, in their order.
 
         Args:
-            case: its name.
             contended: whether those that had to share their processors are among them.
         """
         return [
@@ -241,17 +234,16 @@ class History:
         """Logarithms of the ratios of another case's times to a case's, in launches of both.
 
         Args:
-            case: one.
             other: above 0 where it was slower.
 
         Returns:
             One for each launch in which neither was contended.
         """
-        own, others = self._results[case], self._results[other]
+        results, others = self._results[case], self._results[other]
         pairs = [
-            (own[launch].time_s, others[launch].time_s)
-            for launch in sorted(own.keys() & others.keys())
-            if not (own[launch].contended or others[launch].contended)
+            (results[launch].time_s, others[launch].time_s)
+            for launch in sorted(results.keys() & others.keys())
+            if not (results[launch].contended or others[launch].contended)
         ]
         complete = [(a, b) for a, b in pairs if a is not None and b is not None]
         if not complete:

@@ -11,9 +11,9 @@ evaluated, and whichever contestants led in between:
   can be wrong.
 
 The evidence is that of :mod:`fwbench.gate.sequential`, in which a pair is a launch of both
-contestants, whose cases ran in random order: exact whatever the machine does, and valid after every
-launch. It takes ten pairs or so that all agree. Contestants three times as slow do not wait for
-these, see :func:`falls_behind`.
+contestants, whose cases ran in random order: exact in any noise of the machine, and valid after
+every launch. It takes ten pairs or so that all agree. Contestants three times as slow do not wait
+for these, see :func:`falls_behind`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def falls_behind(differences: Floats) -> Floats:
 
     No test of signs can tell so early: five signs agree by chance in one case of 32. This one takes
     an assumption on sizes instead: of contestants that are equally fast, one takes more than three
-    times as long as the other in at most one launch of ten, whatever the launches before were like.
+    times as long as the other in at most one launch of ten, independently of earlier launches.
     (Noise of shared machines stays below that: a second speed, 1.4 times; slow launches, up to
     twice; two processors with a load of 15 to 20, three times in one launch of twenty.) A bet on it
     at 10 to 1 makes no money in the long run, and again evidence is the money that was made: it
@@ -256,7 +256,7 @@ class Race:
     Attributes:
         grouping: of the cases; called once, after the first launches.
         budget: of all launches.
-        at_least: launches of every case, whatever the budget.
+        at_least: launches of every case, even beyond the budget.
         groups: empty until then.
     """
 

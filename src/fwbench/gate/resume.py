@@ -1,8 +1,8 @@
-"""The finished launches of a comparison, kept until it is over: ``fwbench ab --resume``.
+"""The finished launches of a comparison, saved until it is over: ``fwbench ab --resume``.
 
 A comparison has a folder in the project, with what it measures and a file for each launch: what
 ``--benchmark-json`` wrote of it, as any other run. Launches follow each other in an order that the
-seed decides, so those that are kept are the first ones of the job, whenever it was interrupted.
+seed decides, so the saved ones are the first ones of the job, whenever it was interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fwbench.processes.owned import Owned
 from fwbench.records.files import write_atomically
 from fwbench.records.stored import from_json, parse
 
-#: How many interrupted jobs of a project are kept.
+#: Number of interrupted jobs of a project whose launches are saved.
 _JOBS = 10
 
 #: In the folder of a job: what it measures.
@@ -52,17 +52,17 @@ class SavedLaunch:
 
 
 class ComparisonJob:
-    """A comparison that is at work.
+    """A comparison that is being measured.
 
     Args:
-        folder: where its launches are kept.
+        folder: of its saved launches.
         seed: of the order of launches and cases.
 
     Attributes:
-        folder: where its launches are kept.
+        folder: of its saved launches.
         seed: of the order of launches and cases.
         earlier: the launches that an interrupted job has left to this one.
-        launches: how many are kept by now.
+        launches: number of saved ones.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -72,32 +72,31 @@ class ComparisonJob:
         self.launches = len(self.earlier)
         self._is_over = False
 
-    def keep(
+    def save(
         self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
     ) -> SavedLaunch:
-        """Keep a launch that has finished.
+        """Save a launch that has finished.
 
         Args:
             values: what ``--benchmark-json`` wrote.
             cases: the keys of the cases that it was to measure; None for all.
-            took_s: how long it took.
 
         Raises:
             StorageError: it cannot be written.
             UnreadableRun: the values are not those of a run.
         """
-        own = {"cases": None if cases is None else [*cases], "took_s": took_s}
+        job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
         file = self.folder / f"launch-{self.launches + 1:04}.json"
-        write_atomically(file, json.dumps({**values, _OWN: own}))
+        write_atomically(file, json.dumps({**values, _OWN: job_facts}))
         self.launches += 1
         return _launch(file)
 
     def finish(self) -> None:
-        """Say that nobody needs the launches any more: what comes of them is safe."""
+        """Mark the job as over: its launches are not needed any more."""
         self._is_over = True
 
     def close(self) -> None:
-        """Remove the launches if nobody needs them, or if there are none."""
+        """Remove the launches if the job is over, or if there are none."""
         if self._is_over or not self.launches:
             with held():
                 scratch.remove(self.folder)
@@ -118,7 +117,7 @@ def _launch(file: Path) -> SavedLaunch:
             return SavedLaunch(run, cases, took_s)
     raise UnreadableRun(
         f"{file} is not a launch of fwbench ab: {_OWN} is {values.get(_OWN)!r}; start the "
-        "comparison anew, without --resume"
+        "comparison again, without --resume"
     )
 
 
@@ -127,7 +126,6 @@ def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Co
     """A comparison to be measured; its launches stay if it is left before it is finished.
 
     Args:
-        root: of the project.
         settings: all that it measures, in JSON's own types; a seed of None is any.
         resume: whether to go on with the newest interrupted job of the same settings.
 
@@ -181,7 +179,7 @@ def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Pat
 
 
 def _left(folder: Path) -> Iterator[tuple[Path, Owned]]:
-    """The jobs that nobody is at work on, the newest first, each owned by who is given it."""
+    """The jobs without a running process, the newest first, each locked for the caller."""
     for made in sorted(folder.glob("*"), reverse=True):
         if (owner := owned.take(made)) is not None:
             yield made, owner
@@ -213,7 +211,7 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            flat.update({f"{name}.{inner}": each for inner, each in value.items()})
+            flat.update({f"{name}.{inner}": setting for inner, setting in value.items()})
         else:
             flat[name] = value
     return flat

@@ -119,7 +119,6 @@ class SampleSet:
 
         Args:
             name: of the session, to show.
-            output_json: its JSON, parsed.
 
         Raises:
             UnreadableRun: a value of it is damaged.
@@ -216,8 +215,8 @@ def _single(record: StoredRecord) -> Launch:
     stats, smallest_s = record.stats, record.smallest_s
     measured = {name: record.facts[name] for name in Launch.declared() if name in record.facts}
     median_s = smallest_s if stats.median is None else stats.median
-    own = {"launch": 0, "value_s": smallest_s, "min_s": smallest_s, "median_s": median_s}
-    return Launch(**{**measured, **own})
+    figures_s = {"launch": 0, "value_s": smallest_s, "min_s": smallest_s, "median_s": median_s}
+    return Launch(**{**measured, **figures_s})
 
 
 def _key(nodeid: str, reference: str) -> str:
@@ -250,7 +249,7 @@ def _gang(gang: GangFacts | None) -> dict[str, str | None]:
 
 
 def _gpu(facts: CaseFacts) -> str:
-    """The model, and what of its setting changes its speed, as far as NVML has told."""
+    """The model, and the settings that change its speed, as far as NVML knows them."""
     gpu = facts.gpu or GpuFacts()
     ecc = None if gpu.ecc is None else f"ECC {'on' if gpu.ecc else 'off'}"
     limit = None if gpu.power_limit_w is None else gpu.text("power_limit_w")
@@ -261,7 +260,6 @@ def unequal_work(base: Sample, contender: Sample) -> str:
     """Why the times of a case are not those of equal work; empty if they are.
 
     Args:
-        base: its launches.
         contender: those of the other side.
     """
     views = [sample.done.get("result_is_view") for sample in (base, contender)]
@@ -275,7 +273,7 @@ def unequal_work(base: Sample, contender: Sample) -> str:
         return f"not equal work: the base computed in {ours} bits, the contender in {theirs}"
     waits = [sample.done.get("waits", True) for sample in (base, contender)]
     if waits[0] != waits[1]:
-        names = ["wait" if each else "do not wait" for each in waits]
+        names = ["wait" if is_waiting else "do not wait" for is_waiting in waits]
         return (
             f"not equal work: the base's workers {names[0]} for each other, the other's {names[1]}"
         )
@@ -288,8 +286,6 @@ def refuse_differences(
     """Refuse two runs that differ in what is not compared.
 
     Args:
-        base: one.
-        contender: the other.
         allowed: the facts that may differ.
         option: by which one is allowed.
 
@@ -356,7 +352,7 @@ class Metric:
         return [value + self.least for value in values]
 
     def looks_changed(self, ratio: float, factor: float) -> bool:
-        """True if a ratio is beyond a factor; of what is no time, only growth keeps a case open.
+        """True if a ratio is beyond a factor; of other figures than times, only growth does.
 
         Args:
             ratio: the contender's figure over the base's.

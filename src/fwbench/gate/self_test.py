@@ -115,7 +115,6 @@ class Pool:
 
         Args:
             first: the number of the first one, from 0.
-            launches: how many.
         """
         chosen = slice(first, first + launches)
         samples = [
@@ -129,7 +128,6 @@ def measure(launches: int, seed: int, watching: session.Watching = nullcontext) 
     """Measure the suite of the self-test in many launches.
 
     Args:
-        launches: how many.
         seed: of the order of cases within launches.
         watching: shows how far it is.
 
@@ -153,17 +151,12 @@ def pool(output_json: dict[str, Any]) -> Pool:
     return Pool(list(run.samples.values()), [contended[number] for number in sorted(contended)])
 
 
-#: A comparison has so many launches in a row at most; of a noisy case there is no end otherwise.
+#: Limit of consecutive launches of a comparison; a noisy case would go on without one.
 _IN_A_ROW_AT_MOST = 80
 
 
 def refuse_too_few(launches: int, plan: PairPlan, rules: Rules) -> None:
     """Refuse a pool in which not even a clear change could be found.
-
-    Args:
-        launches: of the pool.
-        plan: of a comparison.
-        rules: of a comparison.
 
     Raises:
         TooFewLaunches: it is one.
@@ -181,11 +174,7 @@ def outcomes(
     """Compare many times: nothing changed, then one case slowed.
 
     Args:
-        pool: of launches.
         plan: of every comparison, but for its budget: that is the pool.
-        rules: of every comparison.
-        comparisons: of each kind.
-        seed: of what is drawn.
 
     Raises:
         TooFewLaunches: the pool has fewer than one comparison may need.
@@ -262,7 +251,7 @@ def _compare(
         launched += len(run.samples)
         return run
 
-    own = dataclasses.replace(plan, budget_s=length, seed=draw.randrange(2**32))
+    job_plan = dataclasses.replace(plan, budget_s=length, seed=draw.randrange(2**32))
     # Time is counted in launches.
-    job = PairedComparison(launch, own, rules, clock=lambda: used)
+    job = PairedComparison(launch, job_plan, rules, clock=lambda: used)
     return job.compare(("base", "contender")), launched

@@ -2,7 +2,7 @@
 
 A pair is a launch of the base and one of the contender, one after the other, in random order. The
 test looks at the logarithm of their ratio, one difference per pair. If nothing has changed, its
-sign is a fair coin, whatever the machine does: drift, two speeds, correlated launches. Evidence
+sign is a fair coin, in any noise of the machine: drift, two speeds, correlated launches. Evidence
 against "the contender is slower by at most x" is the money of a gambler who bets on the sign of
 each difference and starts with 1: if the claim is true, the probability that the money ever exceeds
 1 / level is at most the level (Ville's inequality), so pairs can be added until there is enough of
@@ -182,7 +182,6 @@ def detectable(
     It is simulated: differences from the median are resampled, with random signs.
 
     Args:
-        margin: conceded to chance.
         threshold: a change is at least as large.
         needed: the logarithm of the evidence that a verdict takes.
 
@@ -350,11 +349,7 @@ def evidence_needed(metric: Metric, rules: Rules, cases: int) -> float:
 
 
 def pairs_needed(rules: Rules, cases: int) -> int:
-    """The number of pairs after which a clear change of any metric is found.
-
-    Args:
-        cases: judged in this job.
-    """
+    """The number of pairs after which a clear change of any metric is found."""
     return max(pairs_to_reach(evidence_needed(metric, rules, cases)) for metric in METRICS)
 
 
@@ -376,7 +371,6 @@ def verdict_so_far(base: Sample, contender: Sample, rules: Rules, cases: int) ->
 
     Args:
         contender: in pairs with the base's launches.
-        cases: judged in this job.
     """
     by_metric = _verdicts_so_far(base, contender, rules, cases)
     if sides := verdicts.in_cycles(base, contender):
@@ -405,7 +399,6 @@ def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> 
 
     Args:
         contender: in pairs with the base's launches.
-        cases: judged in this job.
     """
     return any(
         test.looks_changed(_differences(test, base, contender))
@@ -418,7 +411,6 @@ def judge(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[Jud
 
     Args:
         contender: in pairs with the base's launches.
-        cases: judged in this job.
     """
     judgements = [
         _judgement(test, base, contender) for test in metric_tests(base, contender, rules, cases)

@@ -22,7 +22,7 @@ from fwbench.workers.named import DEFAULT, VARIABLE, Environments
 _REVISION = "git:"
 _WORKING_TREE = "."
 
-#: Results that a job writes into the tree are no change of it.
+#: Files whose changes count; results that a job writes into the tree do not.
 _SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml")
 
 
@@ -70,7 +70,6 @@ class Installed(Side):
     """A side that is installed: frameworks of an environment.
 
     Args:
-        name: as it was given.
         references: its frameworks, as ``--fw`` takes them.
     """
 
@@ -91,11 +90,7 @@ class Installed(Side):
 
 
 class Tree(Side):
-    """The working tree as it is.
-
-    Args:
-        root: of the repository.
-    """
+    """The working tree as it is."""
 
     name = _WORKING_TREE
 
@@ -122,11 +117,6 @@ class Tree(Side):
 
 class Revision(Side):
     """A revision, checked out next to the working tree.
-
-    Args:
-        root: of the repository.
-        name: as it was given.
-        revision: as git takes it.
 
     Raises:
         UsageError: there is no such revision.
@@ -183,12 +173,10 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
 
     Args:
         base: ``git:REV``, ``.`` for the working tree, an environment, a framework, or ``default``.
-        contender: the same.
-        environments: of the project.
 
     Raises:
         UsageError: one of them is none of these, or they cannot be compared.
-        FrameworkBroken: one is in an environment that was not made here.
+        FrameworkBroken: one is in an environment that was created elsewhere.
     """
     of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
     if all(of_tree):
@@ -201,8 +189,10 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
         )
     installed = [_references(name, environments) for name in (base, contender)]
     base_side, contender_side = (
-        Installed(name, own or [framework_of(reference) for reference in other])
-        for name, own, other in zip((base, contender), installed, installed[::-1], strict=True)
+        Installed(name, references or [framework_of(reference) for reference in other])
+        for name, references, other in zip(
+            (base, contender), installed, installed[::-1], strict=True
+        )
     )
     if base == contender == DEFAULT:
         base_side, contender_side = (
@@ -253,12 +243,7 @@ def _repository() -> Path:
 
 
 def variables_of(side: Side, environments: Environments) -> dict[str, str]:
-    """The environment variables of a side's launches.
-
-    Args:
-        side: base or contender.
-        environments: of the project.
-    """
+    """The environment variables of a side's launches."""
     # In a checkout the project's environments would not be found.
     return {**os.environ, VARIABLE: str(environments.folder), **side.variables}
 
@@ -275,7 +260,6 @@ def git(folder: Path, *arguments: str) -> str:
 
     Args:
         folder: in which it is asked.
-        arguments: of git.
 
     Raises:
         ComparisonError: it fails, or is not there.
@@ -296,10 +280,6 @@ def _answer(done: command.Captured, what: str) -> str:
 def checked_out(root: Path, commit: str) -> Iterator[Path]:
     """A commit, checked out in a folder that goes again, as does all that git notes of it.
 
-    Args:
-        root: of the repository.
-        commit: as git takes it.
-
     Raises:
         ComparisonError: it cannot be checked out.
     """
@@ -307,7 +287,7 @@ def checked_out(root: Path, commit: str) -> Iterator[Path]:
     _forget_lost(repository)
     with scratch.folder() as folder, ExitStack() as stack:
         (folder / _REPOSITORY).write_text(str(repository), encoding="utf-8")
-        # git calls its notes like the folder: by this name they are found in whatever state.
+        # git calls its notes like the folder: by this name they are always found.
         checkout = folder / folder.name
         stack.callback(_forget, repository, folder.name)
         add = ["git", "worktree", "add", "--detach", str(checkout), commit]
@@ -341,7 +321,6 @@ def _forget(repository: Path, name: str) -> None:
 
     Args:
         repository: the folder ``.git``.
-        name: of the checkout.
     """
     with held():
         scratch.remove(repository / _WORKTREES / name)

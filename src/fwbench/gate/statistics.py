@@ -29,7 +29,6 @@ def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -
     1947, p. 50). Ties are counted against being slower, so the value is never too small.
 
     Args:
-        base: times, in any unit.
         contender: times in the same unit.
         margin: a share: 0.01 is 1 %.
 
@@ -41,7 +40,7 @@ def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -
 
 
 def _at_least(wins: int, n: int, m: int) -> float:
-    """The probability of at least so many of n x m pairs being won if order is all chance."""
+    """The probability of at least this number of n x m pairs being won in random order."""
     return sum(_arrangements(n, m)[wins:]) / comb(n + m, n)
 
 
@@ -59,12 +58,7 @@ def _arrangements(n: int, m: int) -> tuple[int, ...]:
 
 
 def smallest_p(n: int, m: int) -> float:
-    """The smallest probability that the test can give with so many launches on each side.
-
-    Args:
-        n: launches of the base.
-        m: launches of the contender.
-    """
+    """The smallest probability that the test can give with n and m launches."""
     return 1 / comb(n + m, n)
 
 
@@ -92,10 +86,8 @@ def interval(
     """A bootstrap interval of the ratio, by percentiles (Efron, Annals of Statistics 7, 1979).
 
     Args:
-        base: times.
         contender: times in the same unit.
         confidence: 0.99 for a 99 % interval.
-        seed: of the resampling.
 
     Returns:
         Lower and upper end. With few launches it is hardly wider than what was seen: a description
@@ -114,7 +106,7 @@ def _resampled_medians(times: NDArray[Any], random: np.random.Generator) -> NDAr
         drawn = np.sort(random.choice(times, (_RESAMPLES, times.size)), axis=1)
         middle = drawn[:, [(times.size - 1) // 2, times.size // 2]]
         return cast("NDArray[Any]", middle.mean(axis=1))
-    # Drawing values is drawing their places, and the middle one of so many places that are drawn
+    # Drawing values is drawing their places, and the middle one of places that are drawn
     # evenly is Beta-distributed: no need to draw the others. (Of an even number it is one of the
     # two in the middle.)
     half = (times.size + 1) / 2
@@ -132,16 +124,12 @@ def detectable(
 ) -> float | None:
     """The smallest slow-down that launches which spread like these would have shown.
 
-    It is simulated: launches are drawn anew from those of either side, and each time it is seen
-    how much slower the contender had to be.
+    It is simulated: launches of either side are resampled, and each time the slow-down of
+    the contender is found that would have shown.
 
     Args:
-        base: times.
         contender: times in the same unit; only their spread counts.
-        margin: of the test.
         threshold: a change of the medians is at least as large.
-        level: of significance.
-        seed: of what is drawn.
 
     Returns:
         A share: four of five such comparisons would have found it; None if no slow-down could have
@@ -151,11 +139,13 @@ def detectable(
     if wins is None:
         return None
     draw = np.random.default_rng(seed)
-    own = _redrawn(np.asarray(base), draw)
+    redrawn = _redrawn(np.asarray(base), draw)
     other = _redrawn(np.asarray(contender), draw) / ratio(base, contender)
     # A launch of the contender overtakes one of the base where it is slowed by more than this.
-    overtaking = np.sort(((1 + margin) * own[:, :, None] / other[:, None, :]).reshape(len(own), -1))
-    medians = (1 + threshold) * np.median(own, axis=1) / np.median(other, axis=1)
+    overtaking = np.sort(
+        ((1 + margin) * redrawn[:, :, None] / other[:, None, :]).reshape(len(redrawn), -1)
+    )
+    medians = (1 + threshold) * np.median(redrawn, axis=1) / np.median(other, axis=1)
     needed = np.maximum(overtaking[:, wins - 1], medians)
     return max(threshold, float(np.quantile(needed, _FOUND)) - 1)
 
@@ -172,7 +162,7 @@ def _wins_needed(n: int, m: int, level: float) -> int | None:
 
 
 def _redrawn(times: NDArray[Any], draw: np.random.Generator) -> NDArray[Any]:
-    """Launches drawn anew, as far apart as their number lets expect.
+    """Resampled launches, as far apart as their number lets expect.
 
     Deviations from the median of few values are too small on average: by n / (n - 1), squared.
     """

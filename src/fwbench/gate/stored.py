@@ -37,7 +37,7 @@ def compare(
         notes: what else a reader must know.
 
     Raises:
-        TooFewLaunches: no case has enough, or no change could be shown in so many cases.
+        TooFewLaunches: no case has enough, or too few to show a change among all cases.
     """
     pairs = {
         key: (base.samples[key], sample)
@@ -112,34 +112,31 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
     """The level of each case, so that all together keep the level (Bonferroni).
 
     Args:
-        level: of all together.
         launches: of each case, on the side that has fewer.
 
     Raises:
-        TooFewLaunches: a case could not reach it, whatever its times.
+        TooFewLaunches: a case could not reach it with any times.
     """
     if not launches:
         return level
-    own = level / len(launches)
+    case_level = level / len(launches)
     fewest = min(launches)
-    if statistics.smallest_p(fewest, fewest) > own * _WEIGHT:
-        needed = statistics.launches_needed(own * _WEIGHT)
+    if statistics.smallest_p(fewest, fewest) > case_level * _WEIGHT:
+        needed = statistics.launches_needed(case_level * _WEIGHT)
         raise TooFewLaunches(
             f"{count(fewest, *_NOUN)} a side cannot show a change among {len(launches)} cases at "
             f"a level of {level:g}: {needed} launches a side are needed, or fewer cases (-k), or a "
             "higher level (--level)"
         )
-    return own
+    return case_level
 
 
 def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
     """The verdicts on one case: one for each metric that both sides have.
 
     Args:
-        base: its launches.
         contender: its launches on the other side.
         rules: when a difference is a change.
-        level: of this case alone.
     """
     contended = base.contended or contender.contended
     judgements = [

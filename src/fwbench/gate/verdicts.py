@@ -84,7 +84,7 @@ class Rules:
         confidence: of each bound of the interval that is shown.
         resolution: a case is unchanged only if a change of this size, as a share, would have shown
             (or one half a resolution beyond the threshold, where that is larger).
-        thresholds: the same as the threshold, of whatever is judged besides the time, by name.
+        thresholds: the same of the other metrics, by name.
         seed: of what is simulated.
     """
 
@@ -101,17 +101,16 @@ class Rules:
         """Rules with these thresholds, and the defaults of all else.
 
         Args:
-            margin: what the test concedes.
             thresholds: shares, by the names that users know: ``time``, ``first-call``.
 
         Raises:
             UsageError: nothing of such a name is judged.
         """
-        own = {metric.option: metric.name for metric in METRICS if not metric.is_time}
+        by_option = {metric.option: metric.name for metric in METRICS if not metric.is_time}
         for name in thresholds:
-            if name not in (TIME, *own):
-                raise unknown("threshold", name, (TIME, *own))
-        named = {own[name]: value for name, value in thresholds.items() if name != TIME}
+            if name not in (TIME, *by_option):
+                raise unknown("threshold", name, (TIME, *by_option))
+        named = {by_option[name]: value for name, value in thresholds.items() if name != TIME}
         time = thresholds.get(TIME, cls.threshold)
         return cls(margin, time, thresholds={**THRESHOLDS, **named})
 
@@ -123,7 +122,6 @@ class Rules:
         """The smallest change of a metric that is worth a verdict.
 
         Args:
-            metric: of a launch.
             sample: the contender's, whose marker may say.
         """
         if not metric.is_time:
@@ -231,8 +229,8 @@ class Comparison:
         there = {str(verdict) for verdict in self.verdicts.values()}
         if self.is_all_inconclusive:
             there.add(FailOn.ALL_INCONCLUSIVE)
-        found = (EXIT_STATUS[kind] for kind in EXIT_STATUS if kind in failing and kind in there)
-        return next(found, 0)
+        statuses = (EXIT_STATUS[kind] for kind in EXIT_STATUS if kind in failing and kind in there)
+        return next(statuses, 0)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in JSON's own types."""
@@ -298,7 +296,6 @@ def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     """The cases that one side alone has: missing, or new.
 
     Args:
-        base: the baseline.
         contender: what is compared with it.
     """
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
@@ -341,7 +338,6 @@ def unjudged(sample: Sample, verdict: Verdict, reason: str) -> Judgement:
 
     Args:
         sample: of the side that has it.
-        verdict: missing, new or inconclusive.
         reason: why there is no other verdict.
     """
     return Judgement(sample.key, sample.name, sample.framework, verdict, reason)
@@ -355,7 +351,6 @@ def in_cycles(base: Sample, contender: Sample) -> tuple[Sample, Sample] | None:
     """Both sides with cycles in place of seconds, and with nothing else.
 
     Args:
-        base: its launches.
         contender: those of the other side.
 
     Returns:
@@ -381,7 +376,6 @@ def both(in_seconds: Verdict | None, in_cycles: Verdict | None) -> Verdict | Non
 
     Args:
         in_seconds: the verdict on the time.
-        in_cycles: that on its cycles.
     """
     if in_seconds not in CHANGES:
         return in_seconds
@@ -396,19 +390,18 @@ def confirmed(
 
     Args:
         judgements: of the time, and of what else was judged.
-        base: its launches.
         contender: those of the other side.
         judge: made them; judges the cycles alike.
     """
     sides = in_cycles(base, contender)
     if sides is None:
         return [*judgements]
-    of_cycles = {each.metric: each for each in judge(*sides)}
+    of_cycles = {judgement.metric: judgement for judgement in judge(*sides)}
     return [
-        _confirmed(each, of_cycles[each.metric], base, contender)
-        if each.metric in of_cycles
-        else each
-        for each in judgements
+        _confirmed(judgement, of_cycles[judgement.metric], base, contender)
+        if judgement.metric in of_cycles
+        else judgement
+        for judgement in judgements
     ]
 
 

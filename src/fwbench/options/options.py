@@ -14,8 +14,8 @@ from fwbench.names import DEFAULT_DTYPE, EVERY_DTYPE
 from fwbench.options import values
 from fwbench.presets import PRESETS, Schedule
 
-#: What the suite's own tests ask for: some operations of every family, as long as nobody asks for
-#: tests in particular.
+#: Default of the suite's own tests: some operations of every family, unless tests are requested in
+#: particular.
 REPRESENTATIVES = "representatives"
 
 
@@ -65,8 +65,8 @@ class Options:
         epochs: of a training loop; None for the preset's.
         warmup_epochs: how many of them are not in the statistics; None for the preset's.
         repetitions: of a training loop; None for the preset's.
-        steps: at most so many batches an epoch; None for the preset's.
-        toggles: the values asked for, by toggle.
+        steps: batches of an epoch at most; None for the preset's.
+        toggles: the requested values, by toggle.
         profile: whether cases are profiled after they were timed.
         traces: where profiles write their traces; None for the project's own folder.
         memory: whether their memory is measured, each in a process of its own.
@@ -315,7 +315,7 @@ SETTINGS: Mapping[str, Option] = {
         "--fw-steps",
         lambda text: values.positive(text, "number of steps"),
         "N",
-        "at most so many batches an epoch (default: the preset's)",
+        "batches of an epoch at most (default: the preset's)",
     ),
     "toggles": Option(
         "--fw-toggle",

@@ -98,7 +98,6 @@ def positive(text: str, what: str) -> int:
     """The positive whole number that a text writes out.
 
     Args:
-        text: as it was given.
         what: names the number in the error message.
 
     Raises:
@@ -115,7 +114,6 @@ def natural(text: str, what: str) -> int:
     """The whole number from 0 that a text writes out.
 
     Args:
-        text: as it was given.
         what: names the number in the error message.
 
     Raises:
@@ -166,7 +164,6 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
     """A finite number of seconds, positive or (where allowed) zero.
 
     Args:
-        text: as it was given.
         what: names what takes that long in the error message.
         zero: whether it may be zero.
 
@@ -188,7 +185,6 @@ def duration(text: str, what: str) -> float:
     """Seconds of a duration above 0 that names its units: ``"90s"``, ``"5min"``, ``"1h30min"``.
 
     Args:
-        text: as it was given.
         what: names what takes that long in the error message.
 
     Raises:
@@ -206,7 +202,6 @@ def share(text: str, what: str = "share") -> float:
     """A fraction between 0 and 1: ``"3%"`` or ``"0.03"``.
 
     Args:
-        text: as it was given.
         what: names the fraction in the error message.
 
     Raises:
@@ -239,26 +234,25 @@ def thresholds(text: str) -> Mapping[str, float]:
     """``"5%,memory=100%"`` as ``{"time": 0.05, "memory": 1.0}``: what is not named is the time.
 
     Raises:
-        UsageError: a part is no share, or something is named twice.
+        UsageError: a part is not a share, or something is named twice.
     """
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for part in names(text):
         name, equals, value = part.partition("=")
         name = name.strip() if equals else TIME
-        if name in found:
+        if name in shares:
             raise UsageError(f"{text!r} has two thresholds of {name}; give one")
         if name == TIME:
-            found[name] = share(value if equals else part, "threshold")
+            shares[name] = share(value if equals else part, "threshold")
         else:
-            found[name] = growth(value, f"threshold of {name}")
-    return found
+            shares[name] = growth(value, f"threshold of {name}")
+    return shares
 
 
 def growth(text: str, what: str) -> float:
     """A share of what something was before, which may be more than all of it: ``"200%"``, ``"2"``.
 
     Args:
-        text: as it was given.
         what: names it in the error message.
 
     Raises:

@@ -32,8 +32,6 @@ def describe(
     """The facts of a case that do not depend on its times.
 
     Args:
-        cell: the case.
-        framework: loaded in this process.
         manifest: the framework's, with its devices.
         gpu: of the case; None for the CPU, and where NVML cannot tell which it is.
     """
@@ -119,7 +117,6 @@ def times(
     Args:
         rounds_s: completion time per call of each round.
         iterations: calls per round.
-        clock: timed them.
         others_cpus: processors that other processes kept busy; None where it is not known.
         threads: of the framework; None where it is not known.
         others_on_gpu: processes of others on its GPU; None where it is not known, or has none.

@@ -20,15 +20,15 @@ from fwbench.toggles import TOGGLES, Toggle
 Name = TypeVar("Name", bound=Hashable)
 Known = Mapping[str, Toggle]
 
-#: What mean losses of the first epoch may differ by: so many nats, so much of the loss, and what
-#: the mean of few steps leaves to chance. Seen was at most a third of it, on MNIST 3 %. In a whole
+#: Allowed difference of mean losses of the first epoch: in nats, as a share of the loss, and for
+#: the chance in the mean of few steps. Measured was at most a third of it, on MNIST 3 %. In a whole
 #: epoch of MNIST a learner that skips every second update is off by 2.8 to 4.1 times as much,
 #: one that trains on half of each batch by 1.1 to 1.3 times.
 _NATS = 0.02
 _OF_LOSS = 0.05
 _OF_ONE_STEP = 0.1
 
-#: So many times as much in later epochs: the loss of an LSTM was seen to jump from 0.48 to 0.82 in
+#: Factor of that in later epochs: the loss of an LSTM was seen to jump from 0.48 to 0.82 in
 #: one step of one framework, honest like the others, where it did not jump.
 _LATER = 3.0
 
@@ -62,8 +62,6 @@ def allowed_nats(loss: float, steps: int, epoch: int) -> float:
     """Allowed difference of mean losses of an epoch, in nats.
 
     Args:
-        loss: the larger of them.
-        steps: of the epoch.
         epoch: which one, from 1.
     """
     allowed = _NATS + _OF_LOSS * loss + _OF_ONE_STEP / math.sqrt(max(1, steps))
@@ -76,24 +74,20 @@ def curve(facts: CaseFacts) -> list[float]:
     return [epoch.train_loss for epoch in epochs if epoch.repetition == epochs[0].repetition]
 
 
-def gap(facts: CaseFacts, other: CaseFacts) -> LossDifference | None:
+def largest_difference(facts: CaseFacts, other: CaseFacts) -> LossDifference | None:
     """Largest difference of the loss curves of two trainings of the same work.
-
-    Args:
-        facts: of one.
-        other: of the other.
 
     Returns:
         Where they do most, for what they may; None if they do not have an epoch in common.
     """
     steps = facts.steps_per_epoch or 1
-    gaps = [
+    differences = [
         LossDifference(
             abs(loss - another), allowed_nats(max(abs(loss), abs(another)), steps, epoch), epoch
         )
         for epoch, (loss, another) in enumerate(zip(curve(facts), curve(other), strict=False), 1)
     ]
-    return max(gaps, key=lambda found: found.excess, default=None)
+    return max(differences, key=lambda difference: difference.excess, default=None)
 
 
 def difference(facts: CaseFacts, other: CaseFacts) -> str:
@@ -103,12 +97,12 @@ def difference(facts: CaseFacts, other: CaseFacts) -> str:
         facts: of one, such as a base.
         other: of the other, such as a contender.
     """
-    found = gap(facts, other)
-    if found is None or found.is_equal:
+    largest = largest_difference(facts, other)
+    if largest is None or largest.is_equal:
         return ""
     return (
-        f"their loss curves lie {found.nats:.2g} nats apart (epoch {found.epoch}), and "
-        f"{found.allowed:.2g} are allowed"
+        f"their loss curves lie {largest.nats:.2g} nats apart (epoch {largest.epoch}), and "
+        f"{largest.allowed:.2g} are allowed"
     )
 
 
@@ -116,7 +110,6 @@ def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
     """Key that trainings must have in common for their losses to be comparable.
 
     Args:
-        facts: of a training.
         known: the toggles of its session, by name.
     """
     values = facts.toggles or {}
@@ -143,25 +136,27 @@ def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Nam
     for name, facts in loops.items():
         if facts.epochs:
             groups[work(facts, known)][name] = facts
-    return {name: found for group in groups.values() for name, found in _outvoted(group)}
+    return {name: unequal_to for group in groups.values() for name, unequal_to in _outvoted(group)}
 
 
 def _outvoted(group: Mapping[Name, CaseFacts]) -> Iterator[tuple[Name, Unequal]]:
     for name, facts in group.items():
         differing = [
-            (found, other)
+            (largest, other)
             for other_name, other in group.items()
-            if other_name != name and (found := gap(facts, other)) and not found.is_equal
+            if other_name != name
+            and (largest := largest_difference(facts, other))
+            and not largest.is_equal
         ]
         if 2 * len(differing) >= len(group):
-            found, other = max(differing, key=lambda pair: pair[0].excess)
+            largest, other = max(differing, key=lambda pair: pair[0].excess)
             yield (
                 name,
                 Unequal(
                     to=f"{other.framework} {other.execution}",
-                    nats=found.nats,
-                    allowed=found.allowed,
-                    epoch=found.epoch,
+                    nats=largest.nats,
+                    allowed=largest.allowed,
+                    epoch=largest.epoch,
                 ),
             )
 
@@ -173,7 +168,7 @@ def annotate(entries: Sequence[Mapping[str, Any]], known: Known = TOGGLES) -> No
         entries: pytest-benchmark's, changed in place.
         known: the toggles of the session, by name.
     """
-    found = [entry.get("extra_info", {}).get("fwbench") for entry in entries]
-    loops = {n: CaseFacts.unchecked(facts) for n, facts in enumerate(found) if facts}
+    facts_of_entries = [entry.get("extra_info", {}).get("fwbench") for entry in entries]
+    loops = {n: CaseFacts.unchecked(facts) for n, facts in enumerate(facts_of_entries) if facts}
     for n, why in unequal(loops, known).items():
         entries[n]["extra_info"]["fwbench"]["unequal"] = dict(why)

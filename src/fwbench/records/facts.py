@@ -424,7 +424,9 @@ class Measured(MeasuredOnGpu):
         "time of the first call in a process that has done nothing else", SECONDS, POSITIVE
     )
     first_call_in_process_s: float | None = fact(
-        "time of the first call, whatever its process has done before", SECONDS, POSITIVE
+        "time of the first call, in a process that may have measured other cases before",
+        SECONDS,
+        POSITIVE,
     )
     first_in_process: bool | None = fact(
         "whether its process measured nothing before: `first_call_in_process_s` then has what a "
@@ -435,7 +437,7 @@ class Measured(MeasuredOnGpu):
     )
     warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT, NOT_NEGATIVE)
     warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)
-    steady: bool | None = fact("whether times had settled", null=_NOTHING_SHOWN)
+    steady: bool | None = fact("whether times were steady", null=_NOTHING_SHOWN)
 
     # Memory of the process.
     host_memory_before_bytes: int | None = fact(
@@ -633,7 +635,7 @@ class CaseFacts(Measured):
         return None if not (profiled_s and self.call_s) else profiled_s / self.call_s - 1
 
     def is_known(self, name: str) -> bool:
-        """True if a key is declared, or a toggle that was asked for."""
+        """True if a key is declared, or a requested toggle."""
         return super().is_known(name) or name in (self.toggles or {})
 
     @property
@@ -641,13 +643,13 @@ class CaseFacts(Measured):
         """The size as people read it: the shape where there is one."""
         return self.shape or f"{self.size:,}"
 
-    def with_toggles(self, asked: Mapping[str, str]) -> Self:
-        """With the toggles that were asked for, which are parts of the case's id.
+    def with_toggles(self, requested: Mapping[str, str]) -> Self:
+        """With the requested toggles, which are parts of the case's id.
 
         Args:
             asked: values by the toggles' names; they are among :attr:`toggles`.
         """
-        return self.unchecked({**self, **asked})
+        return self.unchecked({**self, **requested})
 
     @property
     def work(self) -> tuple[Any, ...]:

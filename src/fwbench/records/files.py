@@ -60,10 +60,6 @@ def write_atomically(path: Path, text: str) -> None:
     A link is followed; devices and pipes are written to, since they keep nothing. Halves of
     characters, which names of files and damaged runs may have, are escaped.
 
-    Args:
-        path: of the file.
-        text: its content.
-
     Raises:
         StorageError: it cannot be written; an earlier file is as it was.
     """
@@ -77,7 +73,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    # Nobody else can have made it, nor a link of that name.
+    # No other process can have created it, nor a link of that name.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:

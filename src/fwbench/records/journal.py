@@ -26,11 +26,7 @@ _END = {"fwbench_journal_end": True}
 
 
 def journal_folder(root: Path) -> Path:
-    """Where the journals of a project lie.
-
-    Args:
-        root: pytest's root folder.
-    """
+    """Where the journals of a project lie."""
     return project.own_folder(root, "journal")
 
 
@@ -45,7 +41,6 @@ class Journal:
 
     Args:
         folder: where journals lie; made when missing.
-        name: of this session's journal.
 
     Raises:
         StorageError: it cannot be begun.
@@ -77,7 +72,7 @@ class Journal:
             raise StorageError(f"cannot write to {self.path}: {error.strerror}") from error
 
     def finish(self) -> None:
-        """Say that nobody needs this journal: its session is over, and its records are safe.
+        """Mark the journal as finished: its session is over, and its records are safe.
 
         Raises:
             StorageError: it cannot be written; the journal is kept then.
@@ -132,7 +127,7 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
         UnreadableRun: a newer fwbench wrote it.
     """
     reader = _Reader(journal)
-    # Whatever follows the last line break was cut off while it was written.
+    # Text after the last line break was cut off while it was written.
     for number, line in enumerate(files.read(journal).split(b"\n")[:-1], 1):
         reader.read(number, line)
     if not reader.is_journal and not reader.entries:
@@ -170,7 +165,6 @@ class _Reader:
 
         Args:
             number: of the line, from 1.
-            line: without its line break.
         """
         try:
             values = _parsed(line)

@@ -91,8 +91,10 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
         An entry of pytest-benchmark's whose ``stats.data`` has one value, in seconds, for each
         launch; its rounds are under ``extra_info["fwbench"]["launches"]``.
     """
-    own = [CaseFacts.unchecked(entry["extra_info"]["fwbench"]) for entry in entries]
-    launches = [_launch(e["stats"], facts) for e, facts in zip(entries, own, strict=True)]
+    facts_by_launch = [CaseFacts.unchecked(entry["extra_info"]["fwbench"]) for entry in entries]
+    launches = [
+        _launch(e["stats"], facts) for e, facts in zip(entries, facts_by_launch, strict=True)
+    ]
     merged = _condition(launches) | CaseFacts(
         **_medians(launches),
         **_stopped(launches),
@@ -100,7 +102,7 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
         contended=any(is_contended(launch) for launch in launches),
         launches=launches,
     )
-    facts = {**own[0], **merged}
+    facts = {**facts_by_launch[0], **merged}
     del facts["launch"]
     return {
         **entries[0],
@@ -115,7 +117,7 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
 def _medians(launches: Sequence[Launch]) -> dict[str, Any]:
     """The medians of the facts that launches have; those that none knows are left out."""
     known = {
-        name: [v for each in launches if (v := each.get(name)) is not None] for name in MEDIANS
+        name: [v for launch in launches if (v := launch.get(name)) is not None] for name in MEDIANS
     }
     return {name: statistics.median(values) for name, values in known.items() if values}
 

@@ -84,10 +84,10 @@ class Places:
         if isinstance(value, str):
             return self._shortened(value)
         if isinstance(value, Mapping):
-            return {key: self.without_paths(each) for key, each in value.items()}
+            return {key: self.without_paths(inner) for key, inner in value.items()}
         # Most lists are long ones of times.
         if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
-            return [self.without_paths(each) for each in value]
+            return [self.without_paths(inner) for inner in value]
         return value
 
     def _shortened(self, text: str) -> str:

@@ -81,7 +81,7 @@ class StoredManifest(Table):
     build: dict[str, Any] | None = fact("how it was built")
 
     def is_known(self, name: str) -> bool:
-        """Whatever else a framework says of itself is not read from stored runs."""
+        """Other facts of a framework are not read from stored runs."""
         return True
 
 
@@ -170,7 +170,7 @@ class StoredContestant(Table):
     """A contestant of a race."""
 
     case: str = fact("node id of its test")
-    name: str = fact("framework, execution and the toggles that were asked for")
+    name: str = fact("framework, execution and the requested toggles")
     standing: str = fact(
         "`fastest`, `tied`, `slower`, `open` or `lost`",
         check=one_of("fastest", "tied", "slower", "open", "lost"),

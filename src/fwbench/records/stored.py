@@ -173,7 +173,6 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
 
     Args:
         name: of the run, to show.
-        values: what pytest-benchmark writes, parsed.
         place: what messages call it; the name if it is empty.
 
     Raises:
@@ -205,10 +204,6 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
 def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFacts]:
     """Head of a run: everything but its benchmarks.
 
-    Args:
-        values: of the run, parsed.
-        place: what messages call it.
-
     Raises:
         DamagedFact: a value is not what it must be.
         UnreadableRun: a newer fwbench wrote it.
@@ -233,7 +228,6 @@ def damaged(place: str, error: Exception | str) -> str:
     """The message about a run in which a value is damaged.
 
     Args:
-        place: the run.
         error: says which case and key, what is there, and what must be.
     """
     return (
@@ -257,7 +251,6 @@ def record_of(entry: Any, place: str) -> StoredRecord:
     """The record in an entry of pytest-benchmark's.
 
     Args:
-        entry: as JSON has it.
         place: what messages call it if it does not say which case it is of.
 
     Raises:

@@ -56,9 +56,6 @@ class Check:
     def of(self, kind: type) -> Callable[[Any], bool] | None:
         """The same for values of exactly one type, in as few calls as can be.
 
-        Args:
-            kind: the type.
-
         Returns:
             None where every value of the type meets it.
         """
@@ -71,7 +68,7 @@ class Check:
         return lambda number: (number == 0 or least <= abs(number) <= most) and holds(number)
 
     def can_be(self, value: Any) -> bool:
-        """True if there can be such a quantity; true of whatever is not a number."""
+        """True if there can be such a quantity; true of other values than numbers."""
         return not isinstance(value, _NUMBERS) or self.unit.can_be(value)
 
 
@@ -133,7 +130,6 @@ def problem(path: str, value: Any, must: str, bounds: str = "") -> str:
 
     Args:
         path: the key under which it is stored.
-        value: what is there.
         must: what has to be there.
         bounds: how large it can be, if it is beyond that.
     """
@@ -311,7 +307,7 @@ class Table(Mapping[str, Any]):
 
     @classmethod
     def of_json(cls, values: Mapping[str, Any]) -> Self:
-        """The same of values in JSON's own types, which nobody changes: they are not copied."""
+        """The same of values in JSON's own types, which are not copied."""
         made = cls.__new__(cls)
         made._values = values  # noqa: SLF001 (its own)
         return made
@@ -321,7 +317,6 @@ class Table(Mapping[str, Any]):
         """The table of stored values; undeclared keys stay.
 
         Args:
-            values: as JSON has them.
             path: the key under which they are stored, for messages.
 
         Raises:
@@ -358,12 +353,7 @@ class Table(Mapping[str, Any]):
 
 
 def undeclared(table: type[Table], name: str) -> DeclarationError:
-    """An error for a key that a table does not declare.
-
-    Args:
-        table: the table.
-        name: of the key.
-    """
+    """An error for a key that a table does not declare."""
     close = difflib.get_close_matches(name, table.declared(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"declare it in {table.__module__}"
     return DeclarationError(f"{table.__name__} has no fact {name!r}; {hint}")

@@ -17,8 +17,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun in the plural that it takes: ``1 case``, ``2 cases``.
 
     Args:
-        number: how many.
-        noun: in the singular.
         plural: of the noun, where that is not the noun and an s.
     """
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

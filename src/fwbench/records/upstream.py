@@ -13,7 +13,7 @@ class Upstream(Table):
     """Facts of pytest-benchmark's, which has others."""
 
     def is_known(self, name: str) -> bool:
-        """Whatever else it keeps is its own business."""
+        """All other keys are pytest-benchmark's own."""
         return True
 
 
