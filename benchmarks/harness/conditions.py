@@ -19,7 +19,8 @@ from pathlib import Path
 from bounds import Finding, conclude
 
 from fwbench.measure import condition
-from fwbench.records.stored import StoredRecord, load
+from fwbench.records.measurement import Measurement
+from fwbench.records.stored import load
 
 _TRIALS = 500
 _TREND = 0.25
@@ -53,7 +54,7 @@ def _has_moved(rounds_s: Sequence[float]) -> bool:
     return abs(condition.drift(rounds_s) or 0.0) > _MOVED
 
 
-def _stored(name: str, records: Sequence[StoredRecord], best_s: dict[str, float]) -> list[Finding]:
+def _stored(name: str, records: Sequence[Measurement], best_s: dict[str, float]) -> list[Finding]:
     states: dict[str, list[float]] = {state: [] for state in condition.CONDITIONS}
     for record in records:
         facts, rounds_s = record.facts, record.stats.data or record.values_s

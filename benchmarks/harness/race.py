@@ -39,7 +39,7 @@ from fwbench.gate.samples import Sample
 from fwbench.gate.self_test import Pool
 from fwbench.records.facts import Launch
 from fwbench.records.stored import from_json
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.contests import contests
 
 #: What is launched, briefly: many launches tell more than long ones.
 _SUITE = ("benchmarks", "--ignore=benchmarks/harness", "--ignore=benchmarks/test_training.py")
@@ -79,8 +79,8 @@ def _record(launches: int) -> dict[str, Any]:
 def _works(stored: Mapping[str, Any]) -> list[Work]:
     """The groups of at least two contestants of a session."""
     records = from_json("pool", stored).records
-    timed = [Timed(r.nodeid, median(r.values_s), r.facts) for r in records if r.facts]
-    return [Work(c.title, [each.name for each in c.entrants]) for c in contests(timed)]
+    measured = [record for record in records if record.facts]
+    return [Work(c.title, [each.nodeid for each in c.entrants]) for c in contests(measured)]
 
 
 def _times_s(sample: Sample) -> list[float]:

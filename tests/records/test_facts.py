@@ -57,9 +57,9 @@ def test_an_undeclared_key_cannot_be_read() -> None:
 
 _TYPO = """
 from fwbench.records.facts import CaseFacts, Epoch
-from fwbench.report.model import Record
+from fwbench.records.measurement import Measurement
 
-def read(facts: CaseFacts, record: Record) -> None:
+def read(facts: CaseFacts, record: Measurement) -> None:
     print(facts.warmpu_s)
     print(record.facts.warmpu_s)
     print(record.warmup_s)

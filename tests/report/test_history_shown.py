@@ -356,9 +356,9 @@ def test_statistics_in_csv(tmp_path: Path) -> None:
 def test_a_record_without_its_values(tmp_path: Path) -> None:
     """A history has thousands of records, and keeps of each what it is called alone."""
     (record,) = stored(tmp_path, "run.json", case()).records
-    bare = record.bare()
+    bare = record.without_values()
     assert ([*bare.values_s], bare.stats) == ([], {})
-    assert (bare.name, bare.identity, bare.facts) == (record.name, record.identity, record.facts)
+    assert (bare.name, bare.nodeid, bare.facts) == (record.name, record.nodeid, record.facts)
 
 
 def test_values_are_before_statistics(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from fwbench.report import loops
-from fwbench.report.terminal import training
+from fwbench.records.measurement import Measurement
+from fwbench.records.stored import just_measured
+from fwbench.report import training
+from fwbench.report.terminal import training as shown
 from fwbench.toggles import TOGGLES, Toggle, known
 from support.screens import texts
 
@@ -66,15 +69,20 @@ def loop(
     return {"param": "p", "params": params, "extra_info": {"fwbench": facts}}
 
 
+def measured(records: Sequence[dict[str, Any]]) -> list[Measurement]:
+    """Records as they are read."""
+    return [just_measured(record) for record in records]
+
+
 def table(*records: dict[str, Any], width: int = 200) -> list[str]:
     """The lines of the only group of loops."""
-    (lines,) = training.tables(records, width, TOGGLES)
+    (lines,) = shown.loops(measured(records), width, TOGGLES)
     return texts(lines)
 
 
 def notes(*records: dict[str, Any]) -> str:
     """What is told below tables that are shown in full."""
-    return "\n".join(training.notes(records, TOGGLES))
+    return "\n".join(shown.notes(measured(records), TOGGLES))
 
 
 def test_loops_have_a_table() -> None:
@@ -101,7 +109,8 @@ def test_a_narrow_table_of_loops_has_fewer_columns(width: int) -> None:
 
 def test_operations_are_no_loops() -> None:
     """And records of tests that are none of fwbench's are passed over."""
-    assert training.tables([{"extra_info": {}}, {"extra_info": {"fwbench": {}}}], 80, TOGGLES) == []
+    others = [{"extra_info": {}}, {"extra_info": {"fwbench": {}}}]
+    assert shown.loops(measured(others), 80, TOGGLES) == []
 
 
 def test_the_largest_deviation_of_loss_curves_is_found() -> None:
@@ -111,7 +120,7 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
         loop("mxnet", losses=(2.0, 1.25)),
         loop("tensorflow", losses=(2.125, 1.0)),
     ]
-    assert loops.loss_curves(records) == [
+    assert training.loss_curves(measured(records)) == [
         {
             "group": "lenet cpu float32 200",
             "max_deviation": 0.25,
@@ -134,7 +143,9 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
 )
 def test_curves_of_other_work_are_not_compared(changes: dict[str, Any]) -> None:
     """Other data, batches, dtype, length or learning rate."""
-    assert loops.loss_curves([loop(), loop("mxnet", losses=(9.0, 9.0), **changes)]) == []
+    assert (
+        training.loss_curves(measured([loop(), loop("mxnet", losses=(9.0, 9.0), **changes)])) == []
+    )
 
 
 def test_compiling_pays_after_some_steps_or_never() -> None:
@@ -146,7 +157,7 @@ def test_compiling_pays_after_some_steps_or_never() -> None:
         loop("tensorflow", "eager", step_s=0.25),
         loop("tensorflow", "xla", step_s=0.25, compile_s=1.0),
     ]
-    assert loops.break_even(records) == [
+    assert training.break_even(measured(records)) == [
         {
             "group": "lenet cpu float32 200",
             "name": "torch compile",
@@ -169,7 +180,7 @@ def test_loops_are_compared_with_those_of_the_same_toggles() -> None:
     """A loop with four workers does not pay for what one without has gained."""
     toggles = {"workers": "4", "decay": "off"}
     records = [loop(), loop(execution="compile", toggles=toggles, workers="4")]
-    assert loops.break_even(records) == []
+    assert training.break_even(measured(records)) == []
     assert any("torch compile workers=4" in line for line in table(*records))
 
 
@@ -181,7 +192,7 @@ def _with(name: str, value: str, **changes: Any) -> dict[str, Any]:
 def test_a_toggle_that_is_not_known_here_is_a_part_of_the_name() -> None:
     """A newer fwbench, or a framework that is not installed, may have measured it."""
     records = [_with("flux", "low"), _with("flux", "high", losses=(2.0, 1.5))]
-    (found,) = loops.loss_curves(records)
+    (found,) = training.loss_curves(measured(records))
     assert found["between"] == ["torch eager flux=low", "torch eager flux=high"]
     assert found["max_deviation"] == 0.5
 
@@ -189,8 +200,8 @@ def test_a_toggle_that_is_not_known_here_is_a_part_of_the_name() -> None:
 def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
     """Only what differs in its execution alone has gained from it."""
     records = [_with("flux", "low"), _with("flux", "high", execution="compile", step_s=0.1)]
-    assert loops.break_even(records) == []
-    assert len(loops.break_even([*records, _with("flux", "high")])) == 1
+    assert training.break_even(measured(records)) == []
+    assert len(training.break_even(measured([*records, _with("flux", "high")]))) == 1
 
 
 @pytest.mark.parametrize("changes_work", [True, False])
@@ -198,7 +209,7 @@ def test_a_toggle_says_whether_it_changes_the_work(changes_work: bool) -> None:
     """Then curves are not compared; otherwise names tell the loops apart."""
     flux = Toggle("flux", ("low", "high"), "", "m", process=True, changes_work=changes_work)
     records = [_with("flux", "low"), _with("flux", "high")]
-    found = loops.loss_curves(records, known([flux]))
+    found = training.loss_curves(measured(records), known([flux]))
     names = [["torch eager flux=low", "torch eager flux=high"]]
     assert [one["between"] for one in found] == ([] if changes_work else names)
 

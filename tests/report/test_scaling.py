@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.scaling import Scaling, Shared, alone, parts_of, scalings, was_asked
+from fwbench.records.measurement import Measurement
+from fwbench.report.scaling import Scaling, Shared, is_scaling, scalings
 from support.gang_facts import gang
 
 
@@ -26,7 +28,7 @@ def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: An
         **own,
         **facts,
     }
-    return Shared(alone, time_s, time_s, time_s, CaseFacts.checked(what))
+    return Shared(Measurement(CaseFacts.checked(what), (time_s,)))
 
 
 def _only(*cases: Shared) -> Scaling:
@@ -36,10 +38,11 @@ def _only(*cases: Shared) -> Scaling:
 
 def test_names_lose_what_says_how_many_processes_there_are() -> None:
     """And nothing else."""
-    name = "torch eager sparse=on replicas=2 strategy=allreduce"
-    assert was_asked(name)
-    assert not was_asked("torch eager sparse=on")
-    assert alone(name) == "torch eager sparse=on"
+    own, gangs = {"sparse": "on"}, {"replicas": "2", "strategy": "allreduce"}
+    case = replace(shared(1, 1.0).record, requested={**own, **gangs})
+    assert is_scaling(case)
+    assert not is_scaling(replace(case, requested=own))
+    assert Shared(case).alone == "torch eager sparse=on"
 
 
 def test_a_single_replica_begins_every_line() -> None:
@@ -47,11 +50,11 @@ def test_a_single_replica_begins_every_line() -> None:
     servers = {"of_gang": {"strategy": "ps_sync", "servers": 2}}
     found = _only(
         *(shared(4, 0.3), shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **servers)),
-        shared(1, 9.0, "mx"),
+        shared(1, 9.0, "mx eager"),
     )
     assert {name: [*line] for name, line in found.lines.items()} == {
         "torch eager": [1, 2, 4],
-        "mx": [1],
+        "mx eager": [1],
         "torch eager ps_sync servers=2": [1, 2],
     }
     assert found.title == "lenet_step cpu train float32 48"
@@ -114,9 +117,9 @@ def test_works_without_replicas_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "parts"),
-    [({}, 1), ({"steps_per_epoch": 10}, 1), ({"steps_per_epoch": 10, "epoch_s": 0.5}, 10)],
+    ("facts", "step_s"),
+    [({}, 5.0), ({"steps_per_epoch": 10}, 5.0), ({"steps_per_epoch": 10, "epoch_s": 5.0}, 0.5)],
 )
-def test_epochs_are_told_by_their_steps(facts: dict[str, Any], parts: int) -> None:
-    """As a table of replicas tells of steps; the pass of a loader is none of them."""
-    assert parts_of(CaseFacts.unchecked(facts)) == parts
+def test_epochs_are_divided_into_steps(facts: dict[str, Any], step_s: float) -> None:
+    """A table of replicas shows steps; the pass of a loader is not divided."""
+    assert shared(2, 5.0, **facts).time_s == step_s

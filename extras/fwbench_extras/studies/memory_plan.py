@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.errors import UsageError
 from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
-from fwbench.report.model import Record, Run
+from fwbench.report.model import Run
 from fwbench.report.section import Row, Section, TableCell, by_work, row_keys
 
 ORDER = 20
@@ -82,7 +83,7 @@ def _plans(facts: CaseFacts) -> dict[str, _Plan]:
     }
 
 
-def _section(name: str, record: Record) -> Section:
+def _section(name: str, record: Measurement) -> Section:
     facts = record.facts
     plans = _plans(facts)
     title = f"MXNet's memory plan: {facts.workload} {facts.size_text} {facts.dtype}, {name}"

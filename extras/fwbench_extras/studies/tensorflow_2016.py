@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.errors import UsageError
-from fwbench.report.model import Record, Run
+from fwbench.records.measurement import Measurement
+from fwbench.report.model import Run
 from fwbench.report.section import Row, Section, TableCell, grouped, line_names, seconds
 
 ORDER = 30
@@ -98,9 +99,9 @@ def _then() -> Section:
     return Section("training steps in 2016 (TensorFlow paper, Table 1)", columns, rows, [], [_THEN])
 
 
-def _today(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
+def _today(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> Section:
     """A column for each network and size, a row for each framework and execution."""
-    by_column: dict[str, dict[str, Record]] = {}
+    by_column: dict[str, dict[str, Measurement]] = {}
     for workload, group in grouped(records, "workload").items():
         for name, record in line_names(group, runs):
             heading = f"{_NETWORKS[workload]} {record.facts.size_text}"
@@ -115,7 +116,7 @@ def _today(title: str, records: Sequence[Record], runs: Sequence[str]) -> Sectio
     return Section(title, ["framework", *headings], rows, [], [_NOW])
 
 
-def _reference_s(by_name: Mapping[str, Record]) -> float | None:
+def _reference_s(by_name: Mapping[str, Measurement]) -> float | None:
     own = (r.median_s for r in by_name.values() if r.facts.framework == _REFERENCE.lower())
     return min(own, default=None)
 
@@ -123,7 +124,7 @@ def _reference_s(by_name: Mapping[str, Record]) -> float | None:
 def _cells(
     name: str,
     headings: Sequence[str],
-    by_column: Mapping[str, Mapping[str, Record]],
+    by_column: Mapping[str, Mapping[str, Measurement]],
     references_s: Mapping[str, float | None],
 ) -> Iterator[TableCell]:
     for heading in headings:

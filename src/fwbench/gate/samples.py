@@ -14,9 +14,9 @@ from typing import Any
 from fwbench.errors import DifferentSettings, unknown
 from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts, Launch
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.stored import (
-    StoredRecord,
     StoredRun,
     files_of,
     from_json,
@@ -185,7 +185,7 @@ def _failures(session: SessionFacts) -> list[str]:
     return failures + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
 
 
-def _sample(record: StoredRecord, run: StoredRun) -> Sample:
+def _sample(record: Measurement, run: StoredRun) -> Sample:
     facts = record.facts
     reference = facts.framework if facts else ""
     launches = facts.launches
@@ -210,7 +210,7 @@ def _sample(record: StoredRecord, run: StoredRun) -> Sample:
     )
 
 
-def _single(record: StoredRecord) -> Launch:
+def _single(record: Measurement) -> Launch:
     """Measurements of a single process, as a launch."""
     stats, smallest_s = record.stats, record.smallest_s
     measured = {name: record.facts[name] for name in Launch.declared() if name in record.facts}

@@ -13,9 +13,10 @@ from fwbench.grid import Cell
 from fwbench.plugin.budget import BudgetHooks
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.records import equality
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.report import races
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.contests import contests
 
 #: What a race may take if nobody says.
 BUDGET_S = 600.0
@@ -58,12 +59,12 @@ class Entrants:
         recorded = {case: each for case, each in facts.items() if each is not None}
         unequal = equality.unequal(recorded, self.session.known_toggles)
         equal = [
-            Timed(case, history.time_s(case), each)
+            Measurement(each, (history.time_s(case),), nodeid=case)
             for case, each in recorded.items()
             if case not in unequal and not history.lost(case)
         ]
         return [
-            self._group(contest.title, [timed.name for timed in contest.entrants])
+            self._group(contest.title, [entrant.nodeid for entrant in contest.entrants])
             for contest in contests(equal)
         ]
 

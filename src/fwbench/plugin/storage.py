@@ -34,9 +34,9 @@ from fwbench.records.session_facts import (
     StoredManifest,
     StoredPlan,
 )
-from fwbench.records.stored import damaged, record_of
+from fwbench.records.stored import damaged, just_measured, record_of
 from fwbench.records.table import DamagedFact
-from fwbench.report import loops
+from fwbench.report import training
 from fwbench.version import __version__
 
 
@@ -154,13 +154,14 @@ class Store:
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
         equality.annotate(output_json["benchmarks"], known)
+        cases = [just_measured(entry) for entry in output_json["benchmarks"]]
         measured = {entry["fullname"] for entry in output_json["benchmarks"]}
         ended = SessionFacts(
             outcome=self._outcome(),
             missing=self.unmeasured.facts(measured),
             gate=self.gate,
-            loss_curves=loops.loss_curves(output_json["benchmarks"], known),
-            break_even=loops.break_even(output_json["benchmarks"], known),
+            loss_curves=training.loss_curves(cases, known),
+            break_even=training.break_even(cases, known),
         )
         output_json["fwbench"] = dict(self.session_facts() | self.launched | ended)
         output_json.update(self._private(output_json))

@@ -12,51 +12,12 @@ from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.records.measurement import Measurement, requested_toggles
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.table import DamagedFact, Table, shown
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class StoredRecord:
-    """One benchmark of a stored run.
-
-    Attributes:
-        nodeid: of its test.
-        name: of its test alone.
-        param: id of the case; empty for a test without parameters.
-        group: as pytest-benchmark has it.
-        params: the parameters of the test.
-        facts: what fwbench recorded; empty if it did not write the record.
-        stats: pytest-benchmark's statistics, seconds.
-    """
-
-    nodeid: str
-    name: str
-    param: str
-    group: str
-    params: Mapping[str, Any]
-    facts: CaseFacts
-    stats: Statistics
-
-    @property
-    def smallest_s(self) -> float:
-        """The smallest of its rounds, in seconds."""
-        return min(self.stats.data or ()) if self.stats.min is None else self.stats.min
-
-    @property
-    def values_s(self) -> list[float]:
-        """Seconds of a call: one value for each launch, or else for each round.
-
-        Of statistics without their rounds: the median alone.
-        """
-        launches = self.facts.launches
-        if launches:
-            return [launch.value_s for launch in launches]
-        median_s = self.stats.median
-        return self.stats.data or [self.smallest_s if median_s is None else median_s]
 
 
 @dataclass(frozen=True)
@@ -73,7 +34,7 @@ class StoredRun:
     """
 
     name: str
-    records: tuple[StoredRecord, ...]
+    records: tuple[Measurement, ...]
     session: SessionFacts = field(default_factory=SessionFacts)
     when: str = ""
     machine_info: MachineInfo = field(default_factory=MachineInfo)
@@ -213,7 +174,7 @@ def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFact
     return RunInfo.checked(info), session
 
 
-def _marked(records: Sequence[StoredRecord]) -> tuple[StoredRecord, ...]:
+def _marked(records: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """The records, and of trainings that are unequal why, whether or not that is stored."""
     unequal = equality.unequal({n: record.facts for n, record in enumerate(records)})
     return tuple(
@@ -247,7 +208,7 @@ def _session(values: Any, place: str) -> SessionFacts:
     return SessionFacts.checked(values, "fwbench")
 
 
-def record_of(entry: Any, place: str) -> StoredRecord:
+def record_of(entry: Any, place: str) -> Measurement:
     """The record in an entry of pytest-benchmark's.
 
     Args:
@@ -263,8 +224,44 @@ def record_of(entry: Any, place: str) -> StoredRecord:
     known = _named(case, lambda: Entry.checked(entry))
     stats = _named(case, lambda: _statistics(entry.get("stats")))
     facts = _named(case, lambda: facts_of(entry))
-    name, param, group = known.name or known.fullname, known.param or "", known.group or ""
-    return StoredRecord(known.fullname, name, param, group, known.params or {}, facts, stats)
+    return Measurement(
+        facts,
+        _values_s(facts, stats),
+        requested_toggles(known.params or {}) if facts else {},
+        nodeid=known.fullname,
+        test=known.name or known.fullname,
+        param=known.param or "",
+        group=known.group or "",
+        stats=stats,
+    )
+
+
+def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
+    """One value for each launch, or else for each round; of statistics without rounds the median.
+
+    The smallest where not even the median is stored.
+    """
+    if facts.launches:
+        return [launch.value_s for launch in facts.launches]
+    return stats.data or [value for value in (stats.median, stats.min) if value is not None][:1]
+
+
+def just_measured(entry: Mapping[str, Any]) -> Measurement:
+    """A benchmark of this session; its entry is not checked.
+
+    Args:
+        entry: pytest-benchmark's.
+    """
+    facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
+    completion_s, toggles = facts.completion_s, facts.toggles or {}
+    requested = requested_toggles(entry.get("params") or {})
+    return Measurement(
+        facts,
+        () if completion_s is None else (completion_s,),
+        # Parameters of the user's own tests are no toggles.
+        {name: value for name, value in requested.items() if name in toggles},
+        param=entry.get("param") or "",
+    )
 
 
 def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
@@ -279,27 +276,7 @@ def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
     facts = extra_info.get("fwbench", {})
     if not isinstance(facts, dict):
         raise DamagedFact(f"extra_info.fwbench is {shown(facts)}, and must be an object")
-    return CaseFacts.checked(_named_today(facts)) if facts else CaseFacts()
-
-
-def _named_today(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts by today's names: once, ``first_call_s`` was that of any process."""
-    if not _RENAMED.keys() & facts.keys() or {*_RENAMED.values()} & facts.keys():
-        return facts
-    launches = facts.get("launches")
-    if isinstance(launches, list):
-        facts = {**facts, "launches": [_renamed(launch) for launch in launches]}
-    return _renamed(facts)
-
-
-def _renamed(values: Any) -> Any:
-    """An object with today's names; anything else as it is."""
-    if not isinstance(values, dict):
-        return values
-    return {_RENAMED.get(name, name): value for name, value in values.items()}
-
-
-_RENAMED = {"first_call_s": "first_call_in_process_s"}
+    return CaseFacts.checked(facts) if facts else CaseFacts()
 
 
 def _statistics(values: Any) -> Statistics:

@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.machine import usable_cpus
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import count
-from fwbench.report.model import Record, Run, read
+from fwbench.report.model import Run, read
 from fwbench.report.section import row_keys
 
 #: By what a case is, and what it was measured on.
-_Cases: TypeAlias = "dict[tuple[str, str], tuple[Record, list[Moment]]]"
+_Cases: TypeAlias = "dict[tuple[str, str], tuple[Measurement, list[Moment]]]"
 
 #: A process starts in the time in which another reads about so many files.
 _WORTH_A_PROCESS = 5
@@ -139,8 +140,8 @@ def _read(files: Iterable[Path], only: str) -> tuple[_Cases, list[str]]:
             for record in run.records:
                 if only in record.name:
                     # Values are not kept: a case has thousands.
-                    key = record.identity, _machine(run, record)
-                    _, moments = cases.setdefault(key, (record.bare(), []))
+                    key = record.nodeid, _machine(run, record)
+                    _, moments = cases.setdefault(key, (record.without_values(), []))
                     moments.append(_moment(record, run, when))
     finally:
         gc.enable()
@@ -156,7 +157,7 @@ def _no_run(folder: Path, only: str, problems: Iterable[str]) -> UsageError:
     )
 
 
-def _line(record: Record, machine: str, moments: Iterable[Moment]) -> Line:
+def _line(record: Measurement, machine: str, moments: Iterable[Moment]) -> Line:
     return Line(
         record.name,
         machine,
@@ -175,7 +176,7 @@ def _when(recorded: str, file: Path) -> str:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
-def _machine(run: Run, record: Record) -> str:
+def _machine(run: Run, record: Measurement) -> str:
     """What a case was measured on, and with how many threads."""
     threads = run.session.threads
     used = "unknown threads" if threads is None else count(threads, "thread")
@@ -184,7 +185,7 @@ def _machine(run: Run, record: Record) -> str:
     return ", ".join([run.cpu or "unknown CPU", *gpu, used])
 
 
-def _moment(record: Record, run: Run, when: str) -> Moment:
+def _moment(record: Measurement, run: Run, when: str) -> Moment:
     low_s, high_s = record.quartiles_s
     version = record.facts.framework_version or ""
     revision = str(run.commit.get("id") or "")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import times
-from fwbench.report.model import Record
-from fwbench.report.ranking.condition import is_unranked
-from fwbench.report.ranking.contests import work
+from fwbench.report.ranking.contests import ratios_to_fastest, work
 from fwbench.report.section import TableCell, Timing, run_suffix
 
 
 def against_fastest(
-    named: Sequence[tuple[str, Record]], runs: Sequence[str], prefix: str = ""
+    named: Sequence[tuple[str, Measurement]], runs: Sequence[str], prefix: str = ""
 ) -> list[TableCell]:
     """The ratio of each record as a cell; an empty cell for those that are not ranked.
 
@@ -23,22 +20,22 @@ def against_fastest(
         runs: the names of the runs, in their order.
         prefix: sets their contests apart from those of other rows of the same section.
     """
-    works = [work(record.facts) for _, record in named]
+    records = [record for _, record in named]
+    works = [work(record.facts) for record in records]
     contests = {done: f"{prefix}{number}" for number, done in enumerate(dict.fromkeys(works))}
-    fastest_s: dict[tuple[int, tuple[Any, ...]], float] = {}
-    for (_, record), done in zip(named, works, strict=True):
-        if not is_unranked(record.facts):
-            known_s = fastest_s.get((record.run, done), math.inf)
-            fastest_s[record.run, done] = min(known_s, record.median_s)
-    cells = []
-    for (name, record), done in zip(named, works, strict=True):
-        contestant = name.removesuffix(run_suffix(record.run, runs))
-        timing = Timing(contests[done], contestant, record.run, record.median_s)
-        unranked = is_unranked(record.facts)
-        cells.append(TableCell("") if unranked else _ratio(timing, fastest_s[record.run, done]))
-    return cells
-
-
-def _ratio(timing: Timing, fastest_s: float) -> TableCell:
-    ratio = timing.time_s / fastest_s
-    return TableCell(times(ratio), ratio, timing=timing)
+    ratios = ratios_to_fastest(records, lambda record: (record.run, work(record.facts)))
+    return [
+        TableCell("")
+        if ratio is None
+        else TableCell(
+            times(ratio),
+            ratio,
+            timing=Timing(
+                contests[done],
+                name.removesuffix(run_suffix(record.run, runs)),
+                record.run,
+                record.median_s,
+            ),
+        )
+        for (name, record), done, ratio in zip(named, works, ratios, strict=True)
+    ]

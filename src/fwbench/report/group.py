@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from fwbench.records.measurement import Measurement
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record
 from fwbench.report.speedup import gains
 
 
@@ -25,7 +25,7 @@ class Group:
     """
 
     title: str
-    records: Sequence[tuple[str, Record]]
+    records: Sequence[tuple[str, Measurement]]
     runs: Sequence[str]
     colours: Mapping[str, str] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.report.model import Run, frameworks, labels
-from fwbench.report.ranking.answer import Answer, answers
+from fwbench.report.ranking.means import Answer, answers
 
 #: How dates begin in ISO 8601, to the minute.
 _MINUTE = 16

@@ -2,126 +2,23 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 from fwbench.ceilings import ceilings
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
-from fwbench.records.facts import CaseFacts, Epoch
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts
-from fwbench.records.stored import (
-    StoredRecord,
-    StoredRun,
-    damaged,
-    from_json,
-    parse,
-    unknown_of,
-)
+from fwbench.records.stored import StoredRun, damaged, from_json, parse, unknown_of
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
-from fwbench.records.upstream import CommitInfo, MachineInfo, Statistics
-from fwbench.report.ranking.contests import Contest, Timed, contests
-
-
-@dataclass(frozen=True)
-class Record:
-    """A measured case, as far as a report needs it.
-
-    Attributes:
-        run: number of its run, from 0.
-        name: of the case, or of the test.
-        group: what it is compared with side by side.
-        values_s: seconds for one call: a value for each round, or for each launch.
-        of_launches: whether the values are launches.
-        facts: what fwbench recorded; empty if it did not write the record.
-        identity: what the same case has in common in every run.
-        stats: pytest-benchmark's; all that is known of values that were not kept.
-        asked: the toggles that were asked for, as ``name=value`` by name.
-    """
-
-    run: int
-    name: str
-    group: str
-    values_s: Sequence[float]
-    of_launches: bool
-    facts: CaseFacts
-    identity: str = ""
-    stats: Statistics = field(default_factory=Statistics)
-    asked: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def median_s(self) -> float:
-        """The median of the values, in seconds."""
-        return statistics.median(self.values_s)
-
-    @cached_property
-    def quartiles_s(self) -> tuple[float, float]:
-        """The ends of the middle half of the values (IQR); of all of them, where there are few."""
-        if not self.values_kept:
-            low, high = self.stats.q1, self.stats.q3
-            return self.median_s if low is None else low, self.median_s if high is None else high
-        if len(self.values_s) < _FEW:
-            return min(self.values_s), max(self.values_s)
-        low, _, high = statistics.quantiles(self.values_s, n=4, method="inclusive")
-        return low, high
-
-    @property
-    def values_kept(self) -> bool:
-        """Whether the values were stored, and not their statistics alone."""
-        return self.of_launches or bool(self.stats.data)
-
-    @property
-    def number(self) -> int:
-        """How many values were measured."""
-        return len(self.values_s) if self.values_kept else self.stats.rounds or 1
-
-    def bare(self) -> Self:
-        """The record without its values, for those who keep many."""
-        return replace(self, values_s=(), stats=Statistics())
-
-    @property
-    def measured(self) -> str:
-        """What the values are, and how many."""
-        singular, plural = ("round", "rounds")
-        if self.of_launches:
-            singular, plural = ("launch", "launches")
-        elif "epochs" in self.facts:
-            singular, plural = ("epoch", "epochs")
-        return f"{self.number} {singular if self.number == 1 else plural}"
-
-    @property
-    def point_label(self) -> str:
-        """What a point of a chart over sizes says: its shape, if any, and the number of values."""
-        return ", ".join(filter(None, [self.facts.shape, self.measured]))
-
-    @property
-    def series(self) -> str:
-        """The line of a chart that it belongs to: framework and execution, and toggles."""
-        return " ".join([self.facts.framework, self.facts.execution, *self.asked.values()])
-
-    @property
-    def epochs(self) -> Sequence[Epoch]:
-        """The epochs of a training loop, those of the warm-up among them; of others none."""
-        return self.facts.epochs or ()
-
-    @property
-    def is_synthetic(self) -> bool:
-        """Whether it learned from generated data."""
-        return self.facts.data is not None and self.facts.data.source == "synthetic"
-
-
-#: Fewer values have no quartiles worth the name.
-_FEW = 8
-
-#: What a case's parameters hold in addition to the toggles that were asked for.
-_PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
+from fwbench.records.upstream import CommitInfo, MachineInfo
+from fwbench.report.ranking.contests import Contest, contests
 
 
 @dataclass(frozen=True)
@@ -144,7 +41,7 @@ class Run:
 
     number: int
     name: str
-    records: Sequence[Record]
+    records: Sequence[Measurement]
     session: SessionFacts = field(default_factory=SessionFacts)
     when: str = ""
     machine: MachineInfo = field(default_factory=MachineInfo)
@@ -157,11 +54,7 @@ class Run:
     @cached_property
     def contests(self) -> list[Contest]:
         """The contests of its cases."""
-        return contests(
-            Timed(record.series, record.median_s, record.facts)
-            for record in self.records
-            if record.facts
-        )
+        return contests(record for record in self.records if record.facts)
 
     @cached_property
     def unknown(self) -> list[str]:
@@ -203,7 +96,7 @@ def _run(stored: StoredRun, number: int) -> Run:
     return Run(
         number,
         stored.name,
-        [_record(record, number) for record in stored.records],
+        [replace(record, run=number) for record in stored.records],
         stored.session,
         stored.when,
         stored.machine_info,
@@ -241,37 +134,17 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _record(stored: StoredRecord, number: int) -> Record:
-    facts = stored.facts
-    asked = {
-        name: f"{name}={value}"
-        for name, value in stored.params.items()
-        if facts and name not in _PARTS
-    }
-    return Record(
-        number,
-        stored.param or stored.name,
-        stored.group,
-        stored.values_s,
-        bool(facts.get("launches")),
-        facts,
-        stored.nodeid,
-        stored.stats,
-        asked,
-    )
-
-
-def operations(records: Iterable[Record]) -> list[Record]:
+def operations(records: Iterable[Measurement]) -> list[Measurement]:
     """The records of fwbench's operations, steps and loaders."""
     return [record for record in records if record.facts and not record.epochs]
 
 
-def trainings(records: Iterable[Record]) -> list[Record]:
+def trainings(records: Iterable[Measurement]) -> list[Measurement]:
     """The records of whole training loops."""
     return [record for record in records if record.epochs]
 
 
-def foreign(records: Iterable[Record]) -> list[Record]:
+def foreign(records: Iterable[Measurement]) -> list[Measurement]:
     """The records that fwbench did not write."""
     return [record for record in records if not record.facts]
 

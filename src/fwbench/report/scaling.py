@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from fwbench.records.facts import CaseFacts, GangFacts
-from fwbench.report.model import Record
+from fwbench.records.measurement import Measurement
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
 from fwbench.terms.link import LOOPBACK
@@ -25,21 +25,38 @@ class Shared:
     """A case that replicas shared, or that one did by itself to compare them with.
 
     Attributes:
-        alone: the contestant, whatever number of replicas it has: framework and execution, and
-            toggles that are not the gang's.
-        time_s: median seconds of a step.
-        low_s: the lower end of its spread.
-        high_s: the upper end.
-        facts: what fwbench recorded of it.
-        measured: what its values are, and how many.
+        record: the measured case; of a training loop its values are of epochs.
+        suffix: of the contestant's name, to tell runs and workloads apart.
     """
 
-    alone: str
-    time_s: float
-    low_s: float
-    high_s: float
-    facts: CaseFacts
-    measured: str = ""
+    record: Measurement
+    suffix: str = ""
+
+    @property
+    def facts(self) -> CaseFacts:
+        """The facts of the case."""
+        return self.record.facts
+
+    @property
+    def alone(self) -> str:
+        """The contestant, whatever its number of replicas: without the toggles of its gang."""
+        return self.record.contestant_with(lambda name: not is_of_gang(name)) + self.suffix
+
+    @property
+    def time_s(self) -> float:
+        """Median seconds of a step."""
+        return self.record.median_s / self._steps
+
+    @property
+    def spread_s(self) -> tuple[float, float]:
+        """The ends of the middle half of the seconds of a step."""
+        low_s, high_s = self.record.quartiles_s
+        return low_s / self._steps, high_s / self._steps
+
+    @property
+    def _steps(self) -> int:
+        """The steps of a value: those of an epoch, or one."""
+        return 1 if self.facts.epoch_s is None else self.facts.steps_per_epoch or 1
 
     @property
     def gang(self) -> GangFacts | None:
@@ -91,22 +108,9 @@ class Shared:
         return "images" if self.facts.images_per_s else "examples"
 
 
-def was_asked(name: str) -> bool:
-    """Whether a number of replicas was asked for.
-
-    Args:
-        name: of a contestant: framework and execution, and toggles that were asked for.
-    """
-    return any(word.startswith("replicas=") for word in name.split())
-
-
-def alone(name: str) -> str:
-    """A contestant's name without what says how many processes do its work.
-
-    Args:
-        name: framework and execution, and toggles that were asked for.
-    """
-    return " ".join(word for word in name.split() if not is_of_gang(word.partition("=")[0]))
+def is_scaling(record: Measurement) -> bool:
+    """Whether a number of replicas was requested for a case."""
+    return "replicas" in record.requested
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,7 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
     return [
         Scaling(
             [
-                replace(case, alone=f"{case.alone}, {softmax} softmax")
+                replace(case, suffix=f"{case.suffix}, {softmax} softmax")
                 for softmax in _SOFTMAXES.values()
                 for case in pair[softmax].cases
             ],
@@ -215,34 +219,16 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
     ]
 
 
-def case_of(record: Record, suffix: str = "") -> Shared:
-    """A record as one of several numbers of replicas.
-
-    Args:
-        record: with a number of replicas that was asked for.
-        suffix: added to the contestant's name, to tell runs apart.
-    """
-    name = alone(record.series) + suffix
-    parts = parts_of(record.facts)
-    median_s, low_s, high_s = (x / parts for x in (record.median_s, *record.quartiles_s))
-    return Shared(name, median_s, low_s, high_s, record.facts, record.measured)
-
-
-def parts_of(facts: CaseFacts) -> int:
-    """How many steps what was timed of a case has: those of an epoch, or one."""
-    return 1 if facts.epoch_s is None else facts.steps_per_epoch or 1
-
-
-def unshared(records: Iterable[Record]) -> list[Record]:
+def unshared(records: Iterable[Measurement]) -> list[Measurement]:
     """The records of work that no replicas shared: those that no table of replicas has.
 
     Args:
         records: all that a report shows.
     """
     every = [*records]
-    asked = {id(record): case_of(record) for record in every if was_asked(record.series)}
-    shown = {id(case) for each in scalings(asked.values()) for case in each.cases}
-    return [record for record in every if id(asked.get(id(record))) not in shown]
+    found = scalings(Shared(record) for record in every if is_scaling(record))
+    shown = {id(case.record) for scaling in found for case in scaling.cases}
+    return [record for record in every if id(record) not in shown]
 
 
 def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shared]]:
@@ -256,6 +242,6 @@ def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shar
     )
     by_share: dict[tuple[Any, ...], list[Shared]] = defaultdict(list)
     for case in lone:
-        one = replace(case, facts=CaseFacts.unchecked({**case.facts, "size": _each(case)}))
-        by_share[work(one.facts)].append(case)
+        share = CaseFacts.unchecked({**case.facts, "size": _each(case)})
+        by_share[work(share)].append(case)
     return [group for group in by_share.values() if len({each.replicas for each in group}) > 1]

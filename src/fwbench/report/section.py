@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from fwbench.records.measurement import Measurement, repeats
 from fwbench.records.units import JOULES, time
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record
-from fwbench.report.ranking.contests import repeats
 
 #: The facts by which rows of a table can be filtered.
 KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
@@ -184,21 +183,21 @@ class Section:
         )
 
 
-def line_name(record: Record, runs: Sequence[str]) -> str:
+def line_name(record: Measurement, runs: Sequence[str]) -> str:
     """The name of a record in tables and charts; with its run, where there are several.
 
     Args:
         record: the record.
         runs: the names of the runs, in their order.
     """
-    return record.series + run_suffix(record.run, runs)
+    return record.contestant + run_suffix(record.run, runs)
 
 
 def line_names(
-    records: Sequence[Record],
+    records: Sequence[Measurement],
     runs: Sequence[str],
-    where: Callable[[Record], str] = lambda record: record.facts.size_text,
-) -> list[tuple[str, Record]]:
+    where: Callable[[Measurement], str] = lambda record: record.facts.size_text,
+) -> list[tuple[str, Measurement]]:
     """Records with the names of their lines; repeats at the same place are numbered from 2.
 
     Args:
@@ -206,21 +205,21 @@ def line_names(
         runs: the names of the runs, in their order.
         where: the place of a record that is shown with its name: by default its size.
     """
-    numbers = repeats((record.run, record.series, where(record)) for record in records)
+    numbers = repeats((record.run, record.contestant, where(record)) for record in records)
     return [
-        (f"{record.series}{number}{run_suffix(record.run, runs)}", record)
+        (line_name(replace(record, repeat=number) if number > 1 else record, runs), record)
         for record, number in zip(records, numbers, strict=True)
     ]
 
 
-def by_work(records: Iterable[Record], runs: Sequence[str]) -> list[dict[str, Record]]:
+def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[dict[str, Measurement]]:
     """Records of each work, by the names of their lines.
 
     Args:
         records: in the order to show them.
         runs: the names of the runs, in their order.
     """
-    works: dict[tuple[Any, ...], list[Record]] = {}
+    works: dict[tuple[Any, ...], list[Measurement]] = {}
     for record in records:
         works.setdefault(record.facts.work, []).append(record)
     return [dict(line_names(group, runs)) for group in works.values()]
@@ -236,21 +235,21 @@ def run_suffix(run: int, runs: Sequence[str]) -> str:
     return f" ({runs[run]})" if len(runs) > 1 else ""
 
 
-def grouped(records: Iterable[Record], *names: str) -> dict[str, list[Record]]:
+def grouped(records: Iterable[Measurement], *names: str) -> dict[str, list[Measurement]]:
     """Records by the facts that they share.
 
     Args:
         records: in the order to show them.
         names: of the facts.
     """
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[Measurement]] = {}
     for record in records:
         key = " ".join(str(record.facts.get(name)) for name in names)
         groups.setdefault(key, []).append(record)
     return groups
 
 
-def row_keys(record: Record) -> dict[str, str]:
+def row_keys(record: Measurement) -> dict[str, str]:
     """The facts that the row of a record can be filtered by."""
     return {name: str(record.facts[name]) for name in KEYS if name in record.facts}
 

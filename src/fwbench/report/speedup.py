@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from fwbench.gate.statistics import interval
+from fwbench.records.measurement import Measurement
 from fwbench.report.drawing.chart import Point
-from fwbench.report.model import Record
 
 _CONFIDENCE = 0.99
 
 _EAGER = "eager"
 
 
-def gains(records: Sequence[Record]) -> list[Point | None]:
+def gains(records: Sequence[Measurement]) -> list[Point | None]:
     """How many times as fast as the same framework's eager execution each record is.
 
     Args:
@@ -24,7 +24,7 @@ def gains(records: Sequence[Record]) -> list[Point | None]:
         The ratio with an interval, over the size; None of an eager record, and where the eager one
         is missing.
     """
-    eager: dict[tuple[Any, ...], Record] = {}
+    eager: dict[tuple[Any, ...], Measurement] = {}
     for record in records:
         if record.facts.execution == _EAGER:
             eager.setdefault(_but_execution(record), record)
@@ -36,20 +36,25 @@ def gains(records: Sequence[Record]) -> list[Point | None]:
     ]
 
 
-def _gain(record: Record, eager: Record | None) -> Point | None:
+def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
     if eager is None:
         return None
     low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
     ratio = eager.median_s / record.median_s
-    return Point(record.facts.size, ratio, low, high, record.point_label)
+    return Point(record.facts.size, ratio, low, high, point_label(record))
 
 
-def _but_execution(record: Record) -> tuple[Any, ...]:
+def point_label(record: Measurement) -> str:
+    """The shape of a record, if any, and the number of its values."""
+    return ", ".join(filter(None, [record.facts.shape, record.values_text]))
+
+
+def _but_execution(record: Measurement) -> tuple[Any, ...]:
     """All that two records must have in common, except their execution."""
     return (
         record.run,
         record.facts.framework,
         record.facts.work,
         record.facts.steps_per_epoch,
-        frozenset(record.asked.values()),
+        frozenset(record.requested.items()),
     )

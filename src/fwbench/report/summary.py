@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import count
 from fwbench.report.model import Run, have_same_machine, labels
-from fwbench.report.ranking import condition, means, times
+from fwbench.report.ranking import condition, means
 from fwbench.report.ranking.condition import marked
-from fwbench.report.ranking.contests import Contest, Timed
+from fwbench.report.ranking.contests import Contest
 from fwbench.report.ranking.means import Ranking
 from fwbench.report.section import Row, Section, TableCell, seconds
 
@@ -41,7 +42,7 @@ def _conditions(run: Run) -> list[str]:
     machine = run.session.machine
     facts = [record.facts for record in run.records if record.facts]
     doubts = condition.notes(facts, None if machine is None else machine.cpus)
-    return [*times.notes(facts), *doubts]
+    return [*means.notes(facts), *doubts]
 
 
 def _unknown(run: Run) -> list[str]:
@@ -136,8 +137,8 @@ def _differences(title: str, held: Sequence[Contest]) -> Section:
     pairs = []
     for contest in held:
         if len(contest.ranked) > 1:
-            fast, *_, slow = sorted(contest.ranked, key=lambda timed: timed.time_s)
-            pairs.append((slow.time_s / fast.time_s, contest.title, fast, slow))
+            fast, *_, slow = sorted(contest.ranked, key=lambda case: case.median_s)
+            pairs.append((slow.median_s / fast.median_s, contest.title, fast, slow))
     pairs.sort(key=lambda pair: -pair[0])
     return Section(
         title,
@@ -146,14 +147,14 @@ def _differences(title: str, held: Sequence[Contest]) -> Section:
     )
 
 
-def _difference(ratio: float, title: str, fast: Timed, slow: Timed) -> Row:
+def _difference(ratio: float, title: str, fast: Measurement, slow: Measurement) -> Row:
     return Row(
         [
             TableCell(title),
-            TableCell(marked(fast.name, fast.facts)),
-            seconds(fast.time_s),
-            TableCell(marked(slow.name, slow.facts)),
-            seconds(slow.time_s),
+            TableCell(marked(fast.contestant, fast.facts)),
+            seconds(fast.median_s),
+            TableCell(marked(slow.contestant, slow.facts)),
+            seconds(slow.median_s),
             TableCell(f"{ratio:.1f}x", ratio),
         ]
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.answer import Answer, answers, winner
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.records.measurement import Measurement
+from fwbench.report.ranking.contests import contests
+from fwbench.report.ranking.means import Answer, answers, winner
 
 
-def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8) -> Timed:
+def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8) -> Measurement:
     """A forward sigmoid on the CPU."""
     facts = CaseFacts.checked(
         {
@@ -22,10 +23,10 @@ def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8
             "size": size,
         }
     )
-    return Timed(f"{framework} {execution}", time_s, facts)
+    return Measurement(facts, (time_s,))
 
 
-def answer(*cases: Timed) -> Answer:
+def answer(*cases: Measurement) -> Answer:
     """The only answer there is."""
     (only,) = answers(contests(cases))
     return only
@@ -60,7 +61,7 @@ def test_executions_of_one_framework_are_no_rivals() -> None:
     (contest,) = contests(cases)
     fastest = winner(contest)
     assert fastest is not None
-    assert fastest.name == "tensorflow graph"
+    assert fastest.contestant == "tensorflow graph"
     assert answer(*cases).fastest == {"tensorflow": 1}
 
 

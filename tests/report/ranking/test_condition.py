@@ -8,7 +8,6 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import condition
-from fwbench.report.ranking.precision import reduced_bits
 
 
 def facts(**values: Any) -> CaseFacts:
@@ -38,10 +37,7 @@ def facts(**values: Any) -> CaseFacts:
         ({"device_memory_left_bytes": 65 * 2**20}, "after a leak"),
         ({"precision_bits": 10}, "10 of 23 bits"),
         ({"precision_bits": 23}, ""),
-        # Of versions that did not record a condition.
         ({"contended": True}, "contended"),
-        ({"preempted": 1.0, "others_cpus": 1.0}, "contended"),
-        ({"preempted": 1.0, "others_cpus": 0.0}, ""),
     ],
 )
 def test_marks(values: dict[str, Any], mark: str) -> None:
@@ -113,4 +109,4 @@ def test_precision_is_reduced_below_that_of_the_dtype(
     dtype: str, measured: int | None, reduced: int | None
 ) -> None:
     """Nothing is said where the record does not tell, or of a dtype that is not known."""
-    assert reduced_bits(facts(dtype=dtype, precision_bits=measured)) == reduced
+    assert condition.reduced_bits(facts(dtype=dtype, precision_bits=measured)) == reduced

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.contests import Contest, Timed, contests, kind, split
+from fwbench.records.measurement import Measurement
+from fwbench.report.ranking.contests import Contest, contests, kind, split
 from support.gang_facts import gang
 
 _CASE = {
@@ -21,13 +23,13 @@ _CASE = {
 }
 
 
-def timed(framework: str, time_s: float = 1.0, **facts: Any) -> Timed:
+def timed(framework: str, time_s: float = 1.0, **facts: Any) -> Measurement:
     """A case of a framework."""
     made = CaseFacts.checked({**_CASE, "framework": framework, **facts})
-    return Timed(f"{framework} eager", time_s, made)
+    return Measurement(made, (time_s,))
 
 
-def titles(*cases: Timed) -> dict[str, list[str]]:
+def titles(*cases: Measurement) -> dict[str, list[str]]:
     """The contestants of each contest by its title."""
     return {
         contest.title: [entrant.facts.framework for entrant in contest.entrants]
@@ -144,18 +146,16 @@ def test_other_work_is_another_contest(first: dict[str, Any], second: dict[str, 
 def test_contended_cases_are_not_ranked() -> None:
     """They stay entrants, so that it can be said that they are there."""
     (contest,) = contests([timed("a"), timed("b", condition="contended")])
-    assert [entrant.name for entrant in contest.entrants] == ["a eager", "b eager"]
-    assert [entrant.name for entrant in contest.ranked] == ["a eager"]
+    assert [entrant.contestant for entrant in contest.entrants] == ["a eager", "b eager"]
+    assert [entrant.contestant for entrant in contest.ranked] == ["a eager"]
 
 
 def test_unequal_trainings_are_not_ranked() -> None:
     """Whoever learns less in an epoch is faster."""
     lazy = timed("b", 0.5)
-    lazy = Timed(
-        lazy.name, lazy.time_s, CaseFacts.unchecked({**lazy.facts, "unequal": {"to": "a"}})
-    )
+    lazy = replace(lazy, facts=CaseFacts.unchecked({**lazy.facts, "unequal": {"to": "a"}}))
     (contest,) = contests([timed("a"), lazy, timed("c")])
-    assert [entrant.name for entrant in contest.ranked] == ["a eager", "c eager"]
+    assert [entrant.contestant for entrant in contest.ranked] == ["a eager", "c eager"]
 
 
 def test_a_split_looks_at_the_same_work_only() -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.records.measurement import Measurement
+from fwbench.report.ranking.contests import contests
 from fwbench.report.ranking.means import Ranking, rankings
 
 
-def timed(name: str, time_s: float, workload: str = "gemm", size: int = 8, **facts: Any) -> Timed:
+def timed(
+    name: str, time_s: float, workload: str = "gemm", size: int = 8, **facts: Any
+) -> Measurement:
     """A case of a contestant."""
     made = CaseFacts(
         workload=workload,
@@ -24,16 +27,16 @@ def timed(name: str, time_s: float, workload: str = "gemm", size: int = 8, **fac
         size=size,
         **facts,
     )
-    return Timed(name, time_s, made)
+    return Measurement(made, (time_s,))
 
 
-def ranking(*cases: Timed) -> Ranking:
+def ranking(*cases: Measurement) -> Ranking:
     """The only ranking of these."""
     (found,) = rankings(contests(cases))
     return found
 
 
-def field(times_s: Mapping[str, Sequence[float]]) -> list[Timed]:
+def field(times_s: Mapping[str, Sequence[float]]) -> list[Measurement]:
     """Works 0, 1, ...: the time of each contestant in each, as far as it has one."""
     return [
         timed(name, time_s, f"work{number}")
@@ -49,7 +52,7 @@ def test_both_means_are_given() -> None:
         *(timed("slow", 16.0, size=1), timed("slow", 3.0, size=100)),
     )
     assert (found.cases, found.largest) == (2, 1)
-    assert [(mean.name, mean.all_sizes, mean.largest) for mean in found.means] == [
+    assert [(mean.name.split()[0], mean.all_sizes, mean.largest) for mean in found.means] == [
         ("quick", 1.0, 1.0),
         ("slow", 4.0, 1.0),
     ]
@@ -71,10 +74,10 @@ def test_the_largest_size_is_that_of_each_work() -> None:
 def test_a_single_case_wins_nothing() -> None:
     """It is listed, and does not shrink the set of cases that the others share."""
     found = ranking(*field({"a": [1.0] * 4, "b": [2.0] * 4, "c": [0.1]}))
-    assert [mean.name for mean in found.means] == ["a", "b"]
+    assert [mean.name.split()[0] for mean in found.means] == ["a", "b"]
     assert found.cases == 4
     assert [mean.all_sizes for mean in found.means] == pytest.approx([1.0, 2.0])
-    assert [(each.name, each.text) for each in found.unranked] == [
+    assert [(each.name.split()[0], each.text) for each in found.unranked] == [
         ("c", "not ranked: 1 of 4 cases")
     ]
 
@@ -90,7 +93,7 @@ def test_three_quarters_of_the_cases_are_enough() -> None:
 def test_two_are_compared_over_what_they_share() -> None:
     """However little that is."""
     (found,) = rankings(contests(field({"a": [1.0] * 9, "b": [2.0]})))
-    assert (found.cases, [mean.name for mean in found.means]) == (1, ["a", "b"])
+    assert (found.cases, [mean.name.split()[0] for mean in found.means]) == (1, ["a", "b"])
 
 
 def test_contended_cases_take_no_part() -> None:
@@ -98,7 +101,7 @@ def test_contended_cases_take_no_part() -> None:
     bad = [timed("b", 99.0, f"work{i}", condition="contended") for i in range(3)]
     cases = [*field({"a": [1.0] * 4, "c": [2.0] * 4}), *bad, timed("b", 3.0, "work3")]
     found = ranking(*cases)
-    assert [mean.name for mean in found.means] == ["a", "c"]
+    assert [mean.name.split()[0] for mean in found.means] == ["a", "c"]
     assert [each.text for each in found.unranked] == ["not ranked: 1 of 4 cases, and 3 contended"]
 
 
@@ -106,7 +109,10 @@ def test_nothing_is_ranked_where_all_is_contended() -> None:
     """Everyone is listed, and there is a reason."""
     found = ranking(*(timed(name, 1.0, condition="contended") for name in "ab"))
     assert found.means == []
-    assert found.why_empty == "a, b do not share a case to be ranked by (2 of 2 cases contended)"
+    assert (
+        found.why_empty
+        == "a eager, b eager do not share a case to be ranked by (2 of 2 cases contended)"
+    )
     assert [each.text for each in found.unranked] == [
         "not ranked: 0 of 0 cases, and 1 contended"
     ] * 2
@@ -119,7 +125,7 @@ def test_contestants_without_a_common_case_are_not_ranked() -> None:
         *(timed(name, 1.0, f"work{i}") for i, pair in enumerate(pairs) for name in pair)
     )
     assert found.means == []
-    assert {each.name for each in found.unranked} == {*"abc"}
+    assert {each.name.split()[0] for each in found.unranked} == {*"abc"}
 
 
 def test_views_and_copies_are_ranked_apart() -> None:
@@ -128,7 +134,7 @@ def test_views_and_copies_are_ranked_apart() -> None:
     copies = [timed(name, 1.0, "flatten", result_is_view=False) for name in "cd"]
     others = [timed(name, 1.0) for name in "abcd"]
     found = rankings(contests([*others, *views, *copies]))
-    assert {each.title: [mean.name for mean in each.means] for each in found} == {
+    assert {each.title: [mean.name.split()[0] for mean in each.means] for each in found} == {
         "operations, forward": [*"abcd"],
         "operations, forward (view)": [*"ab"],
         "operations, forward (copy)": [*"cd"],

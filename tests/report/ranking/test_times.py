@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report import sections
-from fwbench.report.ranking import times
+from fwbench.report.ranking import means
 from fwbench.report.writers import markdown
 from support.reports import case, stored
 from support.screens import IN_FULL, entry, shown
@@ -45,7 +45,7 @@ def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
     cases: list[CaseFacts], said: list[str]
 ) -> None:
     """Where the part is small, the ranking is one of launches."""
-    assert times.notes(cases) == said
+    assert means.notes(cases) == said
 
 
 def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench.report import sections
-from fwbench.report.ranking.contests import Timed, contests
+from fwbench.report.ranking.contests import contests
 from fwbench.report.sections import operations
 from fwbench.report.writers import csv as csv_writer
 from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
@@ -172,8 +172,7 @@ def test_a_shape_is_part_of_what_is_ranked(tmp_path: Path) -> None:
         "run.json",
         *(case("conv", name, size=90, shape=shape) for name in "ab" for shape in ("9x5", "5x9")),
     )
-    held = contests([Timed("x", 1.0, record.facts) for record in made.records])
-    titles = [contest.title for contest in held]
+    titles = [contest.title for contest in contests(made.records)]
     assert titles == ["conv cpu forward float32 9x5", "conv cpu forward float32 5x9"]
 
 

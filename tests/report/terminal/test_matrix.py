@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from fwbench.records.stored import just_measured
 from fwbench.report.ranking.contests import works
-from fwbench.report.terminal.contestants import timed
 from fwbench.report.terminal.layout import drawn
-from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Cell, Matrix, matrices, ratio
+from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Cell, Matrix, matrices, ratio_text
 from support.screens import entry, styled, texts
 
 _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS
@@ -17,7 +17,7 @@ _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS
 
 def table(*records: dict[str, Any], detail: Any = EVERY_SIZE) -> Matrix:
     """The only table of cases."""
-    (only,) = matrices(works(map(timed, records)), detail)
+    (only,) = matrices(works(map(just_measured, records)), detail)
     return only
 
 
@@ -132,7 +132,7 @@ def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -
 )
 def test_ratios_have_three_digits(number: float, text: str) -> None:
     """And never an exponent."""
-    assert ratio(number) == text
+    assert ratio_text(number) == text
 
 
 # Summed up
@@ -201,7 +201,7 @@ def test_contended_cases_are_in_no_mean() -> None:
 def test_tables_are_of_one_kind() -> None:
     """Directions apart; device and dtype are in the title where there are several."""
     records = [entry("a"), entry("a", direction="backward"), entry("a", dtype="float16")]
-    found = matrices(works(map(timed, records)), EVERY_SIZE)
+    found = matrices(works(map(just_measured, records)), EVERY_SIZE)
     assert [each.title for each in found] == [
         "operations, forward, float32",
         "operations, backward, float32",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
-from fwbench.report.terminal.contestants import facts_of, timed
 from support.screens import IN_FULL, WIDE, entry, shown
 
 _Record = dict[str, Any]
@@ -15,7 +15,7 @@ _Record = dict[str, Any]
 
 def means(*records: _Record) -> list[str]:
     """The lines on geometric means."""
-    return notes.geometric_means([timed(record) for record in records])
+    return notes.geometric_means([just_measured(record) for record in records])
 
 
 # Geometric means
@@ -109,8 +109,8 @@ def test_noop_alone_has_no_table() -> None:
 )
 def test_times_are_written_for_people(seconds: float, text: str) -> None:
     """Times have three digits and a unit that fits, and never an exponent."""
-    facts = facts_of(entry("a", seconds, workload="noop"))
-    assert notes.overhead([facts])[0].endswith(f": a eager {text}")
+    measured = just_measured(entry("a", seconds, workload="noop"))
+    assert notes.overhead([measured])[0].endswith(f": a eager {text}")
 
 
 # Dispatch
@@ -134,8 +134,8 @@ def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
 @pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1), (None, 0)])
 def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
     """Only what returned in less than half the time is told, also in no time at all, if known."""
-    facts = facts_of(entry("a", 1.0, dispatch_s=dispatch_s))
-    assert len(notes.dispatch([facts], in_full=False)) == told
+    measured = just_measured(entry("a", 1.0, dispatch_s=dispatch_s))
+    assert len(notes.dispatch([measured], in_full=False)) == told
 
 
 # Warm-up
@@ -167,7 +167,7 @@ def test_what_was_not_warmed_up_is_not_called_unsteady() -> None:
 
 
 def _energies(*records: _Record, in_full: bool = False) -> list[str]:
-    return notes.energy([timed(record) for record in records], in_full=in_full)
+    return notes.energy([just_measured(record) for record in records], in_full=in_full)
 
 
 def test_energy_is_told_by_work_and_contestant() -> None:

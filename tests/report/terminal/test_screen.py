@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from fwbench.report.terminal.contestants import facts_of
+from fwbench.records.stored import just_measured
 from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import plain
 from support.screens import IN_FULL, QUIET, WIDE, entry, shown, styled, texts
@@ -189,13 +189,15 @@ def test_training_has_a_table_of_its_own() -> None:
 
 def test_failed_cases_stand_where_their_times_would() -> None:
     """In red, where others computed the same, also where sizes are summed up."""
-    case = facts_of(entry("numpy", size=8, toggles={}))
+    case = just_measured(entry("numpy", size=8, toggles={})).facts
     records = [entry("torch", 1.0), entry("jax", 2.0), entry("torch", 1.0, size=9)]
     lines = screen(Outcome(records, failed=[case]), WIDE)
     assert styled(lines, "red") == ["failed"]
     assert "gemm 8  2.00x  failed    1 s" in texts(lines)
     assert "gemm 9      -       -    1 s" in texts(lines)
-    sums = shown(*grid(20), failed=[case, facts_of(entry("cupy", workload="operation_7", size=1))])
+    sums = shown(
+        *grid(20), failed=[case, just_measured(entry("cupy", workload="operation_7", size=1)).facts]
+    )
     assert [line.split()[0] for line in sums if "failed" in line] == ["operation_7"]
 
 

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from fwbench.errors import UsageError
-from fwbench.report.model import Record, Run
+from fwbench.records.measurement import Measurement
+from fwbench.report.model import Run
 from fwbench.report.section import Section
 from fwbench_extras.studies.report_2020 import lenet, operations, statements
 
@@ -67,7 +68,7 @@ def _gpus(run: Run) -> list[str]:
     return sorted({str(own.device_name) for own in facts if own.device == _DEVICES["gpu"]})
 
 
-def _refuse_twice(records: Sequence[Record]) -> None:
+def _refuse_twice(records: Sequence[Measurement]) -> None:
     runs: dict[str, int] = {}
     for record in records:
         if runs.setdefault(record.name, record.run) != record.run:

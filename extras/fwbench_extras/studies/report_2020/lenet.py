@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fwbench.report.model import Record, trainings
+from fwbench.records.measurement import Measurement
+from fwbench.report.model import trainings
 from fwbench.report.section import Row, Section, TableCell, percent, seconds
-from fwbench.report.trained import accuracy, epochs_s
+from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import published
 
 #: Workload, dtype, batch size and steps of an epoch.
@@ -19,7 +20,7 @@ _NOTE = (
 )
 
 
-def measured(records: Sequence[Record]) -> dict[tuple[str, str], Record]:
+def measured(records: Sequence[Measurement]) -> dict[tuple[str, str], Measurement]:
     """LeNet as it was trained then, by framework and execution: whole epochs of the real MNIST."""
     return {
         (record.facts.framework, record.facts.execution): record
@@ -27,16 +28,16 @@ def measured(records: Sequence[Record]) -> dict[tuple[str, str], Record]:
         if _setting_of(record) == _SETTING
         and record.facts.data
         and record.facts.data.source == "real"
-        and not record.asked
+        and not record.requested
     }
 
 
-def _setting_of(record: Record) -> tuple[str, str, int, int | None]:
+def _setting_of(record: Measurement) -> tuple[str, str, int, int | None]:
     facts = record.facts
     return facts.workload, facts.dtype, facts.size, facts.steps_per_epoch
 
 
-def section(device: str, records: Sequence[Record]) -> Section:
+def section(device: str, records: Sequence[Measurement]) -> Section:
     """Every training that was published or measured.
 
     Args:
@@ -54,7 +55,7 @@ def section(device: str, records: Sequence[Record]) -> Section:
         then = float(published_row["median_total_s"]), float(published_row["median_accuracy"])
         rows.append(_row(device, " ".join(case), epochs, then, record))
     rows += [
-        _row(device, record.series, len(epochs_s(record)), None, record)
+        _row(device, record.contestant, len(epochs_s(record)), None, record)
         for record in today.values()
     ]
     return Section(
@@ -66,7 +67,7 @@ def section(device: str, records: Sequence[Record]) -> Section:
 
 
 def _row(
-    device: str, name: str, epochs: int, then: tuple[float, float] | None, now: Record | None
+    device: str, name: str, epochs: int, then: tuple[float, float] | None, now: Measurement | None
 ) -> Row:
     total_s, reached = then or (None, None)
     return Row(

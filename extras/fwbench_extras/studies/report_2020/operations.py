@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fwbench.records.measurement import Measurement
 from fwbench.report.drawing import bars
-from fwbench.report.model import Record
 from fwbench.report.section import Row, Section, TableCell
 from fwbench_extras.studies.report_2020 import published
 
@@ -45,7 +45,7 @@ _NOTE = (
 )
 
 
-def ratios(device: str, records: Iterable[Record]) -> list[Ratios]:
+def ratios(device: str, records: Iterable[Measurement]) -> list[Ratios]:
     """The ratios of every operation and size that was published.
 
     Args:
@@ -67,11 +67,11 @@ def ratios(device: str, records: Iterable[Record]) -> list[Ratios]:
     ]
 
 
-def _is_comparable(record: Record) -> bool:
+def _is_comparable(record: Measurement) -> bool:
     facts = record.facts
     how = (facts.execution, facts.dtype, facts.direction)
     known = bool(facts.dispatch_s and facts.completion_s)
-    return how == ("eager", "float32", "forward") and not record.asked and known
+    return how == ("eager", "float32", "forward") and not record.requested and known
 
 
 #: An operation, a size and a framework.
@@ -79,7 +79,7 @@ _Place = tuple[str, int, str]
 
 
 def _ratios(
-    operation: str, size: int, then_s: Mapping[_Place, float], today: Mapping[_Place, Record]
+    operation: str, size: int, then_s: Mapping[_Place, float], today: Mapping[_Place, Measurement]
 ) -> Ratios:
     tensorflow, mxnet = ((operation, size, framework) for framework in ("tensorflow", "mxnet"))
     then = then_s[tensorflow] / then_s[mxnet]
@@ -91,7 +91,7 @@ def _ratios(
     return Ratios(operation, size, then, dispatch, completion)
 
 
-def _times_s(record: Record) -> tuple[float, float]:
+def _times_s(record: Measurement) -> tuple[float, float]:
     """Dispatch and completion time of a record that has both."""
     assert record.facts.dispatch_s and record.facts.completion_s  # noqa: S101, PT018 (_is_comparable)
     return record.facts.dispatch_s, record.facts.completion_s

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fwbench.gate.statistics import interval
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
-from fwbench.report.model import Record, trainings
+from fwbench.report.model import trainings
 from fwbench.report.section import Row, Section, TableCell, percent
-from fwbench.report.trained import accuracy, epochs_s
+from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import lenet, operations, published
 from fwbench_extras.studies.report_2020.operations import Ratios, by_operation, mean, times
 
 #: Records of LeNet by framework and execution.
-LeNets = Mapping[tuple[str, str], Record]
+LeNets = Mapping[tuple[str, str], Measurement]
 
 _CONFIDENCE = 0.99
 
@@ -74,7 +75,7 @@ class _Evidence:
     """
 
     device: str
-    records: Sequence[Record]
+    records: Sequence[Measurement]
     ratios: Sequence[Ratios]
     lenets: LeNets
 
@@ -95,7 +96,7 @@ class _Statement:
 
 
 def section(
-    measured: Mapping[str, Sequence[Record]], ratios: Mapping[str, Sequence[Ratios]]
+    measured: Mapping[str, Sequence[Measurement]], ratios: Mapping[str, Sequence[Ratios]]
 ) -> Section:
     """Every statement, for each device, with its verdict.
 
@@ -159,7 +160,7 @@ def _extent(by: Mapping[str, Sequence[Ratios]], ratio: Callable[[Ratios], float 
     return f"{times(means[low])} ({low}) to {times(means[high])} ({high})"
 
 
-def _compared(record: Record, other: Record) -> _Finding:
+def _compared(record: Measurement, other: Measurement) -> _Finding:
     """Whether a record takes longer than another, and their times, ratio and interval in words."""
     low, high = interval(other.values_s, record.values_s, _CONFIDENCE, 0)
     text = (
@@ -174,7 +175,7 @@ def _compared(record: Record, other: Record) -> _Finding:
     return verdict, f"{text} ({times(low)} to {times(high)})"
 
 
-def _name(record: Record) -> str:
+def _name(record: Measurement) -> str:
     return f"{record.facts.framework} {record.facts.execution}"
 
 
@@ -225,7 +226,7 @@ def _first_epoch(evidence: _Evidence) -> _Finding:
     ratios = [
         (
             epochs_s(record)[0] / record.median_s,
-            f"{record.facts.workload} {record.series} {record.facts.size}",
+            f"{record.facts.workload} {record.contestant} {record.facts.size}",
         )
         for record in records
         if len(epochs_s(record)) > 1
@@ -252,7 +253,7 @@ def _eager_is_faster(evidence: _Evidence) -> _Finding:
     return verdicts.pop() if len(verdicts) == 1 else Verdict.UNKNOWN, text
 
 
-def _graph_and_eager(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+def _graph_and_eager(records: Sequence[Measurement]) -> list[tuple[Measurement, Measurement]]:
     """The pairs of TensorFlow's records that differ in their execution alone."""
     models = {
         (*_model(record), record.facts.execution): record for record in records if _trains(record)
@@ -264,12 +265,12 @@ def _graph_and_eager(records: Sequence[Record]) -> list[tuple[Record, Record]]:
     ]
 
 
-def _trains(record: Record) -> bool:
+def _trains(record: Measurement) -> bool:
     return record.facts.direction == "train" and record.facts.framework == "tensorflow"
 
 
-def _model(record: Record) -> tuple[object, ...]:
-    return (record.facts.work, record.facts.steps_per_epoch, *record.asked.values())
+def _model(record: Measurement) -> tuple[object, ...]:
+    return (record.facts.work, record.facts.steps_per_epoch, *record.requested.items())
 
 
 def _lenet_of_2020(*cases: tuple[str, str]) -> Callable[[str], str]:

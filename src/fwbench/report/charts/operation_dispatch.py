@@ -6,7 +6,7 @@ from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.group import Group
-from fwbench.report.ranking.early import early
+from fwbench.report.ranking.condition import early
 
 SECTION = "operations"
 ORDER = 20

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
 from fwbench.report.drawing import lines, ranked
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.ranked import Bar
 from fwbench.report.group import Group
-from fwbench.report.model import Record
-from fwbench.report.ranking.condition import marked
-from fwbench.report.ranking.early import early
+from fwbench.report.ranking.condition import early, marked
+from fwbench.report.speedup import point_label
 
 SECTION = "operations"
 ORDER = 10
@@ -34,11 +34,11 @@ def _bars(group: Group) -> Chart:
     return ranked.draw(f"{group.title}: time at size {size}", bars, time, group.looks, parts)
 
 
-def _point(record: Record) -> Point:
-    label = marked(record.point_label, record.facts)
+def _point(record: Measurement) -> Point:
+    label = marked(point_label(record), record.facts)
     return Point(record.facts.size, record.median_s, *record.quartiles_s, label)
 
 
-def _returned_s(record: Record) -> float:
+def _returned_s(record: Measurement) -> float:
     returned_s, _ = early(record.facts) or (0.0, 0.0)
     return min(returned_s, record.median_s)

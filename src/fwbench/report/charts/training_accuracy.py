@@ -6,7 +6,7 @@ from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
 from fwbench.report.section import percent
-from fwbench.report.trained import accuracy
+from fwbench.report.training import accuracy
 
 SECTION = "training"
 ORDER = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fwbench.report.drawing import scatter
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
-from fwbench.report.trained import accuracy, epochs_s
+from fwbench.report.training import accuracy, epochs_s
 
 SECTION = "training"
 ORDER = 50

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fwbench.report.deviation import deviation_text
 from fwbench.report.drawing import curves
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
-from fwbench.report.trained import losses
+from fwbench.report.training import deviation_text, losses
 
 SECTION = "training"
 ORDER = 30

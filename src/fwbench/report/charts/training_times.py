@@ -6,7 +6,7 @@ from fwbench.records.units import time
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.group import Group
-from fwbench.report.trained import epochs_s
+from fwbench.report.training import epochs_s
 
 SECTION = "training"
 ORDER = 10

@@ -1,4 +1,4 @@
-"""What must be said of numbers: contended, drifting, threads that spun, fewer bits than asked."""
+"""The condition of measured cases: contended, drifting, spinning, early, in fewer bits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from fwbench.measure import condition
+from fwbench.cases import precision
 from fwbench.measure.condition import CONTENDED, DRIFTING
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, mebibytes
-from fwbench.report.ranking.precision import full_bits, reduced_bits
 from fwbench.terms.link import LOOPBACK
 
 Cases = Sequence[CaseFacts]
@@ -23,15 +22,19 @@ _PASSIVE = "OMP_WAIT_POLICY=PASSIVE"
 _KEPT_BYTES = 2 * 32 * 2**20
 
 
+#: Calls returned early from this ratio of completion to dispatch on.
+_APART = 2.0
+
+#: The shortest time that a clock shows: a dispatch of 0 took less.
+_LEAST_S = 1e-9
+
+
 def condition_of(facts: CaseFacts) -> str:
     """Clean, drifting or contended; empty where that is not known.
 
-    Versions that did not record it said of launches whether they were contended.
+    Launches are recorded as contended as a whole, whatever the condition of the middle one.
     """
-    if facts.condition:
-        return facts.condition
-    contended = facts.contended or condition.is_contended(facts.preempted, facts.others_cpus)
-    return CONTENDED if contended else ""
+    return facts.condition or (CONTENDED if facts.contended else "")
 
 
 def is_contended(facts: CaseFacts) -> bool:
@@ -40,12 +43,12 @@ def is_contended(facts: CaseFacts) -> bool:
 
 
 def is_exchange(facts: CaseFacts) -> bool:
-    """Whether replicas did nothing but exchange arrays."""
+    """Whether replicas only exchanged arrays."""
     return facts.gang is not None and facts.direction != "train"
 
 
 def is_unranked(facts: CaseFacts) -> bool:
-    """Whether a time says nothing against others': contended, or an exchange over memory.
+    """Whether a time cannot be compared with others: contended, or an exchange over memory.
 
     An exchange over loopback waits for processors and not for bytes: the same one took 0.5 ms in
     one minute and 2.6 ms in another.
@@ -60,36 +63,53 @@ def is_after_leak(facts: CaseFacts) -> bool:
     return (facts.device_memory_left_bytes or 0) > _KEPT_BYTES
 
 
+def reduced_bits(facts: CaseFacts) -> int | None:
+    """The bits of mantissa that a case was computed in; None for its dtype's own, or if unknown."""
+    return facts.precision_bits if precision.is_reduced(facts) else None
+
+
+def full_bits(facts: CaseFacts) -> int | None:
+    """The bits of mantissa of the case's dtype; None for one that is not known."""
+    return precision.of_dtype(facts.dtype)
+
+
+def early(facts: CaseFacts) -> tuple[float, float] | None:
+    """Seconds until calls returned, above 0, and until their work was done.
+
+    Returns:
+        None where a call took at least half the time that its work took, or this is not known.
+    """
+    done_s, returned_s = facts.completion_s, facts.dispatch_s
+    if done_s is None or returned_s is None or done_s <= _APART * returned_s:
+        return None
+    return max(returned_s, _LEAST_S), done_s
+
+
 def marks(facts: CaseFacts) -> str:
-    """What stands beside the number of a case: ``contended``, ``drifting +34 %``; often empty."""
+    """The doubts about a case, for beside its number: ``drifting +34 %``; often empty."""
     state, bits = condition_of(facts), reduced_bits(facts)
-    said = []
+    doubts = []
     if state == DRIFTING:
-        said.append(f"drifting {_percent(facts)}")
+        doubts.append(f"drifting {_percent(facts)}")
     elif state == CONTENDED:
-        said.append(CONTENDED)
+        doubts.append(CONTENDED)
     if facts.spinning:
-        said.append("spinning")
+        doubts.append("spinning")
     if is_after_leak(facts):
-        said.append("after a leak")
+        doubts.append("after a leak")
     if bits is not None:
-        said.append(f"{bits} of {full_bits(facts)} bits")
-    return ", ".join(said)
+        doubts.append(f"{bits} of {full_bits(facts)} bits")
+    return ", ".join(doubts)
 
 
 def marked(name: str, facts: CaseFacts) -> str:
-    """A name with the marks of its case in brackets.
-
-    Args:
-        name: to show.
-        facts: of the case.
-    """
-    said = marks(facts)
-    return f"{name} ({said})" if said else name
+    """A name with the marks of its case in brackets."""
+    doubts = marks(facts)
+    return f"{name} ({doubts})" if doubts else name
 
 
 def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
-    """What must be known before any of the numbers is read: a line for each doubt; often none.
+    """A line for each doubt about measured cases, to be read before any number; often none.
 
     Args:
         cases: all that were measured.

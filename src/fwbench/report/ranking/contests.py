@@ -1,40 +1,24 @@
-"""Cases that did the same work in the same way, and so may be ranked.
+"""Contests: cases that did the same work in the same way, with the fastest of them.
 
 A view costs nothing and a copy moves its data; products in TF32 are not products in float32;
 replicas that do not wait for each other train otherwise than one worker; two replicas have less to
-exchange than four. Where cases of the same
-work differ in this, each kind is a contest of its own.
+exchange than four. Where cases of the same work differ in this, each kind is a contest of its own.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.condition import is_exchange, is_unranked
-from fwbench.report.ranking.precision import full_bits, reduced_bits
+from fwbench.records.measurement import Measurement, repeats
+from fwbench.report.ranking.condition import full_bits, is_exchange, is_unranked, reduced_bits
 from fwbench.toggles import TOGGLES
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A measured case, as rankings need it.
-
-    Attributes:
-        name: of the contestant: framework and execution, and toggles that were asked for.
-        time_s: seconds of a call.
-        facts: what fwbench recorded of it.
-    """
-
-    name: str
-    time_s: float
-    facts: CaseFacts
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -43,94 +27,118 @@ class Contest:
 
     Attributes:
         entrants: all of them.
-        label: what sets them apart from others that did the same work: `` (view)``, or empty.
+        label: their difference from others that did the same work: `` (view)``, or empty.
     """
 
-    entrants: Sequence[Timed]
+    entrants: Sequence[Measurement]
     label: str
+
+    @property
+    def facts(self) -> CaseFacts:
+        """Facts of the first entrant; workload, device, dtype and size are those of all."""
+        return self.entrants[0].facts
 
     @property
     def title(self) -> str:
         """The work, in words."""
-        facts = self._first
+        facts = self.facts
         work = (facts.workload, facts.device, facts.direction, facts.dtype)
         return " ".join(map(str, (*work, facts.shape or facts.size))) + self.label
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What its means may be taken with: the kind of workload with the label, and the device."""
-        return f"{kind(self._first)}{self.label}", self._first.device
+        """The kind of workload with the label, and the device: means are taken within a kind."""
+        return f"{kind(self.facts)}{self.label}", self.facts.device
 
     @property
     def family(self) -> tuple[Any, ...]:
         """What it has in common with the same work of another size."""
-        facts = self._first
+        facts = self.facts
         return facts.workload, facts.device, facts.direction, facts.dtype, self.label
 
     @property
     def size(self) -> int:
         """The size of the inputs."""
-        return self._first.size
+        return self.facts.size
 
     @cached_property
-    def ranked(self) -> list[Timed]:
-        """The cases whose times say what the work takes.
+    def ranked(self) -> list[Measurement]:
+        """The cases that can be ranked.
 
         Contended cases are left out, exchanges over memory, and trainings that are unequal to
         others of the same work.
         """
         return [
-            timed
-            for timed in self.entrants
-            if not is_unranked(timed.facts) and timed.facts.unequal is None
+            case
+            for case in self.entrants
+            if not is_unranked(case.facts) and case.facts.unequal is None
         ]
 
-    @property
-    def _first(self) -> CaseFacts:
-        return self.entrants[0].facts
+    def ratios(
+        self, among: Callable[[Measurement], bool] = lambda _: True
+    ) -> list[tuple[Measurement, float]]:
+        """Ranked cases, each with its time over that of the fastest of them.
+
+        Args:
+            among: whether a ranked case takes part; by default each does.
+        """
+        cases = [case for case in self.ranked if among(case)]
+        least_s = min((case.median_s for case in cases), default=1.0)
+        return [(case, case.median_s / least_s) for case in cases]
 
 
-def contests(cases: Iterable[Timed]) -> list[Contest]:
+def contests(cases: Iterable[Measurement]) -> list[Contest]:
     """Contests of at least two cases; ``noop`` is left out, since it does no work."""
     return [contest for contest in works(cases) if len(contest.entrants) > 1]
 
 
-def works(cases: Iterable[Timed]) -> list[Contest]:
-    """Contests, and what a single case has done; ``noop`` is left out, since it does no work."""
-    groups: dict[tuple[Any, ...], list[Timed]] = {}
-    for timed in cases:
-        if timed.facts.workload != "noop":
-            groups.setdefault(work(timed.facts), []).append(timed)
+def works(cases: Iterable[Measurement]) -> list[Contest]:
+    """Contests, those of a single case among them; ``noop`` is left out, since it does no work."""
+    groups: dict[tuple[Any, ...], list[Measurement]] = {}
+    for case in cases:
+        if case.facts.workload != "noop":
+            groups.setdefault(work(case.facts), []).append(case)
     return [
         Contest(_distinct(entrants), label)
         for group in groups.values()
-        for label, entrants in split(group, lambda timed: timed.facts).items()
+        for label, entrants in split(group, lambda case: case.facts).items()
     ]
 
 
-def _distinct(entrants: Sequence[Timed]) -> list[Timed]:
-    numbers = repeats(timed.name for timed in entrants)
+def _distinct(entrants: Sequence[Measurement]) -> list[Measurement]:
+    numbers = repeats(case.contestant for case in entrants)
     return [
-        replace(timed, name=timed.name + number) if number else timed
-        for timed, number in zip(entrants, numbers, strict=True)
+        replace(case, repeat=number) if number > 1 else case
+        for case, number in zip(entrants, numbers, strict=True)
     ]
 
 
-def repeats(keys: Iterable[Hashable]) -> Iterator[str]:
-    """`` #2`` and so on for each key that repeats an earlier one, and an empty text for others.
+def fastest(
+    cases: Iterable[Measurement], key: Callable[[Measurement], Key]
+) -> dict[Key, Measurement]:
+    """The case with the smallest time of those with the same key, by key."""
+    best: dict[Key, Measurement] = {}
+    for case in cases:
+        at = key(case)
+        if at not in best or case.median_s < best[at].median_s:
+            best[at] = case
+    return best
 
-    Two tests of a session may measure the same case: ``torch eager`` and ``torch eager #2``.
-    """
-    seen: Counter[Hashable] = Counter()
-    for key in keys:
-        seen[key] += 1
-        yield f" #{seen[key]}" if seen[key] > 1 else ""
+
+def ratios_to_fastest(
+    cases: Sequence[Measurement], key: Callable[[Measurement], Hashable]
+) -> list[float | None]:
+    """The time of each case over that of the fastest with the same key; None if not ranked."""
+    best = fastest((case for case in cases if not is_unranked(case.facts)), key)
+    return [
+        None if is_unranked(case.facts) else case.median_s / best[key(case)].median_s
+        for case in cases
+    ]
 
 
 def work(facts: CaseFacts) -> tuple[Any, ...]:
     """What cases of the same work have in common, the toggles that change it among that."""
     toggles = facts.toggles or {}
-    # Earlier versions did not record all of today's toggles.
     changing = (
         toggles.get(toggle.name, toggle.default)
         for toggle in TOGGLES.values()
@@ -141,11 +149,11 @@ def work(facts: CaseFacts) -> tuple[Any, ...]:
 
 
 def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, list[T]]:
-    """Items by what sets them apart from others that did the same work: `` (view)``, `` (copy)``.
+    """Items by their difference from others that did the same work: `` (view)``, `` (copy)``.
 
     Args:
         items: measured cases, in any form.
-        facts_of: the facts of one.
+        facts_of: returns the facts of an item.
 
     Returns:
         All items under an empty label where cases of the same work do not differ.
@@ -154,14 +162,14 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
     by_work: dict[tuple[Any, ...], list[CaseFacts]] = {}
     for _, facts in cases:
         by_work.setdefault(work(facts), []).append(facts)
-    telling = [
-        tell
-        for tell in (_result, _precision, _agreement, _exchanging)
-        if any(len({*map(tell, same)}) > 1 for same in by_work.values())
+    differing = [
+        aspect
+        for aspect in (_result, _precision, _agreement, _exchanging)
+        if any(len({*map(aspect, same)}) > 1 for same in by_work.values())
     ]
     parts: dict[str, list[T]] = {}
     for item, facts in cases:
-        label = f" ({', '.join(tell(facts) for tell in telling)})" if telling else ""
+        label = f" ({', '.join(aspect(facts) for aspect in differing)})" if differing else ""
         parts.setdefault(label, []).append(item)
     return parts
 
@@ -189,10 +197,18 @@ def _exchanging(facts: CaseFacts) -> str:
 
 
 def kind(facts: CaseFacts) -> str:
-    """What kind of workload a case is of; means are taken over one kind only."""
+    """The kind of workload of a case; means are taken over one kind only."""
     if facts.epochs:
         return "training loops"
     if facts.direction != "train":
         what = "operations" if facts.parameters is None else "networks"
         return f"{what}, {facts.direction}"
     return "loaders" if facts.checked_steps is None else "training steps"
+
+
+def by_kind(contests: Iterable[Contest]) -> Mapping[tuple[str, str], Sequence[Contest]]:
+    """Contests by the kind of their workload and their device."""
+    kinds: dict[tuple[str, str], list[Contest]] = {}
+    for contest in contests:
+        kinds.setdefault(contest.kind, []).append(contest)
+    return kinds

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.names import DEFAULT_DTYPE
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import kibibytes, time
 from fwbench.report.drawing import palette, tracks
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.drawing.tracks import Stop
-from fwbench.report.model import Record, Run, frameworks
+from fwbench.report.model import Run, frameworks
 from fwbench.report.section import (
     Row,
     Section,
@@ -41,10 +42,10 @@ _RADIUS = 3.0
 _KIBIBYTE = 2.0**10
 
 #: What a chart has across, if it is known, and how that is written.
-_Quantity = Callable[[Record], float | None]
+_Quantity = Callable[[Measurement], float | None]
 
 
-def _size_kib(record: Record) -> float | None:
+def _size_kib(record: Measurement) -> float | None:
     size_bytes = record.facts.model_bytes
     return None if size_bytes is None else size_bytes / _KIBIBYTE
 
@@ -65,7 +66,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         runs: in the order to show them.
         names: of the runs.
     """
-    works: dict[_Key, list[Record]] = {}
+    works: dict[_Key, list[Measurement]] = {}
     for record in (record for run in runs for record in run.records):
         facts = record.facts
         if facts.accuracy is not None:
@@ -75,7 +76,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 def _section(
-    key: _Key, records: Sequence[Record], names: Sequence[str], colours: Mapping[str, str]
+    key: _Key, records: Sequence[Measurement], names: Sequence[str], colours: Mapping[str, str]
 ) -> Section:
     wide = {_like(record): record for record in records if record.facts.dtype == DEFAULT_DTYPE}
     rows = [_row(record, wide.get(_like(record)), names) for record in records]
@@ -86,15 +87,15 @@ def _section(
     ).without_empty_columns()
 
 
-def _like(record: Record) -> _Key:
+def _like(record: Measurement) -> _Key:
     """What a record and that of another dtype have in common."""
-    return record.run, record.series
+    return record.run, record.contestant
 
 
 def _charts(
-    title: str, records: Sequence[Record], names: Sequence[str], colours: Mapping[str, str]
+    title: str, records: Sequence[Measurement], names: Sequence[str], colours: Mapping[str, str]
 ) -> Iterator[Chart]:
-    by_line: dict[str, list[Record]] = {}
+    by_line: dict[str, list[Measurement]] = {}
     for record in records:
         by_line.setdefault(line_name(record, names), []).append(record)
     contestants = {
@@ -109,7 +110,7 @@ def _charts(
             yield tracks.draw(against, drawn, (axis, "accuracy"), show, looks)
 
 
-def _stops(records: Sequence[Record], quantity: _Quantity) -> list[Stop]:
+def _stops(records: Sequence[Measurement], quantity: _Quantity) -> list[Stop]:
     """A point for each dtype, the larger the wider it is."""
     return [
         Stop(x, facts.accuracy or 0.0, facts.dtype, _RADIUS * ITEMSIZE_BYTES[facts.dtype] ** 0.5)
@@ -119,7 +120,7 @@ def _stops(records: Sequence[Record], quantity: _Quantity) -> list[Stop]:
     ]
 
 
-def _row(record: Record, wide: Record | None, names: Sequence[str]) -> Row:
+def _row(record: Measurement, wide: Measurement | None, names: Sequence[str]) -> Row:
     facts = record.facts
     accuracy, agreement = facts.accuracy or 0.0, facts.agreement
     lost = None if wide is None else accuracy - (wide.facts.accuracy or 0.0)

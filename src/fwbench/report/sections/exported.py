@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.names import framework_of
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import kibibytes
-from fwbench.report.model import Record, Run
+from fwbench.report.model import Run
+from fwbench.report.ranking.contests import fastest
 from fwbench.report.section import Row, Section, TableCell, line_name, row_keys, seconds
 
 ORDER = 44
@@ -40,29 +42,26 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 def _rows(run: Run, names: Sequence[str]) -> Iterator[Row]:
-    fastest = _fastest(run)
+    there = _fastest(run)
     for record in run.records:
         source = record.facts.exported_from
         if source is not None:
-            yield _row(record, source, fastest.get((source, *_work(record))), names)
+            yield _row(record, source, there.get((source, *_work(record))), names)
 
 
-def _fastest(run: Run) -> Mapping[_Work, Record]:
+def _fastest(run: Run) -> Mapping[_Work, Measurement]:
     """By framework and work, the record with the smallest time of networks that stayed there."""
-    fastest: dict[_Work, Record] = {}
-    for record in run.records:
-        if record.facts and record.facts.exported_from is None:
-            key = (framework_of(record.facts.framework), *_work(record))
-            if key not in fastest or record.median_s < fastest[key].median_s:
-                fastest[key] = record
-    return fastest
+    return fastest(
+        (record for record in run.records if record.facts and record.facts.exported_from is None),
+        lambda record: (framework_of(record.facts.framework), *_work(record)),
+    )
 
 
-def _work(record: Record) -> _Work:
-    return (*record.facts.work, *record.asked.values())
+def _work(record: Measurement) -> _Work:
+    return (*record.facts.work, *record.requested.items())
 
 
-def _row(record: Record, source: str, there: Record | None, names: Sequence[str]) -> Row:
+def _row(record: Measurement, source: str, there: Measurement | None, names: Sequence[str]) -> Row:
     facts = record.facts
     faster = None if there is None else there.median_s / record.median_s
     return Row(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fwbench.records.facts import CaseFacts, Memory
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
-from fwbench.report.model import Record, Run
+from fwbench.report.model import Run
 from fwbench.report.section import Row, Section, TableCell, by_work, row_keys
 
 ORDER = 46
@@ -33,7 +34,7 @@ _OF_CALLS: Mapping[str, Callable[[Memory], int | None]] = {
 _FORWARD = "forward: "
 
 #: Records by the names of their lines.
-_Named = Mapping[str, Record]
+_Named = Mapping[str, Measurement]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -63,7 +64,7 @@ def _section(records: _Named) -> Section:
     ).without_empty_columns()
 
 
-def _row(name: str, record: Record) -> Row:
+def _row(name: str, record: Measurement) -> Row:
     memory, forward = record.facts.memory, record.facts.forward_memory
     gaps = dict.fromkeys(each.gap for each in (forward, memory) if each and each.gap)
     return Row(

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record, Run, frameworks, operations
+from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
@@ -41,7 +42,7 @@ _BATCH = re.compile(r"b(\d+)(.*)")
 _HUNDRED = 100.0
 
 #: Records by batch, by the names of their lines.
-_ByBatch = Mapping[str, Mapping[int, Record]]
+_ByBatch = Mapping[str, Mapping[int, Measurement]]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -64,14 +65,14 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return tables
 
 
-def _table(title: str, records: Sequence[Record], runs: Sequence[str]) -> Section:
+def _table(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> Section:
     rows = [
         _row(name, record) for named in by_work(records, runs) for name, record in named.items()
     ]
     return Section(title, _COLUMNS, rows, [], [_NOTE]).without_empty_columns()
 
 
-def _row(name: str, record: Record) -> Row:
+def _row(name: str, record: Measurement) -> Row:
     facts = record.facts
     rate, memory_bytes = _rate(record), _memory_bytes(record)
     return Row(
@@ -88,7 +89,7 @@ def _row(name: str, record: Record) -> Row:
     )
 
 
-def _rate(record: Record) -> float | None:
+def _rate(record: Measurement) -> float | None:
     """Images, or tokens, in a second."""
     return record.facts.images_per_s or record.facts.tokens_per_s
 
@@ -98,16 +99,16 @@ def _shown(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= _HUNDRED else f"{rate:.3g}"
 
 
-def _memory_bytes(record: Record) -> int | None:
+def _memory_bytes(record: Measurement) -> int | None:
     alone = record.facts.memory
     if alone is not None and alone.above_bytes is not None:
         return alone.above_bytes
     return record.facts.memory_above_bytes
 
 
-def _networks(records: Sequence[Record]) -> dict[str, list[Record]]:
+def _networks(records: Sequence[Measurement]) -> dict[str, list[Measurement]]:
     """Records by what they have in common but for the batch."""
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[Measurement]] = {}
     for record in records:
         facts = record.facts
         parts = (facts.workload, _batch(record)[1], facts.device, facts.dtype)
@@ -115,20 +116,20 @@ def _networks(records: Sequence[Record]) -> dict[str, list[Record]]:
     return groups
 
 
-def _batch(record: Record) -> tuple[int, str]:
+def _batch(record: Measurement) -> tuple[int, str]:
     """How many examples a call takes, and the rest of its size."""
     size = _BATCH.fullmatch(record.facts.shape or "")
     return (int(size[1]), size[2]) if size else (record.facts.size, "")
 
 
 def _by_batch(
-    title: str, records: Sequence[Record], runs: Sequence[str], colours: Mapping[str, str]
+    title: str, records: Sequence[Measurement], runs: Sequence[str], colours: Mapping[str, str]
 ) -> list[Section]:
     """Latency and throughput, if there are several batches."""
     batches = sorted({_batch(record)[0] for record in records})
     if len(batches) == 1:
         return []
-    by_name: dict[str, dict[int, Record]] = {}
+    by_name: dict[str, dict[int, Measurement]] = {}
     for name, record in line_names(records, runs):
         by_name.setdefault(name, {})[_batch(record)[0]] = record
     rows = [
@@ -146,7 +147,7 @@ def _by_batch(
     return [Section(title, ["case", *columns], rows, charts, legend=looks)]
 
 
-def _cells(batches: Sequence[int], by_batch: Mapping[int, Record]) -> Iterator[TableCell]:
+def _cells(batches: Sequence[int], by_batch: Mapping[int, Measurement]) -> Iterator[TableCell]:
     for batch in batches:
         record = by_batch.get(batch)
         rate = None if record is None else _rate(record)
@@ -164,7 +165,7 @@ def _charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterato
 def _latencies(by_name: _ByBatch) -> dict[str, list[Point]]:
     return {
         name: [
-            Point(batch, record.median_s, *record.quartiles_s, record.measured)
+            Point(batch, record.median_s, *record.quartiles_s, record.values_text)
             for batch, record in by_batch.items()
         ]
         for name, by_batch in by_name.items()
@@ -175,7 +176,7 @@ def _throughputs(by_name: _ByBatch) -> dict[str, list[Point]]:
     """Of examples: a slow quartile of times is a low one of rates."""
     return {
         name: [
-            Point(batch, batch / record.median_s, batch / high, batch / low, record.measured)
+            Point(batch, batch / record.median_s, batch / high, batch / low, record.values_text)
             for batch, record in by_batch.items()
             for low, high in [record.quartiles_s]
         ]

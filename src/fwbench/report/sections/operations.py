@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fwbench.measure.condition import CLEAN
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, time
 from fwbench.report import charts
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.fastest import against_fastest
 from fwbench.report.group import Group
-from fwbench.report.model import Record, Run, frameworks, operations
+from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking.condition import condition_of, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.scaling import unshared
@@ -115,7 +116,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
 
 
 def _row(
-    name: str, record: Record, gain: Point | None, ratio: TableCell, *, condition_known: bool
+    name: str, record: Measurement, gain: Point | None, ratio: TableCell, *, condition_known: bool
 ) -> Row:
     low, high = record.quartiles_s
     condition = marks(record.facts) or condition_of(record.facts)
@@ -136,13 +137,13 @@ def _row(
             share(record.facts.attainable_share),
             joules(record.facts.energy_j),
             _device_memory(record),
-            TableCell(record.measured, record.number),
+            TableCell(record.values_text, record.number),
         ],
         row_keys(record),
     )
 
 
-def _device_memory(record: Record) -> TableCell:
+def _device_memory(record: Measurement) -> TableCell:
     """The memory of a GPU that its operands, its result and what computes it take."""
     facts = record.facts
     before_bytes, peak_bytes = facts.device_memory_before_bytes, facts.peak_device_memory_bytes
@@ -152,7 +153,7 @@ def _device_memory(record: Record) -> TableCell:
     return TableCell(amount(above_bytes), above_bytes)
 
 
-def _first_call(record: Record) -> TableCell:
+def _first_call(record: Measurement) -> TableCell:
     """After whatever its process did before; and in a fresh process, where that is known."""
     in_process_s, fresh_s = record.facts.first_call_in_process_s, record.facts.first_call_s
     if in_process_s is None or fresh_s is None:

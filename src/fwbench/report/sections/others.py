@@ -32,7 +32,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
                 seconds(record.median_s),
                 TableCell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0]),
                 TableCell(record.group),
-                TableCell(record.measured, record.number),
+                TableCell(record.values_text, record.number),
             ]
         )
         for run in runs

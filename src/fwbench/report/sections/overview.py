@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import NotMeasured
 from fwbench.records.units import time
 from fwbench.report.fastest import against_fastest
-from fwbench.report.model import Record, Run, operations
-from fwbench.report.ranking import times
+from fwbench.report.model import Run, operations
+from fwbench.report.ranking import means
 from fwbench.report.ranking.condition import is_contended, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
@@ -30,7 +31,7 @@ _NOTE = (
     "at. The darker a cell, the slower; a cell leads to the operation."
 )
 
-_COMPLETION = f"On a GPU these are {times.COMPLETION}s: launch, kernel and wait."
+_COMPLETION = f"On a GPU these are {means.COMPLETION}s: launch, kernel and wait."
 
 _CONTENDED = "A time without a ratio is contended: other processes used the processors meanwhile."
 
@@ -90,17 +91,17 @@ class _HeatMap:
     """
 
     title: str
-    records: Sequence[Record]
+    records: Sequence[Measurement]
     names: Sequence[str]
     gaps: Sequence[_Gap]
 
     @property
     def has_rivals(self) -> bool:
         """Whether there is anything to compare, apart from the same in several runs."""
-        return len({record.series for record in self.records}) > 1
+        return len({record.contestant for record in self.records}) > 1
 
     @cached_property
-    def works(self) -> dict[str, list[tuple[str, Record]]]:
+    def works(self) -> dict[str, list[tuple[str, Measurement]]]:
         """The records of each operation with the names of their columns."""
         return {
             f"{workload}{label}": line_names(part, self.names)
@@ -124,7 +125,7 @@ class _HeatMap:
         """The table."""
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
-        several = times.has_several(self.records[0].facts.device)
+        several = means.has_several(self.records[0].facts.device)
         return Section(
             f"overview {self.title}",
             (*_LEADING, *self.columns),
@@ -134,7 +135,7 @@ class _HeatMap:
             column_keys=dict(enumerate(self.columns.values(), len(_LEADING))),
         ).without_empty_columns(_LEADING)
 
-    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Record]]) -> Row:
+    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> Row:
         measured = _at_one_size(named)
         facts = measured[0][1].facts
         label = name.removeprefix(facts.workload)
@@ -164,16 +165,16 @@ def _keys(framework: str, execution: str) -> Keys:
     return {"framework": framework, "execution": execution}
 
 
-def _at_one_size(named: Sequence[tuple[str, Record]]) -> list[tuple[str, Record]]:
+def _at_one_size(named: Sequence[tuple[str, Measurement]]) -> list[tuple[str, Measurement]]:
     """The records of the size that most contestants were measured at, the largest of these."""
-    by_size: dict[tuple[int, str], list[tuple[str, Record]]] = {}
+    by_size: dict[tuple[int, str], list[tuple[str, Measurement]]] = {}
     for name, record in named:
         size = (record.facts.size, record.facts.shape or "")
         by_size.setdefault(size, []).append((name, record))
     return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 
-def _cell(record: Record, ratio: TableCell, target: str) -> TableCell:
+def _cell(record: Measurement, ratio: TableCell, target: str) -> TableCell:
     """The ratio with its shade; the time of a contended case."""
     said = marks(record.facts)
     hint = time(record.median_s) + (f", {said}" if said else "")
@@ -186,7 +187,7 @@ def _gap(reason: str) -> TableCell:
     return TableCell("gap", hint=reason, shade="gap")
 
 
-def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Record]) -> list[_Gap]:
+def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measurement]) -> list[_Gap]:
     """The cases of the same device, direction and dtype that were skipped.
 
     Args:

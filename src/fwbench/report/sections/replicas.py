@@ -15,9 +15,9 @@ from fwbench.report.alpha_beta import Exchange, Modelled, modelled
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record, Run, frameworks
+from fwbench.report.model import Run, frameworks
 from fwbench.report.ranking.condition import marked
-from fwbench.report.scaling import Scaling, Shared, case_of
+from fwbench.report.scaling import Scaling, Shared
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
 from fwbench.terms.link import LOOPBACK
 
@@ -70,8 +70,11 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         names: of the runs.
     """
     records = [record for run in runs for record in run.records if record.facts]
-    asked = (record for record in records if scaling.was_asked(record.series))
-    found = scaling.scalings(case_of(record, run_suffix(record.run, names)) for record in asked)
+    found = scaling.scalings(
+        Shared(record, run_suffix(record.run, names))
+        for record in records
+        if scaling.is_scaling(record)
+    )
     colours = palette.colours(frameworks(runs))
     trained = [each for each in found if any(case.rate is not None for case in each.cases)]
     exchanged = [each for each in found if each not in trained]
@@ -141,17 +144,13 @@ def _shared_row(work: Scaling, case: Shared, name: str) -> Row:
         share(None if case.gang is None else case.gang.communication_share),
         *_on_wire(case.gang),
     ]
-    return Row(cells, _keys(case))
+    return Row(cells, row_keys(case.record))
 
 
 def _efficiency(work: Scaling, case: Shared) -> TableCell:
     if case.gang is not None and case.gang.oversubscribed:
         return TableCell(_OVERSUBSCRIBED)
     return share(work.efficiency(case))
-
-
-def _keys(case: Shared) -> dict[str, str]:
-    return row_keys(Record(0, "", "", (case.time_s,), of_launches=False, facts=case.facts))
 
 
 def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
@@ -219,13 +218,13 @@ def _by_number(
 
 
 def _point(case: Shared) -> Point:
-    return Point(case.replicas, case.time_s, case.low_s, case.high_s, case.measured)
+    return Point(case.replicas, case.time_s, *case.spread_s, case.record.values_text)
 
 
 def _rate_point(case: Shared) -> Point:
     rate = case.rate or 0.0
-    low, high = (rate * case.time_s / end_s for end_s in (case.high_s, case.low_s))
-    return Point(case.replicas, rate, low, high, case.measured)
+    high, low = (rate * case.time_s / end_s for end_s in case.spread_s)
+    return Point(case.replicas, rate, low, high, case.record.values_text)
 
 
 def _ideal(name: str) -> str:
@@ -301,7 +300,7 @@ def _exchanged_row(case: Shared) -> Row:
         TableCell("" if bus is None else four_digits(bus / _BILLION), bus),
         *_on_wire(gang),
     ]
-    return Row(cells, _keys(case))
+    return Row(cells, row_keys(case.record))
 
 
 def _contestants(group: Sequence[Scaling]) -> list[str]:
@@ -366,8 +365,8 @@ def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) ->
 def _bandwidth(case: Shared) -> Point:
     assert case.gang is not None  # noqa: S101 (the caller's duty)
     bus = case.gang.bus_bytes_per_s or 0.0
-    low, high = bus * case.time_s / case.high_s, bus * case.time_s / case.low_s
-    return Point(case.facts.size, bus, low, high, case.measured)
+    high, low = (bus * case.time_s / end_s for end_s in case.spread_s)
+    return Point(case.facts.size, bus, low, high, case.record.values_text)
 
 
 def _gigabytes(rate: float) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fwbench.ceilings.ceilings import path_of
 from fwbench.names import product_precision, real_dtype
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, four_digits
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.model import Record, Run, frameworks
+from fwbench.report.model import Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
@@ -27,7 +28,7 @@ ORDER = 30
 _COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of attainable")
 
 #: By line, workload and direction: the record that came nearest to what is attainable.
-Best = dict[tuple[str, str, str], Record]
+Best = dict[tuple[str, str, str], Measurement]
 
 #: Of frameworks, by their names.
 Colours = Mapping[str, str]
@@ -64,9 +65,9 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     ]
 
 
-def _by_precision(records: Iterable[Record]) -> dict[str, list[Record]]:
+def _by_precision(records: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     """Records with a share, by their device and what their products are computed in."""
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[Measurement]] = {}
     for record in records:
         if record.facts.attainable_share:
             title = f"{record.facts.device_name} {_precision(record)}"
@@ -74,14 +75,14 @@ def _by_precision(records: Iterable[Record]) -> dict[str, list[Record]]:
     return groups
 
 
-def _precision(record: Record) -> str:
+def _precision(record: Measurement) -> str:
     """The dtype of the case, or TF32."""
     products = product_precision(record.facts.dtype, record.facts.toggles or {})
     return products if products == "tf32" else record.facts.dtype
 
 
 def _section(
-    title: str, records: Sequence[Record], run: Run, names: Sequence[str], colours: Colours
+    title: str, records: Sequence[Measurement], run: Run, names: Sequence[str], colours: Colours
 ) -> list[Section]:
     first = records[0]
     ceiling = run.ceilings.get(first.facts.device_name or "")
@@ -115,7 +116,7 @@ def _charts(
     return drawn
 
 
-def _row(name: str, record: Record) -> Row:
+def _row(name: str, record: Measurement) -> Row:
     intensity = _intensity(record) if record.facts.bytes else None
     return Row(
         [
@@ -175,23 +176,23 @@ def _looks(best: Best, colours: Colours) -> dict[str, Look]:
     return palette.looks(contestants, colours)
 
 
-def _flops(record: Record) -> float:
+def _flops(record: Measurement) -> float:
     """Operations of a call; 0 where they are not known."""
     return record.facts.flops or 0.0
 
 
-def _bytes(record: Record) -> float:
+def _bytes(record: Measurement) -> float:
     """Bytes that a call moves; 0 where they are not known."""
     return record.facts.bytes or 0.0
 
 
-def _intensity(record: Record) -> float:
+def _intensity(record: Measurement) -> float:
     """Operations for each byte of a record that moves some."""
     return _flops(record) / _bytes(record)
 
 
 def _series(
-    best: Best, work: Callable[[Record], float], place: Callable[[Record], float]
+    best: Best, work: Callable[[Measurement], float], place: Callable[[Measurement], float]
 ) -> dict[str, list[Point]]:
     """The rate of the work of each record that has some, by the names of its line."""
     series: dict[str, list[Point]] = {}

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.records.facts import CaseFacts, Profile
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
 from fwbench.report.drawing import stacked
-from fwbench.report.model import Record, Run
+from fwbench.report.model import Run
 from fwbench.report.section import Row, Section, TableCell, by_work, row_keys, seconds, share
 
 ORDER = 45
@@ -24,7 +25,7 @@ _NOTE = (
 )
 
 #: Records by the names of their lines.
-_Named = Mapping[str, Record]
+_Named = Mapping[str, Measurement]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -58,13 +59,13 @@ def _sections(records: _Named) -> Iterator[Section]:
         yield Section(f"operators: {title}", _OPERATORS, rows)
 
 
-def _profile(record: Record) -> Profile:
+def _profile(record: Measurement) -> Profile:
     profile = record.facts.profile
     assert profile is not None  # noqa: S101 (only those that were profiled are shown)
     return profile
 
 
-def _row(name: str, record: Record, classes: Sequence[str]) -> Row:
+def _row(name: str, record: Measurement, classes: Sequence[str]) -> Row:
     profile = _profile(record)
     shares = profile.shares or {}
     return Row(
@@ -86,7 +87,7 @@ def _overhead(facts: CaseFacts) -> TableCell:
     return TableCell("" if overhead is None else f"{overhead:+.0%}", overhead)
 
 
-def _operators(name: str, record: Record) -> Iterator[Row]:
+def _operators(name: str, record: Measurement) -> Iterator[Row]:
     profile = _profile(record)
     for operator in profile.operators or ():
         yield Row(

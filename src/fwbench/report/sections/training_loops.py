@@ -7,13 +7,14 @@ from typing import Any
 
 from fwbench.records import equality
 from fwbench.records.facts import Unequal
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
 from fwbench.report.drawing import lines, palette, scatter
 from fwbench.report.drawing.chart import Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.group import Group
-from fwbench.report.model import Record, Run, frameworks, trainings
+from fwbench.report.model import Run, frameworks, trainings
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Row,
@@ -26,7 +27,7 @@ from fwbench.report.section import (
     row_keys,
     seconds,
 )
-from fwbench.report.trained import accuracy, epochs_s, losses
+from fwbench.report.training import accuracy, epochs_s, losses
 
 ORDER = 40
 
@@ -49,7 +50,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         names: of the runs.
     """
     records = trainings(record for run in runs for record in run.records)
-    groups: dict[tuple[Any, ...], list[Record]] = {}
+    groups: dict[tuple[Any, ...], list[Measurement]] = {}
     for record in records:
         groups.setdefault((*record.facts.work, record.facts.steps_per_epoch), []).append(record)
     colours = palette.colours(frameworks(runs))
@@ -60,24 +61,24 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return [section.without_empty_columns() for section in shown]
 
 
-def _title(record: Record) -> str:
+def _title(record: Measurement) -> str:
     parts = (record.facts.workload, record.facts.device, record.facts.dtype, record.facts.size)
     return " ".join(map(str, parts)) + _data_suffix(record)
 
 
-def _place(record: Record) -> str:
+def _place(record: Measurement) -> str:
     """Where a training is among those of its model."""
     facts = record.facts
     return f"{facts.device} {facts.dtype} {facts.size}{_data_suffix(record)}"
 
 
-def _data_suffix(record: Record) -> str:
+def _data_suffix(record: Measurement) -> str:
     """A word for trainings on generated data."""
     return " synthetic" if record.is_synthetic else ""
 
 
 def _section(
-    title: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
+    title: str, records: Sequence[Measurement], runs: Sequence[str], colours: Colours
 ) -> Section:
     named = dict(line_names(records, runs))
     unequal = equality.unequal({name: record.facts for name, record in named.items()})
@@ -96,7 +97,7 @@ def _why(unequal: Unequal) -> str:
     return f"{unequal.nats:.2g} nats from {unequal.to}, {unequal.allowed:.2g} allowed"
 
 
-def _row(name: str, record: Record) -> Row:
+def _row(name: str, record: Measurement) -> Row:
     epochs = epochs_s(record)
     rate = record.facts.images_per_s or record.facts.tokens_per_s
     busy = record.facts.cpu_utilization
@@ -117,7 +118,7 @@ def _row(name: str, record: Record) -> Row:
             _bytes(record.facts.memory_above_bytes),
             _held_before(record),
             joules(record.facts.energy_j),
-            TableCell(record.measured, record.number),
+            TableCell(record.values_text, record.number),
         ],
         row_keys(record),
     )
@@ -127,7 +128,7 @@ def _bytes(size: int | None) -> TableCell:
     return TableCell("" if size is None else mebibytes(size), size)
 
 
-def _held_before(record: Record) -> TableCell:
+def _held_before(record: Measurement) -> TableCell:
     """What the process held before the model was built, and how much of it is the data set."""
     held, data = record.facts.host_memory_before_bytes, record.facts.data_memory_bytes
     if held is None or data is None:
@@ -135,7 +136,7 @@ def _held_before(record: Record) -> TableCell:
     return TableCell(f"{mebibytes(held)}, data set {mebibytes(data)}", held)
 
 
-def _tested(record: Record) -> TableCell:
+def _tested(record: Measurement) -> TableCell:
     """The test accuracy, and of how many examples where that is recorded."""
     reached, examples = accuracy(record), record.facts.tested_examples
     if reached is None or examples is None:
@@ -148,20 +149,20 @@ def _accuracy(reached: float | None) -> TableCell:
 
 
 def _by_batch(
-    workload: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
+    workload: str, records: Sequence[Measurement], runs: Sequence[str], colours: Colours
 ) -> list[Section]:
     """Epoch time by batch size, and by toggles such as the workers of the loader, if several."""
     batches = sorted({record.facts.size for record in records})
-    settings = {tuple(record.asked.items()) for record in records}
+    settings = {tuple(record.requested.items()) for record in records}
     if len(batches) == 1 and len(settings) == 1:
         return []
-    by_name: dict[str, dict[int, Record]] = {}
+    by_name: dict[str, dict[int, Measurement]] = {}
     for name, record in line_names(records, runs, _place):
         where = f"{record.facts.device} {record.facts.dtype}{_data_suffix(record)}"
         by_name.setdefault(f"{name}, {where}", {})[record.facts.size] = record
     series = {
         name: [
-            Point(b, record.median_s, *record.quartiles_s, record.measured)
+            Point(b, record.median_s, *record.quartiles_s, record.values_text)
             for b, record in by.items()
         ]
         for name, by in by_name.items()
@@ -174,20 +175,20 @@ def _by_batch(
     return [Section(title, columns, rows, [drawn])]
 
 
-def _looks(records: Mapping[str, Record], colours: Colours) -> dict[str, Look]:
+def _looks(records: Mapping[str, Measurement], colours: Colours) -> dict[str, Look]:
     contestants = {
         name: (record.facts.framework, record.facts.execution) for name, record in records.items()
     }
     return palette.looks(contestants, colours)
 
 
-def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Record]) -> Row:
+def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Measurement]) -> Row:
     times_s = (by_batch[batch].median_s if batch in by_batch else None for batch in batches)
     return Row([TableCell(name), *map(seconds, times_s)], row_keys(next(iter(by_batch.values()))))
 
 
 def _on_every_device(
-    workload: str, records: Sequence[Record], runs: Sequence[str], colours: Colours
+    workload: str, records: Sequence[Measurement], runs: Sequence[str], colours: Colours
 ) -> list[Section]:
     """Time against accuracy with optimisation on and off, on every device, if there are several."""
     if len({record.facts.device for record in records}) == 1:
@@ -214,5 +215,5 @@ def _on_every_device(
     return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
 
 
-def _optimisation(record: Record) -> str:
+def _optimisation(record: Measurement) -> str:
     return "off" if record.facts.execution == _OFF else "on"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fwbench.report import escaping
-from fwbench.report.terminal.contestants import Column
-from fwbench.report.terminal.matrix import Cell, Matrix, Row
+from fwbench.report.terminal.matrix import Cell, Column, Matrix, Row
 from fwbench.report.terminal.text import Line, Span, wrapped
 
 #: Columns between two numbers, the first that does not need blocks, or else the last.

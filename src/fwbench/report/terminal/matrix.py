@@ -1,26 +1,115 @@
-"""Times as tables: what was computed by framework and execution, in full or summed up."""
+"""Times as tables: a row for each work, a column for each contestant, in full or summed up."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fwbench.measure.condition import DRIFTING
 from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
-from fwbench.report.ranking import times
-from fwbench.report.ranking.answer import TOO_CLOSE
-from fwbench.report.ranking.contests import Contest, Timed, kind
-from fwbench.report.terminal.contestants import Column, column, in_order, variant
-from fwbench.report.terminal.marks import PARTIAL, signs
+from fwbench.report.ranking.condition import (
+    condition_of,
+    is_after_leak,
+    is_contended,
+    is_exchange,
+    reduced_bits,
+)
+from fwbench.report.ranking.contests import Contest, kind
+from fwbench.report.ranking.means import TOO_CLOSE, named
+from fwbench.toggles import TOGGLES
+
+#: Framework, execution, and each requested toggle that leaves the work as it is.
+Column = tuple[str, ...]
+
 
 #: From this ratio to the fastest on a number is red.
 _FAR_BEHIND = 10.0
 
 #: Of operations without a family: a user's own.
 _NO_FAMILY = "others"
+
+
+#: Stands where a mean lacks some of the sizes or operations that others have.
+PARTIAL = "<"
+
+_SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
+    "!": (is_contended, "contended (not ranked)"),
+    "~": (lambda facts: condition_of(facts) == DRIFTING, "drifting"),
+    "*": (lambda facts: bool(facts.spinning), "spinning"),
+    "m": (is_after_leak, "memory leaked before"),
+    "b": (lambda facts: reduced_bits(facts) is not None, "computed in fewer bits"),
+    "#": (lambda facts: facts.unequal is not None, "another training (not ranked)"),
+}
+
+_MEANINGS = {
+    **{sign: meaning for sign, (_, meaning) in _SIGNS.items()},
+    PARTIAL: "over some of them only",
+}
+
+
+# Columns
+
+
+def failed(facts: CaseFacts) -> Measurement:
+    """A case that was not measured, as one that took forever.
+
+    Args:
+        facts: identity of the case; its toggles are those that were requested.
+    """
+    return Measurement(facts, (math.inf,), facts.toggles or {})
+
+
+def column(case: Measurement) -> Column:
+    """The column that a case is in."""
+    toggles = [
+        f"{name}={value}"
+        for name, value in case.requested.items()
+        if not _changes_work(name)
+        # The row of an exchange says how many replicas there are.
+        and not (name == "replicas" and is_exchange(case.facts))
+    ]
+    number = [f"#{case.repeat}"] * (case.repeat > 1)
+    return (case.facts.framework, case.facts.execution, *toggles, *number)
+
+
+def variant(case: Measurement) -> str:
+    """The toggles that make its work another one: `` decay=on``; mostly empty."""
+    toggles = case.requested.items()
+    return "".join(f" {name}={value}" for name, value in toggles if _changes_work(name))
+
+
+def in_order(columns: Iterable[Column]) -> list[Column]:
+    """Columns by framework, ``eager`` before what compiles."""
+    return sorted({*columns}, key=lambda names: (names[0], names[1] != "eager", names[1:]))
+
+
+def _changes_work(toggle: str) -> bool:
+    known = TOGGLES.get(toggle)
+    return known is not None and known.changes_work
+
+
+# Signs
+
+
+def signs(cases: Iterable[CaseFacts]) -> str:
+    """The signs of what is in doubt about some of these cases; often empty."""
+    cases = list(cases)
+    return "".join(sign for sign, (holds, _) in _SIGNS.items() if any(map(holds, cases)))
+
+
+def legend(used: Iterable[str]) -> str:
+    """What the signs that were used mean; empty where there are none."""
+    used = {*used}
+    return "  ".join(f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used)
+
+
+# Tables
 
 
 @dataclass(frozen=True)
@@ -62,7 +151,7 @@ class Matrix:
 
     Attributes:
         title: the kind, with device and dtype where there are several.
-        what: what a cell says.
+        what: meaning of a cell.
         rows: in their order.
     """
 
@@ -76,10 +165,10 @@ class Matrix:
         return in_order(names for row in self.rows for names in row.cells)
 
 
-#: The columns of the cases that failed, by their work.
+#: The columns of failed cases, by their work.
 Failures = Mapping[tuple[Any, ...], Sequence[Column]]
 
-#: Makes the rows of a table from what was computed, and from what failed.
+#: Makes the rows of a table from contests and failures.
 Rows = Callable[[Iterable[Contest], Failures], list[Row]]
 
 
@@ -88,7 +177,7 @@ class Detail:
     """How much of the measurements a table shows.
 
     Attributes:
-        what: what a cell says.
+        what: meaning of a cell.
         rows: makes its rows.
     """
 
@@ -97,7 +186,7 @@ class Detail:
 
 
 def matrices(
-    works: Iterable[Contest], detail: Detail, failed: Iterable[Timed] = ()
+    works: Iterable[Contest], detail: Detail, failed: Iterable[Measurement] = ()
 ) -> list[Matrix]:
     """A table for each kind of workload, device and dtype.
 
@@ -111,14 +200,14 @@ def matrices(
         failures[_key(case)].append(column(case))
     groups: dict[tuple[str, str, str], list[Contest]] = defaultdict(list)
     for work in works:
-        facts = _facts(work)
+        facts = work.facts
         name = "training" if facts.direction == "train" else kind(facts)
         groups[name, facts.device, facts.dtype].append(work)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
         Matrix(
             _title(key, several),
-            times.named(detail.what, key[1]),
+            named(detail.what, key[1]),
             detail.rows(group, failures),
         )
         for key, group in groups.items()
@@ -132,10 +221,10 @@ def _title(key: Sequence[str], several: Sequence[bool]) -> str:
     )
 
 
-def _key(timed: Timed) -> tuple[Any, ...]:
-    """What cases of the same work have in common, also those that have not got to their data."""
-    *work, _data = timed.facts.work
-    return *work, variant(timed)
+def _key(case: Measurement) -> tuple[Any, ...]:
+    """Key of the work of a case; without its data, which a failed case may not have reached."""
+    *work, _data = case.facts.work
+    return *work, variant(case)
 
 
 def _with_failures(
@@ -147,18 +236,14 @@ def _with_failures(
     return {**dict.fromkeys(failed, _FAILED), **cells}
 
 
-def _facts(work: Contest) -> CaseFacts:
-    return work.entrants[0].facts
-
-
 def _order(work: Contest) -> tuple[Any, ...]:
     """By family, then as words; sizes by their numbers."""
-    facts = _facts(work)
+    facts = work.facts
     return facts.family or "", _name(work), facts.size, facts.shape or ""
 
 
 def _name(work: Contest) -> str:
-    return f"{_facts(work).workload}{work.label}{variant(work.entrants[0])}"
+    return f"{work.facts.workload}{work.label}{variant(work.entrants[0])}"
 
 
 # In full
@@ -168,7 +253,7 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[Row]:
     return [
         Row(
             _name(work),
-            str(_facts(work).shape or work.size),
+            str(work.facts.shape or work.size),
             _with_failures(_cells(work), [work], failures),
         )
         for work in sorted(works, key=_order)
@@ -176,33 +261,32 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[Row]:
 
 
 def _cells(work: Contest) -> dict[Column, Cell]:
-    """The fastest's time and the others' ratio to it; times where nobody is ranked."""
+    """The fastest's time and the others' ratio to it; times where no case is ranked."""
     ranked = work.ranked
-    fastest_s = min((timed.time_s for timed in ranked), default=None)
+    fastest_s = min((case.median_s for case in ranked), default=math.inf)
     return {
-        column(timed): Cell(
-            _text(timed, fastest_s),
-            signs([timed.facts]),
-            _style(timed.time_s, fastest_s) if timed in ranked and len(ranked) > 1 else "",
+        column(case): Cell(
+            _text(case, fastest_s),
+            signs([case.facts]),
+            _style(case.median_s, fastest_s) if case in ranked and len(ranked) > 1 else "",
         )
-        for timed in work.entrants
+        for case in work.entrants
     }
 
 
-def _text(timed: Timed, fastest_s: float | None) -> str:
-    if fastest_s is None or timed.time_s == fastest_s:
-        return time(timed.time_s)
-    return ratio(timed.time_s / fastest_s)
+def _text(case: Measurement, fastest_s: float) -> str:
+    if fastest_s in (math.inf, case.median_s):
+        return time(case.median_s)
+    return ratio_text(case.median_s / fastest_s)
 
 
-def _style(value: float, least: float | None) -> str:
-    assert least is not None  # noqa: S101 (what is ranked has a fastest)
+def _style(value: float, least: float) -> str:
     if value < TOO_CLOSE * least:
         return "green"
     return "red" if value >= _FAR_BEHIND * least else ""
 
 
-def ratio(number: float) -> str:
+def ratio_text(number: float) -> str:
     """How many times as long, with three digits: ``1.23x``, ``12.3x``, ``1,234x``."""
     if number < 9.995:  # noqa: PLR2004 (what rounds to 10)
         return f"{number:.2f}x"
@@ -221,7 +305,7 @@ def _by_operation(works: Iterable[Contest], failures: Failures) -> list[Row]:
 
 
 def _by_family(works: Iterable[Contest], failures: Failures) -> list[Row]:
-    groups = _grouped(works, lambda work: _facts(work).family or _NO_FAMILY)
+    groups = _grouped(works, lambda work: work.facts.family or _NO_FAMILY)
     return [
         Row(
             f"{family} ({len({*map(_name, group)})})",
@@ -242,17 +326,17 @@ def _grouped(
 
 
 def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
-    """Geometric means of the ratio to the fastest, over contests that somebody can lose.
+    """Geometric means of the ratio to the fastest, over contests of at least two ranked cases.
 
-    Of who is ranked in none of them, the mean of the times. A single sign keeps columns narrow.
+    Columns that are ranked in none of them have the mean of their times. A single sign keeps
+    columns narrow.
     """
     contests = [work for work in works if len(work.ranked) > 1]
     ratios: dict[Column, list[float]] = defaultdict(list)
     for contest in contests:
-        fastest_s = min(timed.time_s for timed in contest.ranked)
-        for timed in contest.ranked:
-            ratios[column(timed)].append(timed.time_s / fastest_s)
-    complete = (each for each in ratios.values() if len(each) >= len(contests))
+        for case, ratio in contest.ratios():
+            ratios[column(case)].append(ratio)
+    complete = (values for values in ratios.values() if len(values) >= len(contests))
     least = min(map(statistics.geometric_mean, complete), default=1.0)
     return {
         names: _mean(ratios[names], cases, least, len(contests))
@@ -260,22 +344,22 @@ def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
     }
 
 
-def _mean(ratios: Sequence[float], cases: Sequence[Timed], least: float, most: int) -> Cell:
+def _mean(ratios: Sequence[float], cases: Sequence[Measurement], least: float, most: int) -> Cell:
     """A mean; one over some of the contests has a sign of its own, and no colour."""
-    doubt = signs(timed.facts for timed in cases)[:1]
+    doubt = signs(case.facts for case in cases)[:1]
     if not ratios:
-        return Cell(time(statistics.geometric_mean(timed.time_s for timed in cases)), doubt)
+        return Cell(time(statistics.geometric_mean(case.median_s for case in cases)), doubt)
     mean = statistics.geometric_mean(ratios)
     if len(ratios) < most:
-        return Cell(ratio(mean), PARTIAL)
-    return Cell(ratio(mean), doubt, _style(mean, least))
+        return Cell(ratio_text(mean), PARTIAL)
+    return Cell(ratio_text(mean), doubt, _style(mean, least))
 
 
-def _by_column(works: Iterable[Contest]) -> dict[Column, list[Timed]]:
-    cases: dict[Column, list[Timed]] = defaultdict(list)
+def _by_column(works: Iterable[Contest]) -> dict[Column, list[Measurement]]:
+    cases: dict[Column, list[Measurement]] = defaultdict(list)
     for work in works:
-        for timed in work.entrants:
-            cases[column(timed)].append(timed)
+        for case in work.entrants:
+            cases[column(case)].append(case)
     return cases
 
 

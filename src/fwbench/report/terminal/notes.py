@@ -1,31 +1,99 @@
-"""What tables do not say: means, overhead, early returns, unsteady cases, skips."""
+"""Texts around the tables: machine, answer, means, overhead, energy, probes, skips."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from fwbench.records.facts import CaseFacts
-from fwbench.records.units import JOULES, count, time
+from fwbench.records.facts import CaseFacts, Memory, Profile
+from fwbench.records.measurement import Measurement
+from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report.ranking import means
-from fwbench.report.ranking.contests import Contest, Timed, contests, works
-from fwbench.report.ranking.early import early
-from fwbench.report.ranking.means import Ranking
-from fwbench.report.terminal.contestants import completion_s
+from fwbench.report.ranking.condition import early, is_contended
+from fwbench.report.ranking.contests import Contest, contests, fastest, works
+from fwbench.report.ranking.means import Answer, Ranking, answers
+
+Cases = Sequence[Measurement]
 
 #: At most this many cases of a kind are named.
 _SHOWN = 3
 
-Cases = Sequence[CaseFacts]
+#: The smallest share that a line names, and the name of all others together.
+_LEAST, _REST = 0.03, "rest"
+
+_FASTEST = "Fastest here"
 
 
-def geometric_means(cases: Sequence[Timed]) -> list[str]:
-    """Geometric means of time against the fastest, over the cases that all share.
+# Machine and answer
 
-    Args:
-        cases: all that were measured.
-    """
+
+def headline(cases: Cases) -> str:
+    """Machine, threads and versions: ``AMD EPYC 7B13, 2 threads: numpy 1.26.4, torch 2.13.0``."""
+    models = {case.facts.device: case.facts.device_name or case.facts.device for case in cases}
+    devices = [*models.values()]
+    if len(models) > 1:
+        devices = [f"{model} ({device})" for device, model in sorted(models.items())]
+    threads = sorted({case.facts.threads for case in cases if case.facts.threads is not None})
+    common = [count(threads[0], "thread")] if len(threads) == 1 else []
+    versions = _versions(cases, with_threads=len(threads) > 1)
+    return f"{', '.join([*devices, *common])}: {', '.join(versions)}"
+
+
+def _versions(cases: Cases, *, with_threads: bool) -> list[str]:
+    """Each framework with its version, and on request with its threads."""
+    frameworks = {case.facts.framework: case.facts for case in cases}
+    return [
+        " ".join(filter(None, [name, facts.framework_version]))
+        + (f" ({count(facts.threads, 'thread')})" if with_threads and facts.threads else "")
+        for name, facts in sorted(frameworks.items())
+    ]
+
+
+def answer(cases: Cases) -> list[str]:
+    """The fastest framework: a line, or one for each kind of workload and device."""
+    compared = contests(cases)
+    by_kind = answers(compared)
+    if not by_kind:
+        return [_why_none(cases)]
+    texts = [f"{answer.text}{_left_out(answer, compared)}" for answer in by_kind]
+    if len(by_kind) == 1:
+        return [f"{means.named(_FASTEST, by_kind[0].device)}: {texts[0]}"]
+    devices = {answer.device for answer in by_kind}
+    kinds = [_kind(answer, devices) for answer in by_kind]
+    return [f"{_FASTEST}:", *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
+
+
+def _left_out(answer: Answer, compared: Iterable[Contest]) -> str:
+    """The number of contests without a winner, since no two of their frameworks are ranked."""
+    entered = (
+        {case.facts.framework for case in contest.entrants}
+        for contest in compared
+        if contest.kind == (answer.kind, answer.device)
+    )
+    number = sum(len(frameworks) > 1 for frameworks in entered) - answer.contests
+    return f"; {number} not ranked" if number else ""
+
+
+def _kind(answer: Answer, devices: set[str]) -> str:
+    kind = f"{answer.kind}, {answer.device}" if len(devices) > 1 else answer.kind
+    return means.named(kind, answer.device)
+
+
+def _why_none(cases: Cases) -> str:
+    names = sorted({case.facts.framework for case in cases})
+    if len(names) == 1:
+        return f"only {names[0]} was measured: nothing to compare"
+    contended = sum(is_contended(case.facts) for case in cases)
+    if contended:
+        return f"nothing to compare: {contended} of {count(len(cases), 'case')} contended"
+    return f"nothing to compare: {', '.join(names)} share no workload and size"
+
+
+# Times
+
+
+def geometric_means(cases: Cases) -> list[str]:
+    """Geometric means of time against the fastest, over the cases that all share."""
     rankings = means.rankings(contests(cases))
     return [line for ranking in rankings for line in _ranking(ranking)]
 
@@ -33,7 +101,7 @@ def geometric_means(cases: Sequence[Timed]) -> list[str]:
 def _ranking(ranking: Ranking) -> list[str]:
     if not ranking.means:
         return [f"{ranking.title}: not ranked: {ranking.why_empty}"]
-    names = [mean.name for mean in ranking.means] + [each.name for each in ranking.unranked]
+    names = [*(mean.name for mean in ranking.means), *(rest.name for rest in ranking.unranked)]
     width = max(map(len, names))
     over = f"over {count(ranking.cases, 'case')}, and over the {ranking.largest} of largest size"
     return [
@@ -42,7 +110,7 @@ def _ranking(ranking: Ranking) -> list[str]:
             f"  {mean.name:<{width}}  {mean.all_sizes:8.2f}x{_ratio(mean.largest)}"
             for mean in ranking.means
         ),
-        *(f"  {each.name:<{width}}  {each.text}" for each in ranking.unranked),
+        *(f"  {rest.name:<{width}}  {rest.text}" for rest in ranking.unranked),
     ]
 
 
@@ -51,15 +119,12 @@ def _ratio(ratio: float | None) -> str:
 
 
 def overhead(cases: Cases) -> list[str]:
-    """What harness and framework take to do nothing: the least of the times of ``noop``."""
-    times_s: dict[str, float] = {}
-    for facts in cases:
-        if facts.workload == "noop":
-            name = f"{facts.framework} {facts.execution}"
-            times_s[name] = min(completion_s(facts), times_s.get(name, math.inf))
-    if not times_s:
+    """The time of harness and framework to do nothing: the least of the times of ``noop``."""
+    idle = [case for case in cases if case.facts.workload == "noop"]
+    least = fastest(idle, lambda case: f"{case.facts.framework} {case.facts.execution}")
+    if not least:
         return []
-    costs = ", ".join(f"{name} {time(time_s)}" for name, time_s in times_s.items())
+    costs = ", ".join(f"{name} {time(case.median_s)}" for name, case in least.items())
     return [f"noop, the time to do nothing (not subtracted): {costs}"]
 
 
@@ -71,15 +136,15 @@ def dispatch(cases: Cases, *, in_full: bool) -> list[str]:
         in_full: whether to name the case where the two differ most.
     """
     apart: dict[str, list[tuple[float, CaseFacts]]] = defaultdict(list)
-    for facts in cases:
+    for facts in (case.facts for case in cases):
         times_s = early(facts)
         if times_s is not None:
             returned_s, done_s = times_s
             apart[facts.framework].append((done_s / returned_s, facts))
     return [
-        f"{framework}: {count(len(found), 'case')} returned in less than half the time that the "
-        f"work took{_most(found) if in_full else ''}"
-        for framework, found in apart.items()
+        f"{framework}: {count(len(calls), 'case')} returned in less than half the time that the "
+        f"work took{_most(calls) if in_full else ''}"
+        for framework, calls in apart.items()
     ]
 
 
@@ -90,58 +155,49 @@ def _most(cases: Iterable[tuple[float, CaseFacts]]) -> str:
     return f", most of all {name}: after {times}"
 
 
-def energy(cases: Iterable[Timed], *, in_full: bool) -> list[str]:
-    """The energy of a call, or of an epoch, of each contestant that a GPU's counter told of.
+def energy(cases: Cases, *, in_full: bool) -> list[str]:
+    """The energy of a call, or of an epoch, of each contestant on a GPU that counts it.
 
     Args:
         cases: all that were measured.
         in_full: whether every work has a line; otherwise those that took most.
     """
-    told = []
+    counted = []
     for work in works(cases):
-        by_energy = [(t.facts.energy_j, t.name) for t in work.entrants if t.facts.energy_j]
+        by_energy = [(c.facts.energy_j, c.contestant) for c in work.entrants if c.facts.energy_j]
         if by_energy:
-            told.append((max(by_energy)[0], work, sorted(by_energy)))
-    told.sort(key=lambda each: each[0], reverse=True)
-    shown = told if in_full else told[:_SHOWN]
+            counted.append((max(by_energy)[0], work, sorted(by_energy)))
+    counted.sort(key=lambda entry: entry[0], reverse=True)
+    shown = counted if in_full else counted[:_SHOWN]
     lines = [
-        f"energy of {'an epoch' if _is_loop(work) else 'a call'}, {work.title}: "
+        f"energy of {'a call' if work.facts.epoch_s is None else 'an epoch'}, {work.title}: "
         + ", ".join(f"{name} {JOULES.show(energy_j)}" for energy_j, name in by_energy)
         for _, work, by_energy in shown
     ]
-    more = len(told) - len(shown)
+    more = len(counted) - len(shown)
     return [*lines, f"energy of {count(more, 'other work')}: -v"] if more else lines
 
 
-def _is_loop(work: Contest) -> bool:
-    """Whether a round of it is an epoch."""
-    return work.entrants[0].facts.epoch_s is not None
-
-
-def unsteady(cases: Sequence[tuple[str, CaseFacts]], *, in_full: bool) -> list[str]:
+def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
     """The cases whose times had not settled when their warm-up ended.
 
     Args:
-        cases: id and facts of each.
+        cases: all that were measured.
         in_full: whether to name some of them.
     """
-    names = [name for name, facts in cases if facts.steady is False]
+    names = [case.name for case in cases if case.facts.steady is False]
     if not names:
         return []
     line = (
         f"{count(len(names), 'case')} not steady when the warm-up ended: a longer --fw-warmup may "
         "help, or a quieter machine"
     )
-    return [line, _some(names)] if in_full else [line]
-
-
-def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"  {', '.join(names[:_SHOWN])}{more}"
+    return [line, f"  {', '.join(names[:_SHOWN])}{more}"] if in_full else [line]
 
 
 def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
-    """How many cases were skipped, and why.
+    """The number of cases that were skipped, by reason.
 
     Args:
         reasons: one for each case.
@@ -153,3 +209,72 @@ def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
     if not counts:
         return []
     return [f"skipped {count(len(reasons), 'case')} for {len(counts)} reasons: -rs lists them"]
+
+
+# Probes
+
+
+def profiles(cases: Cases, traces: str, *, in_full: bool) -> Iterator[str]:
+    """Shares of the time by class of operators, and the folder of the traces.
+
+    Args:
+        cases: all that were measured.
+        traces: the folder of the traces.
+        in_full: whether each case has a line.
+    """
+    profiled = [(case, case.facts.profile) for case in cases if case.facts.profile is not None]
+    if not profiled:
+        return
+    if in_full:
+        yield "where the time goes, by the frameworks' own profilers:"
+        for case, profile in profiled:
+            yield f"  {case.name}: {_shares(case.facts, profile)}"
+    else:
+        gaps = sum(profile.gap is not None for _, profile in profiled)
+        without = f", {gaps} without a result" if gaps else ""
+        yield f"{count(len(profiled), 'case')} profiled{without}: -v shows where the time goes"
+    if any(profile.trace for _, profile in profiled):
+        yield f"traces for https://ui.perfetto.dev: {traces}"
+
+
+def _shares(facts: CaseFacts, profile: Profile) -> str:
+    if profile.shares is None:
+        return profile.gap or "nothing profiled"
+    ordered = sorted(profile.shares.items(), key=lambda named: -named[1])
+    shown = {name: share for name, share in ordered if share >= _LEAST}
+    rest = 1.0 - sum(shown.values())
+    if rest >= _LEAST / 2:
+        shown[_REST] = rest
+    overhead = facts.profile_overhead
+    cost = "" if overhead is None else f" (profiler: {overhead:+.0%})"
+    return ", ".join(f"{name} {share:.0%}" for name, share in shown.items()) + cost
+
+
+def memory(cases: Cases, *, in_full: bool) -> Iterator[str]:
+    """Peak memory of the calls of each case.
+
+    Args:
+        cases: all that were measured.
+        in_full: whether each case has a line; otherwise there is one for all.
+    """
+    measured = [case for case in cases if case.facts.memory is not None]
+    if not measured:
+        return
+    if not in_full:
+        yield f"memory of {count(len(measured), 'case')} measured: -v shows it, and reports do"
+        return
+    yield "peak memory above what was held before, each in a process of its own:"
+    for case in measured:
+        facts = case.facts
+        parts = {"forward": facts.forward_memory, facts.direction: facts.memory}
+        yield f"  {case.name}: {', '.join(_memory(what, m) for what, m in parts.items() if m)}"
+
+
+def _memory(what: str, memory: Memory) -> str:
+    """The peak, and in brackets what else is known."""
+    if memory.above_bytes is None:
+        return f"{what} {memory.gap or 'unknown'}"
+    known = {"planned": memory.planned_bytes, "saved": memory.saved_bytes}
+    more = [f"{mebibytes(size)} {name}" for name, size in known.items() if size is not None]
+    brackets = f" ({', '.join(more)})" if more else ""
+    return f"{what} {mebibytes(memory.above_bytes)}{brackets}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking import condition, times
-from fwbench.report.ranking.contests import Contest, Timed, works
-from fwbench.report.terminal import notes, probed, replicas, session, training
-from fwbench.report.terminal.contestants import Entry, facts_of, failed, timed
+from fwbench.records.measurement import Measurement
+from fwbench.records.stored import just_measured
+from fwbench.report.ranking import condition, means
+from fwbench.report.ranking.contests import Contest, works
+from fwbench.report.terminal import notes, training
 from fwbench.report.terminal.layout import drawn
-from fwbench.report.terminal.marks import legend
-from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, matrices
+from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, failed, legend, matrices
 from fwbench.report.terminal.text import Line, wrapped
 from fwbench.toggles import TOGGLES, Toggle
 
@@ -46,18 +47,18 @@ class View:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a session.
+    """The outcome of a session.
 
     Attributes:
         records: pytest-benchmark's entries of cases.
         skips: the reason of each case that was skipped.
-        failed: what tells each case that failed from others.
+        failed: the identity of each case that failed.
         toggles: those of the session, by name.
         cpus: of the machine; None where it is not known.
         traces: the folder of the traces of profiles.
     """
 
-    records: Sequence[Entry]
+    records: Sequence[Mapping[str, Any]]
     skips: Sequence[str] = ()
     failed: Sequence[CaseFacts] = ()
     toggles: Mapping[str, Toggle] = field(default_factory=lambda: TOGGLES)
@@ -65,14 +66,14 @@ class Outcome:
     traces: str = ""
 
     @cached_property
-    def cases(self) -> Sequence[CaseFacts]:
-        """What fwbench recorded of each case."""
-        return [facts_of(entry) for entry in self.records]
+    def cases(self) -> Sequence[Measurement]:
+        """The measured cases."""
+        return [just_measured(entry) for entry in self.records]
 
-    @cached_property
-    def timed(self) -> Sequence[Timed]:
-        """Each case as rankings need it."""
-        return [timed(entry) for entry in self.records]
+    @property
+    def facts(self) -> list[CaseFacts]:
+        """The facts of each case."""
+        return [case.facts for case in self.cases]
 
 
 def screen(outcome: Outcome, view: View) -> list[Line]:
@@ -86,15 +87,15 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
     if not outcome.records:
         return skips
     equality.annotate(outcome.records, outcome.toggles)
-    answer = _wrapped(session.answer(outcome.timed), view, "bold")
+    answer = _wrapped(notes.answer(outcome.cases), view, "bold")
     doubts = _wrapped(_doubts(outcome, view), view, "yellow")
     if view.verbosity < 0:
         return _apart([doubts, answer])
     return _apart(
         [
             [
-                *wrapped(session.headline(outcome.cases), view.width),
-                *_wrapped(times.notes(outcome.cases), view),
+                *wrapped(notes.headline(outcome.cases), view.width),
+                *_wrapped(means.notes(outcome.facts), view),
                 *doubts,
             ],
             *_tables(outcome, view),
@@ -115,18 +116,18 @@ def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
 
 
 def _doubts(outcome: Outcome, view: View) -> list[str]:
-    """What must be known before any number is read; the others have signs in the tables."""
-    doubts = condition.notes(outcome.cases, outcome.cpus)
-    contended = any(map(condition.is_contended, outcome.cases))
+    """Doubts to be read before any number; the others have signs in the tables."""
+    doubts = condition.notes(outcome.facts, outcome.cpus)
+    contended = any(map(condition.is_contended, outcome.facts))
     return doubts if view.in_full else doubts[:contended]
 
 
 def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
     """Operations as detailed as fits, training in full, and what their signs mean."""
     failures = [failed(facts) for facts in outcome.failed]
-    held = works(outcome.timed)
-    operations = [work for work in held if not _is_training(work)]
-    trained = [work for work in held if _is_training(work)]
+    every = works(outcome.cases)
+    operations = [work for work in every if work.facts.direction != "train"]
+    trained = [work for work in every if work.facts.direction == "train"]
     tables = [
         *_fitting(operations, failures, view),
         *matrices(trained, EVERY_SIZE, failures),
@@ -138,14 +139,12 @@ def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
         yield [*drawn(table, view.width), *(wrapped(legend(used), view.width) if last else ())]
 
 
-def _is_training(work: Contest) -> bool:
-    return work.entrants[0].facts.direction == "train"
-
-
-def _fitting(operations: Sequence[Contest], failures: Sequence[Timed], view: View) -> list[Matrix]:
+def _fitting(
+    operations: Sequence[Contest], failures: Sequence[Measurement], view: View
+) -> list[Matrix]:
     """The most detailed tables that are short enough, or the least detailed.
 
-    Where nobody has a rival there is no ratio to sum up.
+    Without rivals there is no ratio to sum up.
     """
     details = DETAILS if any(len(work.ranked) > 1 for work in operations) else (EVERY_SIZE,)
     tables: list[Matrix] = []
@@ -158,28 +157,27 @@ def _fitting(operations: Sequence[Contest], failures: Sequence[Timed], view: Vie
 
 
 def _loops(outcome: Outcome, view: View) -> list[list[Line]]:
-    tables = training.tables(outcome.records, view.width, outcome.toggles)
+    tables = training.loops(outcome.cases, view.width, outcome.toggles)
     return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
 
 
 def _replicas(outcome: Outcome, view: View) -> list[list[Line]]:
-    tables = replicas.tables(outcome.timed, view.width)
+    tables = training.replicas(outcome.cases, view.width)
     return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
 
 
 def _notes(outcome: Outcome, view: View) -> Iterator[str]:
-    records, cases, toggles = outcome.records, outcome.cases, outcome.toggles
+    cases, toggles = outcome.cases, outcome.toggles
     if view.in_full:
-        yield from notes.geometric_means(outcome.timed)
-        yield from training.notes(records, toggles)
+        yield from notes.geometric_means(cases)
+        yield from training.notes(cases, toggles)
         yield from notes.overhead(cases)
-    yield from training.unequal(records, toggles)
+    yield from training.unequal(cases, toggles)
     yield from notes.dispatch(cases, in_full=view.in_full)
-    yield from notes.energy(outcome.timed, in_full=view.in_full)
-    named = [*zip((str(entry["param"]) for entry in records), cases, strict=True)]
-    yield from notes.unsteady(named, in_full=view.in_full)
-    yield from probed.profiles(named, outcome.traces, in_full=view.in_full)
-    yield from probed.memory(named, in_full=view.in_full)
+    yield from notes.energy(cases, in_full=view.in_full)
+    yield from notes.unsteady(cases, in_full=view.in_full)
+    yield from notes.profiles(cases, outcome.traces, in_full=view.in_full)
+    yield from notes.memory(cases, in_full=view.in_full)
 
 
 def _skips(skips: Sequence[str], view: View) -> list[Line]:

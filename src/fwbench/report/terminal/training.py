@@ -1,34 +1,60 @@
-"""Training loops on the terminal: epochs, rates, accuracy, and what became of their losses."""
+"""Training loops and replicas on the terminal: a table for each work, and notes on losses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Data
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import BreakEven
-from fwbench.records.units import count, mebibytes, time
-from fwbench.report.loops import Entry, Known, Loop, break_even, groups, loss_curves
+from fwbench.records.units import count, four_digits, mebibytes, time
 from fwbench.report.ranking.condition import marks
+from fwbench.report.scaling import Scaling, Shared, is_scaling, scalings
 from fwbench.report.terminal.text import Line, aligned, wrapped
+from fwbench.report.training import Known, break_even, groups, loop_name, loss_curves
 
-_HEADINGS = ("", "epoch", "first", "per second", "accuracy", "CPUs", "memory", "")
+T = TypeVar("T")
 
-#: The first column and the last, which has the marks, are texts.
-_TEXTS = (0, len(_HEADINGS) - 1)
+Cases = Sequence[Measurement]
+
+#: A column: heading, and the text of a row.
+_Column = tuple[str, Callable[[T], str]]
+
+_OVERSUBSCRIBED = "more threads than CPUs"
 
 
-def tables(records: Sequence[Entry], width: int, known: Known) -> list[list[Line]]:
+def _table(columns: Sequence[_Column[T]], rows: Sequence[T], width: int) -> list[Line]:
+    """A table whose first column, and the last one with the marks, begin at the left."""
+    texts = [[heading for heading, _ in columns], *([cell(r) for _, cell in columns] for r in rows)]
+    return aligned(texts, (0, len(columns) - 1), width)
+
+
+# Training loops
+
+
+def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
     """A table for each group of loops that did the same work.
 
     Args:
-        records: pytest-benchmark's entries.
+        cases: all that were measured.
         width: of the terminal.
         known: the toggles of the session, by name.
     """
+    columns: list[_Column[Measurement]] = [
+        ("", lambda loop: loop_name(loop, known)),
+        ("epoch", lambda loop: time(loop.facts.epoch_s or 0.0)),
+        ("first", lambda loop: f"{100 * (loop.facts.first_epoch_excess or 0):+.0f} %"),
+        ("per second", _rate),
+        ("accuracy", _accuracy),
+        ("CPUs", _cpus),
+        ("memory", _memory),
+        ("", lambda loop: marks(loop.facts)),
+    ]
     return [
-        [*wrapped(_heading(title, loops[0].facts), width, "bold"), *_table(loops, width)]
-        for title, loops in groups(records, known)
+        [*wrapped(_heading(title, group[0].facts), width, "bold"), *_table(columns, group, width)]
+        for title, group in groups(cases, known)
     ]
 
 
@@ -42,67 +68,110 @@ def _heading(title: str, first: CaseFacts) -> str:
     )
 
 
-def _table(loops: Iterable[Loop], width: int) -> list[Line]:
-    return aligned([_HEADINGS, *(_row(loop) for loop in loops)], _TEXTS, width)
-
-
-def _row(loop: Loop) -> tuple[str, ...]:
-    facts = loop.facts
-    rate, unit = facts.images_per_s, "images"
+def _rate(loop: Measurement) -> str:
+    rate, unit = loop.facts.images_per_s, "images"
     if rate is None:
-        rate, unit = facts.tokens_per_s, "tokens"
-    tested = (facts.test_accuracy or [])[-1:]
-    above = facts.memory_above_bytes
-    return (
-        loop.name,
-        time(facts.epoch_s or 0.0),
-        f"{100 * (facts.first_epoch_excess or 0):+.0f} %",
-        f"{rate or 0:,.0f} {unit}",
-        "".join(f"{100 * test.accuracy:.2f} %" for test in tested),
-        f"{(facts.cpu_utilization or 0) * (facts.threads or 1):.1f}",
-        "" if above is None else mebibytes(above),
-        marks(facts),
-    )
+        rate, unit = loop.facts.tokens_per_s, "tokens"
+    return f"{rate or 0:,.0f} {unit}"
 
 
-def notes(records: Sequence[Entry], known: Known) -> list[str]:
-    """How far loss curves lie apart, and when compiling pays.
+def _accuracy(loop: Measurement) -> str:
+    tested = (loop.facts.test_accuracy or [])[-1:]
+    return "".join(f"{100 * test.accuracy:.2f} %" for test in tested)
+
+
+def _cpus(loop: Measurement) -> str:
+    return f"{(loop.facts.cpu_utilization or 0) * (loop.facts.threads or 1):.1f}"
+
+
+def _memory(loop: Measurement) -> str:
+    above = loop.facts.memory_above_bytes
+    return "" if above is None else mebibytes(above)
+
+
+def notes(cases: Cases, known: Known) -> list[str]:
+    """The largest distance of loss curves, and when compiling pays.
 
     Args:
-        records: pytest-benchmark's entries.
+        cases: all that were measured.
         known: the toggles of the session, by name.
     """
     return [
         *(
             f"{curves.group}: loss curves lie at most {curves.max_deviation:.2g} nats apart "
             f"({' and '.join(curves.between)}, epoch {curves.epoch})"
-            for curves in loss_curves(records, known)
+            for curves in loss_curves(cases, known)
         ),
         *(
-            f"{found.group}: {found.name}: compiling ({time(found.compile_s)}) {_pays(found)}"
-            for found in break_even(records, known)
+            f"{even.group}: {even.name}: compiling ({time(even.compile_s)}) {_pays(even)}"
+            for even in break_even(cases, known)
         ),
     ]
 
 
-def _pays(found: BreakEven) -> str:
-    if found.steps is None:
+def _pays(even: BreakEven) -> str:
+    if even.steps is None:
         return "does not pay: no faster than eager"
-    return f"breaks even after {count(found.steps, 'step')}"
+    return f"breaks even after {count(even.steps, 'step')}"
 
 
-def unequal(records: Sequence[Entry], known: Known) -> list[str]:
+def unequal(cases: Cases, known: Known) -> list[str]:
     """The loops that trained otherwise than most, and so are not ranked.
 
     Args:
-        records: pytest-benchmark's entries.
+        cases: all that were measured.
         known: the toggles of the session, by name.
     """
     return [
-        f"{title}: unequal: {loop.name}: its loss curve lies {why.nats:.2g} nats from that of "
-        f"{why.to} (epoch {why.epoch}), and {why.allowed:.2g} are allowed: it is not the same "
-        "training, and left out of rankings"
-        for title, loops in groups(records, known)
-        for loop in loops
+        f"{title}: unequal: {loop_name(loop, known)}: its loss curve lies {why.nats:.2g} nats from "
+        f"that of {why.to} (epoch {why.epoch}), and {why.allowed:.2g} are allowed: it is not the "
+        "same training, and left out of rankings"
+        for title, group in groups(cases, known)
+        for loop in group
         if (why := loop.facts.unequal) is not None
     ]
+
+
+# Replicas
+
+
+def replicas(cases: Cases, width: int) -> list[list[Line]]:
+    """A table for each work that replicas shared.
+
+    Args:
+        cases: all that were measured.
+        width: of the terminal.
+    """
+    return [
+        [*wrapped(f"replicas: {work.title}", width, "bold"), *_scaling(work, width)]
+        for work in scalings(Shared(case) for case in cases if is_scaling(case))
+    ]
+
+
+def _scaling(work: Scaling, width: int) -> list[Line]:
+    names = {id(case): name for name, line in work.lines.items() for case in line.values()}
+    columns: list[_Column[Shared]] = [
+        ("", lambda case: names[id(case)]),
+        ("replicas", lambda case: str(case.replicas)),
+        ("a step", lambda case: time(case.time_s)),
+        ("a second", lambda case: "" if case.rate is None else four_digits(case.rate)),
+        ("efficiency", lambda case: _percent(work.efficiency(case))),
+        ("MB sent", _sent),
+        ("skew", lambda case: _percent(None if case.gang is None else case.gang.skew)),
+        ("", _doubts),
+    ]
+    return _table(columns, [case for line in work.lines.values() for case in line.values()], width)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
+
+
+def _sent(case: Shared) -> str:
+    sent = None if case.gang is None else case.gang.bytes_per_step
+    return "" if sent is None else four_digits(sent / 1e6)
+
+
+def _doubts(case: Shared) -> str:
+    oversubscribed = case.gang is not None and case.gang.oversubscribed
+    return ", ".join(filter(None, [_OVERSUBSCRIBED * oversubscribed, marks(case.facts)]))

@@ -6,9 +6,10 @@ import csv
 import io
 from collections.abc import Sequence
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import NotMeasured
 from fwbench.report import escaping
-from fwbench.report.model import Record, Run
+from fwbench.report.model import Run
 from fwbench.report.ranking.condition import condition_of
 
 _CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size", "shape")
@@ -38,7 +39,7 @@ def render(runs: Sequence[Run]) -> str:
     return written.getvalue()
 
 
-def _line(run: Run, record: Record) -> dict[str, object]:
+def _line(run: Run, record: Measurement) -> dict[str, object]:
     low_s, high_s = record.quartiles_s
     return {
         "run": escaping.spreadsheet(run.name),
@@ -48,7 +49,7 @@ def _line(run: Run, record: Record) -> dict[str, object]:
         "low_s": low_s,
         "high_s": high_s,
         "values": record.number,
-        "of": record.measured.partition(" ")[2],
+        "of": record.values_text.partition(" ")[2],
         "condition": condition_of(record.facts),
         "outcome": "measured",
     }
