@@ -72,7 +72,7 @@ def test_every_program_is_one_whose_commands_are_checked() -> None:
 
 
 def test_options_are_there_where_people_put_something_in(pytestconfig: pytest.Config) -> None:
-    """What a placeholder stands for cannot be tried; the options around it can be looked up.
+    """Commands with a placeholder cannot be tried; their options can be looked up.
 
     So can those that the text names alone.
     """
@@ -97,7 +97,7 @@ def test_options_are_there_where_people_put_something_in(pytestconfig: pytest.Co
 
 @pytest.fixture(scope="module")
 def declared() -> dict[str, Manifest]:
-    """What fwbench's own frameworks declare, on a machine with two GPUs."""
+    """Manifests of fwbench's own frameworks, on a machine with two GPUs."""
     return {
         name: replace(
             manifest, devices=_DEVICES if name in ("torch", "tensorflow") else _DEVICES[:1]
@@ -184,7 +184,7 @@ def test_lenet_is_not_googlenet() -> None:
 
 
 def _keyword(command: Command) -> str:
-    """What follows ``-k``, if anything."""
+    """The expression after ``-k``, if there is one."""
     words = command.arguments
     return words[words.index("-k") + 1] if "-k" in words else ""
 

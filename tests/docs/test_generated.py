@@ -27,7 +27,7 @@ def test_the_page_of_commands_shows_what_a_command_needs() -> None:
 def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
     pytestconfig: pytest.Config,
 ) -> None:
-    """Whoever adds one, in the table or elsewhere."""
+    """Options of the table, and any that are added elsewhere."""
     group = pytestconfig._parser.getgroup("fwbench")
     page = read("docs/options.md")
     flags = [flag for option in group.options for flag in option.names()]

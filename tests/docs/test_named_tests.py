@@ -35,5 +35,5 @@ def test_what_a_page_says_is_tested_is_tested(page: str) -> None:
 
 
 def test_a_page_names_tests() -> None:
-    """What is not tested on the hardware itself is said to be tested, and where."""
+    """The page on GPUs does: nothing on it was tested on the hardware itself."""
     assert "docs/gpu.md" in _PAGES

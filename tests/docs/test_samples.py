@@ -55,7 +55,7 @@ def test_what_takes_a_second_is_printed_again(sample: samples.Sample, tmp_path: 
 
 
 def test_a_command_that_breaks_down_is_no_sample(tmp_path: Path) -> None:
-    """What it prints instead would stand in the document from then on."""
+    """Its error message would be in the document from then on."""
     assert samples.output("echo failed cases; exit 1", tmp_path) == "failed cases\n"
     with pytest.raises(CalledProcessError, match="exit status 4"):
         samples.output("echo 'no such option'; exit 4", tmp_path)
@@ -86,7 +86,7 @@ def _strings(tree: ast.AST) -> list[str]:
 
 
 def _names() -> set[str]:
-    """What a line may name: workloads, frameworks, executions, directions, sides."""
+    """Names that a line may have: workloads, frameworks, executions, directions, sides."""
     loops = (*LOOPS, *STEPS, *(loop.loader for loop in LOOPS))
     workloads = {workload.name for workload in (*loops, *OPERATIONS)}
     declared = manifests()
@@ -95,7 +95,7 @@ def _names() -> set[str]:
 
 
 def _named(word: str) -> str:
-    """What a word may be the name of; a case begins with its workload."""
+    """The name within a word; a case begins with its workload."""
     return word.strip(",:()").partition("-")[0]
 
 
@@ -119,7 +119,7 @@ def test_the_words_of_a_measured_sample_are_still_printed(
 def test_samples_are_written_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be printed is left as it is, and loses nothing of the others' minutes."""
+    """A sample that cannot be printed is left as it is, and the others are written."""
     commands = ("echo one; exit 1", "true", "echo three; exit 3", "printf 'four\\nfour\\n'")
     page = "\n".join(f"<!-- sample: {it} -->\n```text\nold\n```\n" for it in commands)
     (tmp_path / "page.md").write_text(page, encoding="utf-8")

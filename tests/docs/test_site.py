@@ -11,13 +11,34 @@ from pathlib import Path
 
 import pytest
 
-from support.documents import ROOT
+from support.documents import PAGES, ROOT, read
 
 #: What a browser loads by itself: elements, and the attribute with the address.
 _LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
 #: Links of a page's head that only name something.
 _NAMED_ONLY = {"canonical", "next", "prev"}
+
+
+#: Pages that are written from the code.
+_FROM_CODE = ("api", "cheats", "commands", "operations", "options", "record")
+
+_BY_HAND = [
+    page for page in PAGES if page.startswith("docs/") and Path(page).stem not in _FROM_CODE
+]
+
+
+@pytest.mark.parametrize("page", _BY_HAND)
+def test_a_page_begins_with_what_it_is_for(page: str) -> None:
+    """A title, then a paragraph, before any list, table, block or heading."""
+    title, first = read(page).split("\n\n", 2)[:2]
+    assert title.startswith("# ")
+    assert first[0].isupper() or first.startswith(("fwbench", "`"))
+
+
+def test_a_reader_can_know_all_pages() -> None:
+    """At most 25 are written by hand: what overlaps belongs on one page."""
+    assert len(_BY_HAND) <= 25
 
 
 @pytest.fixture(scope="module")
