@@ -419,3 +419,23 @@ def test_choosing(cases: Project, flag: str, outcomes: dict[str, int], workers: 
     # The one that says what the framework has runs cases, too.
     assert len(cases.parent()["workers"]) == workers
     assert (cases.path / ".fwbench").exists() == (flag == "--benchmark-only")
+
+
+def test_a_case_that_its_worker_does_not_know_fails(project: Project) -> None:
+    """Ids must be the same in every process; the message says so."""
+    project.write(
+        "test_it.py",
+        """
+        import os
+        import pytest
+        from declared import doubling
+
+        @pytest.mark.fwbench(doubling(f"of_process_{os.getpid()}"))
+        def test_it(case):
+            case.measure()
+        """,
+    )
+    result = project.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    text = " ".join(str(result.stdout).split())
+    assert "was not collected in the worker; the id of a case must be the same" in text
