@@ -19,7 +19,9 @@ from typing import Any
 
 import pytest
 
-from fwbench.processes import output, process, role, session
+from fwbench.gangs import launch
+from fwbench.processes import process, session
+from fwbench.workers import process as workers
 
 _ROOT = Path(__file__).parents[1]
 _SOURCE = _ROOT / "src"
@@ -193,9 +195,10 @@ def test_pytest_benchmarks_inside_is_known_to_two_modules() -> None:
 
 
 def test_processes_are_started_in_one_room() -> None:
-    """Nothing else imports what starts them."""
+    """Nothing else imports what starts them, but the process on a node of Ray, without fwbench."""
     starting = {"subprocess", "multiprocessing", "multiprocessing.connection"}
-    rooms = {_room(module) for module in _modules() if starting & _imported(module)}
+    modules = {*_modules()} - {"fwbench.gangs.engines.ray_nodes"}
+    rooms = {_room(module) for module in modules if starting & _imported(module)}
     assert rooms <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
     assert "subprocess" not in {n for m in _modules() if _room(m) == "plugin" for n in _imported(m)}
 
@@ -256,7 +259,7 @@ def test_entry_points_are_there() -> None:
 
 def test_modules_named_in_strings_are_there() -> None:
     """What a worker runs, what a child session loads, and where the version is."""
-    for main in (process.WORKER_MAIN, role.ROLE_MAIN):
+    for main in (workers.WORKER_MAIN, launch.ROLE_MAIN):
         imported = re.match(r"from ([\w.]+) import (\w+); \2\(\)$", main)
         assert imported is not None
         assert callable(getattr(import_module(imported[1]), imported[2]))
@@ -276,11 +279,11 @@ def test_suites_named_in_strings_are_there() -> None:
 
 def test_frames_of_the_harness_are_known_by_their_folders() -> None:
     """A dead worker's last words leave out the frames of these rooms, which must be there."""
-    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", output._HARNESS_FRAME.pattern)
+    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", process._HARNESS_FRAME.pattern)
     assert rooms is not None
     assert all((_SOURCE / "fwbench" / room).is_dir() for room in rooms[1].split("|"))
     frame = f'  File "{_modules()["fwbench.plugin.worker"]}", line 1 in main'
-    assert output._HARNESS_FRAME.match(frame)
+    assert process._HARNESS_FRAME.match(frame)
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs", "scripts", "src"])

@@ -18,7 +18,7 @@ from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
-from fwbench.workers.named import Environment, Environments, complete
+from fwbench.workers.environments import Environment, Environments, complete
 from support.fakes import manifest
 
 #: What follows from a framework that declares no executions in which it recomputes.

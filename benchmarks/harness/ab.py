@@ -34,7 +34,7 @@ from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.plugin.progress.live import Live
 from fwbench.processes import session
-from fwbench.workers.named import Environments
+from fwbench.workers.environments import Environments
 
 _RULES = Rules(margin=0.01, level=0.02)
 _PLAN = PairPlan()

@@ -44,7 +44,7 @@ def _faults(gang: Tried) -> list[Fault]:
         for phase in ("join", "round")
     ]
     return [
-        Fault("killed", "sit", said=_KILLED),
+        Fault("killed", "prepare", said=_KILLED),
         Fault("killed", "join", said=_KILLED),
         Fault("stopped", "join", said=_STOPPED),
         Fault("cut", "join", said=f"GangFailed: {gang.takes_steps}"),
@@ -54,7 +54,7 @@ def _faults(gang: Tried) -> list[Fault]:
         Fault("cut", "round", said="did not answer within"),
         *served,
         *[Fault("port taken", "join", said="took the ports of a gang 3 times")] * gang.has_port,
-        Fault("other version", "sit", said="must have the same versions"),
+        Fault("other version", "prepare", said="must have the same versions"),
         Fault("controller killed", "join", said="SIGKILL"),
         Fault("controller killed", "round", said="SIGKILL"),
         Fault("interrupted", "join", said="KeyboardInterrupt"),

@@ -128,7 +128,7 @@ def struck(self, kind, *values, **how):
         return answers
     elif now:
         # A little later, as it has been asked by then; before the roles meet at once.
-        wait_s = {{"join": 0.0, "sit": 0.3, "bind": 0.0, "round": 0.02}}[kind]
+        wait_s = {{"join": 0.0, "prepare": 0.3, "bind": 0.0, "round": 0.02}}[kind]
         if wait_s:
             threading.Timer(wait_s, strike, (self, how)).start()
         else:

@@ -26,7 +26,7 @@ import pytest
 from fwbench.plugin.cases import begin
 from fwbench.plugin.handover import worker_session
 from fwbench.plugin.session import CELL
-from fwbench.processes.process import WorkerProcess, WorkerSpec
+from fwbench.workers.process import WorkerProcess, WorkerSpec
 
 _PER_CASE_BOUND_MS = 2.0
 _START_BOUND_S = 0.7

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fwbench.errors import UsageError, unknown
-from fwbench.terms.forms import FORMS
-from fwbench.terms.link import LOOPBACK
-from fwbench.terms.straggler import NOBODY
-from fwbench.terms.strategy import ALLREDUCE, ASYNCHRONOUS, WITH_SERVERS
+from fwbench.terms.replicas import (
+    ALLREDUCE,
+    ASYNCHRONOUS,
+    LOOPBACK,
+    NO_STRAGGLER,
+    VALUE_FORMATS,
+    WITH_SERVERS,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Toggle:
             replicas can share.
         least: the smallest of whole numbers.
         form: what its values look like, as a key of
-            :data:`~fwbench.terms.forms.FORMS`; empty for whole numbers and for
+            :data:`~fwbench.terms.replicas.VALUE_FORMATS`; empty for whole numbers and for
             names.
     """
 
@@ -78,7 +82,7 @@ class Toggle:
             UsageError: the toggle does not have this value.
         """
         if self.form:
-            return FORMS[self.form].read(text)
+            return VALUE_FORMATS[self.form].read(text)
         if self.values is None:
             if not text.isdecimal() or not self.least <= int(text) <= _AT_MOST:
                 raise UsageError(
@@ -183,7 +187,7 @@ TOGGLES: Mapping[str, Toggle] = {
         Toggle(
             "straggler",
             None,
-            NOBODY,
+            NO_STRAGGLER,
             "a replica that is late in every step, and by how much",
             gang=True,
             form="straggler",
@@ -223,7 +227,7 @@ def _form(name: str, toggle: Toggle | None) -> str:
     if toggle is None:
         return f"{name}=VALUE"
     known = "a whole number" if toggle.values is None else "|".join(toggle.values)
-    known = FORMS[toggle.form].examples if toggle.form else known
+    known = VALUE_FORMATS[toggle.form].examples if toggle.form else known
     return f"{name}={known} ({toggle.meaning})"
 
 

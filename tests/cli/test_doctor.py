@@ -17,8 +17,8 @@ from fwbench.frameworks import registry
 from fwbench.gangs import network
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.version import __version__
-from fwbench.workers import provenance
-from fwbench.workers.named import Environment, complete
+from fwbench.workers import environments
+from fwbench.workers.environments import Environment, complete
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.machines import out
@@ -200,7 +200,7 @@ def test_doctor_names_the_environments_of_the_project(
     facts = json.loads(out(capsys, "doctor", "--json"))
     expected = {"python": "3.10.1", "frameworks": held, "made_here": True}
     assert facts["environments"] == {"fake@old": expected}
-    provenance.forget(folder)
+    environments.forget(folder)
     assert f"{lines[at + 1]}; not made on this machine, so it is not run" in out(capsys, "doctor")
 
 

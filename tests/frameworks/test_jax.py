@@ -22,7 +22,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
 from fwbench.manifest import Manifest
 from fwbench.names import DTYPES, FLOAT8
-from fwbench.workers.named import Environment, Environments
+from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, recomputing, shared_loops, xla_costs
 from support.projects import Project

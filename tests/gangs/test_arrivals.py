@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from fwbench.errors import GangFailed, NetworkUnavailable, UsageError
-from fwbench.gangs import arrivals
-from fwbench.gangs.arrivals import Arrivals
-from fwbench.gangs.engines import Local, check, engine
+from fwbench.gangs.engines import hosts
+from fwbench.gangs.engines.hosts import RemoteHosts
+from fwbench.gangs.engines.places import ListedMachines, Machine, Machines
+from fwbench.gangs.engines.rendezvous import ROLE, TICKET, WATCH, Rendezvous, Ticket, connect
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.machines import Machine, Machines
-from fwbench.processes.meeting import INVITATION, ROLE, WATCH, Invitation, Meeting, come
+from fwbench.gangs.pool import check, engine
 from support.gangs import SOON, composition, controller
 
 #: What an mpiexec does, as far as fwbench needs it: N processes, each of which is told its number.
@@ -50,22 +50,22 @@ def program(path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def meeting() -> Iterator[Meeting]:
-    meeting = Meeting()
-    yield meeting
-    meeting.close()
+def rendezvous() -> Iterator[Rendezvous]:
+    rendezvous = Rendezvous()
+    yield rendezvous
+    rendezvous.close()
 
 
 # Coming
 
 
-def test_who_knows_the_secret_is_let_in(meeting: Meeting) -> None:
+def test_who_knows_the_secret_is_let_in(rendezvous: Rendezvous) -> None:
     """Both connections, whichever comes first; each process comes once."""
-    invitation = meeting.invitation(3)
+    ticket = rendezvous.ticket(3)
     with pytest.raises(GangFailed, match="cannot be reached"):
-        come(invitation._replace(port=1), ROLE)
-    ends = _come(meeting, invitation, WATCH), _come(meeting, invitation, ROLE)
-    found = meeting.wait(3, time.monotonic())
+        connect(ticket._replace(port=1), ROLE)
+    ends = _connect(rendezvous, ticket, WATCH), _connect(rendezvous, ticket, ROLE)
+    found = rendezvous.wait(3, time.monotonic())
     assert found is not None
     role, watch = found
     ends[0].sendall(b"w")
@@ -73,55 +73,55 @@ def test_who_knows_the_secret_is_let_in(meeting: Meeting) -> None:
     assert (role.recv(1), watch.recv(1)) == (b"r", b"w")
     for end in (*ends, role, watch):
         end.close()
-    assert meeting.wait(3, time.monotonic()) is None
+    assert rendezvous.wait(3, time.monotonic()) is None
 
 
-def _come(meeting: Meeting, invitation: Invitation, kind: int) -> socket.socket:
-    """Come, while the meeting lets whoever comes in, and waits for somebody else."""
+def _connect(rendezvous: Rendezvous, ticket: Ticket, kind: int) -> socket.socket:
+    """Come, while the rendezvous lets whoever comes in, and waits for somebody else."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as threads:
-        coming = threads.submit(come, invitation, kind)
+        coming = threads.submit(connect, ticket, kind)
         while not coming.done():
-            assert meeting.wait(99, time.monotonic() + 0.05) is None
+            assert rendezvous.wait(99, time.monotonic() + 0.05) is None
         return coming.result()
 
 
 @pytest.mark.parametrize("wrong", ["secret", "nothing", "twice"])
-def test_nobody_else_is_let_in(meeting: Meeting, wrong: str) -> None:
+def test_nobody_else_is_let_in(rendezvous: Rendezvous, wrong: str) -> None:
     """Without the secret, without a word, or in somebody's name who is there."""
-    invitation = meeting.invitation(0)
+    ticket = rendezvous.ticket(0)
     if wrong == "secret":
         with pytest.raises(GangFailed, match="does not know this process"):
-            _come(meeting, invitation._replace(token="0" * 32), ROLE)
+            _connect(rendezvous, ticket._replace(token="0" * 32), ROLE)
     elif wrong == "twice":
-        with _come(meeting, invitation, ROLE), pytest.raises(GangFailed, match="does not know"):
-            _come(meeting, invitation, ROLE)
+        with _connect(rendezvous, ticket, ROLE), pytest.raises(GangFailed, match="does not know"):
+            _connect(rendezvous, ticket, ROLE)
     else:
-        with socket.create_connection((invitation.host, invitation.port)) as end:
-            assert meeting.wait(0, time.monotonic() + 0.05) is None
+        with socket.create_connection((ticket.host, ticket.port)) as end:
+            assert rendezvous.wait(0, time.monotonic() + 0.05) is None
             end.settimeout(5.0)
             assert end.recv(1) == b""
-    assert meeting.wait(0, time.monotonic()) is None
+    assert rendezvous.wait(0, time.monotonic()) is None
 
 
-def test_an_invitation_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ticket_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or what has started it does."""
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
-    assert Invitation.parse("here 80 secret 5") == Invitation("here", 80, "secret", 5)
+    assert Ticket.parse("here 80 secret 5") == Ticket("here", 80, "secret", 5)
     with pytest.raises(UsageError, match="does not say which one it is: none of the variables"):
-        Invitation.parse("here 80 secret")
+        Ticket.parse("here 80 secret")
     monkeypatch.setenv("PMI_RANK", "2")
-    assert Invitation.parse("here 80 secret").rank == 2
-    with pytest.raises(UsageError, match="without an invitation"):
-        Invitation.parse("")
+    assert Ticket.parse("here 80 secret").rank == 2
+    with pytest.raises(UsageError, match="without a ticket"):
+        Ticket.parse("")
 
 
 def test_an_address_of_others_is_refused() -> None:
     """The message has it (192.0.2.0/24 is for documentation, and nobody's)."""
-    with pytest.raises(UsageError, match=r"192\.0\.2\.7 is none of this machine's"):
-        Meeting("192.0.2.7")
+    with pytest.raises(UsageError, match=r"does not have the address 192\.0\.2\.7"):
+        Rendezvous("192.0.2.7")
 
 
 # mpiexec
@@ -145,7 +145,7 @@ def test_mpiexec_starts_a_gang(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             environment = psutil.Process(pid).environ()
             assert environment["FWBENCH_SPARSE"] == "on"
             assert environment["OMP_NUM_THREADS"] == "1"
-            assert INVITATION not in environment
+            assert TICKET not in environment
         assert gang.is_alive
     finally:
         gang.close()
@@ -153,30 +153,30 @@ def test_mpiexec_starts_a_gang(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_role_of_mpiexec_that_is_killed_is_named(path: Path) -> None:
-    """With how it ended, as its usher tells; nobody is left."""
+    """With how it ended, as its launcher tells; nobody is left."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
     pids = gang.pids
     psutil.Process(pids[1]).kill()
     with pytest.raises(GangFailed, match=r"worker 1 of 2 was killed by SIGKILL .* while counting"):
-        gang.ask("used", limit_s=30.0, doing="counting")
+        gang.ask("usage", limit_s=30.0, doing="counting")
     assert not any(map(psutil.pid_exists, pids))
 
 
-def test_a_role_ends_with_its_usher(path: Path) -> None:
+def test_a_role_ends_with_its_launcher(path: Path) -> None:
     """Who is lost with it is named."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
     pids = gang.pids
-    usher = psutil.Process(pids[0]).parent()
-    assert usher is not None
+    launcher = psutil.Process(pids[0]).parent()
+    assert launcher is not None
     role = psutil.Process(pids[0])
-    usher.kill()
+    launcher.kill()
     psutil.wait_procs([role], timeout=30.0)  # the kernel ends it, a moment later
-    with pytest.raises(GangFailed, match="worker 0 of 2 was lost with what watched it"):
-        gang.ask("used", limit_s=30.0, doing="counting")
+    with pytest.raises(GangFailed, match="worker 0 of 2 was lost with its launcher"):
+        gang.ask("usage", limit_s=30.0, doing="counting")
     assert not any(map(psutil.pid_exists, pids))
 
 
@@ -187,7 +187,7 @@ def test_a_role_ends_with_its_usher(path: Path) -> None:
             "#!/bin/sh\necho no slots left >&2; exit 3",
             "0 of 2 was not started: .* 3.*no slots left",
         ),
-        ("#!/bin/sh\nexec sleep 60", "worker 0 of 2 did not come within 0.5 s: mpiexec runs"),
+        ("#!/bin/sh\nexec sleep 60", "worker 0 of 2 did not connect within 0.5 s: mpiexec runs"),
     ],
     ids=["ends", "hangs"],
 )
@@ -196,9 +196,9 @@ def test_an_mpiexec_that_starts_nothing_is_named(
 ) -> None:
     """With the worker that did not come, and the command's own words."""
     program(path, text)
-    monkeypatch.setattr(arrivals.Arrivals.__init__, "__defaults__", ((), 0.5))
+    monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 0.5))
     if "echo" in text:
-        monkeypatch.setattr(arrivals.Arrivals.__init__, "__defaults__", ((), 60.0))
+        monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 60.0))
     with pytest.raises(GangFailed, match=f"(?s){said}"):
         _mpi().start()
 
@@ -254,7 +254,7 @@ def test_places_of_a_file_are_filled_in_their_order(path: Path) -> None:
         address = "localhost"
         """
     )
-    gang = Gang(composition(3), Local(Machines.read(file)), SOON)
+    gang = Gang(composition(3), engine("local", file), SOON)
     gang.start()
     try:
         of = [psutil.Process(pid).environ()["OF"] for pid in gang.pids]
@@ -265,9 +265,9 @@ def test_places_of_a_file_are_filled_in_their_order(path: Path) -> None:
 
 def test_more_roles_than_places_are_refused() -> None:
     """The message has both numbers."""
-    machines = Machines(places=[Machine(["env"])], file="places.toml")
+    machines = Machines(by_role=[Machine(["env"])], file="places.toml")
     with pytest.raises(UsageError, match=r"of 2 processes .* and places.toml has 1: add places"):
-        Gang(composition(2), Local(machines)).start()
+        Gang(composition(2), ListedMachines(machines)).start()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said:
     """With what the command for it has written."""
     file = path / "places.toml"
     file.write_text(f"[[place]]\ncommand = {command}")
-    gang = Gang(composition(1), Local(Machines.read(file)), SOON)
+    gang = Gang(composition(1), engine("local", file), SOON)
     with pytest.raises(GangFailed, match=f"(?s){said}"):
         gang.start()
 
@@ -294,9 +294,9 @@ def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said:
         ("hosts = 3", "'hosts' is not known; known: address, mpiexec, place"),
         ("address = 3", "address = 3 is not a text"),
         ('mpiexec = "srun"', "mpiexec = 'srun' is not a list of words"),
-        ("place = [3]", "place 1: 3 is no table"),
+        ("place = [3]", "place 1: 3 is not a table"),
         ("[[place]]\nroles = 2", "place 1 does not say how a command is started there"),
-        ('[[place]]\ncommand = ["env"]\nroles = 0', "0 roles are none"),
+        ('[[place]]\ncommand = ["env"]\nroles = 0', "roles = 0; it must be 1 or more"),
         ('[[place]]\ncommand = ["env"]\nroles = true', "roles = True is not a whole number"),
         ('address = "127.0.0.1"', "has no places for --fw-engine local"),
     ],
@@ -325,4 +325,4 @@ def test_another_machine_is_no_loopback() -> None:
     """The record calls what joins roles real where an address is none of loopback."""
     assert Machines().are_here
     assert not Machines("192.0.2.7").are_here
-    assert Arrivals(Meeting(), [], ["192.0.2.7"]).address(0) == "192.0.2.7"
+    assert RemoteHosts(Rendezvous(), [], ["192.0.2.7"]).address(0) == "192.0.2.7"

@@ -13,11 +13,10 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
-from fwbench.frameworks.member import RoleCopies
+from fwbench.frameworks.member import Place, RoleCopies
 from fwbench.gangs.case import GangCase
-from fwbench.gangs.clock import GangClock
-from fwbench.gangs.kinds import kinds_of
-from fwbench.gangs.places import Place
+from fwbench.gangs.pool import case_kinds
+from fwbench.gangs.rounds import GangClock
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
@@ -40,7 +39,7 @@ def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
     cell = fakes.cell(workload, **facts)
     clock, framework = GangClock(), FakeFramework()
     fixture = fakes.fixture(clock, cell, max_time=0.5, disabled=disabled)
-    made = kinds_of(cell)[type(workload)](
+    made = case_kinds(cell)[type(workload)](
         cell,
         framework,
         framework.manifest("Fake CPU"),
@@ -86,7 +85,7 @@ def test_everything_is_asked_in_order() -> None:
     _case(gang).measure()
     kinds = [asked[0] for asked in gang.asked]
     assert [kind for n, kind in enumerate(kinds) if kind != kinds[n - 1]] == [
-        *("bind", "round", "check", "round", "look", "check"),
+        *("bind", "round", "check", "round", "verify_last", "check"),
     ]
 
 
@@ -190,7 +189,7 @@ def _trained(**changes: Any) -> list[dict[str, Any]]:
 
 def _train(answers: list[dict[str, Any]], left: Any = ((7,), (7,))) -> GangCase:
     looked = [{"weights": [*weights]} for weights in left]
-    gang = ScriptedGang(answers={"check": answers, "look": looked})
+    gang = ScriptedGang(answers={"check": answers, "verify_last": looked})
     return _case(gang, _MLP.step, direction="train", size=8)
 
 
@@ -259,7 +258,10 @@ def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
 
 _SERVED = (("replicas", "2"), ("strategy", "ps_sync"), ("servers", "1"))
 _ASYNCHRONOUS = (("replicas", "2"), ("strategy", "ps_async"), ("servers", "1"))
-_SERVER = (Place("server", 0, "server 0 of 1"), {"host": "here", "cpus": 2, "threads": 1})
+_SERVER = (
+    Place(0, 2, "ps_sync", role="server", servers=1),
+    {"host": "here", "cpus": 2, "threads": 1},
+)
 
 
 def test_servers_are_part_of_a_gang() -> None:
@@ -292,7 +294,7 @@ def test_servers_that_are_sent_too_little_fail() -> None:
 def _null_step(sent_bytes: int, *, wrong: str = "", left: str = "") -> GangCase:
     """Two workers, each of which has 1,600 numbers to fetch and to send."""
     check = [{"sent_bytes": None, "wrong": each} for each in ("", wrong)]
-    answers = {"check": check, "look": [{"wrong": ""}, {"wrong": left}]}
+    answers = {"check": check, "verify_last": [{"wrong": ""}, {"wrong": left}]}
     gang = ScriptedGang(answers=answers, sent_bytes=sent_bytes, serving=[_SERVER])
     return _case(gang, null_step, size=1600, toggles=_SERVED)
 
@@ -313,7 +315,7 @@ def test_each_kind_of_role_holds_parameters_of_its_own() -> None:
     case = _null_step(0)
     case.framework.null_step_copies = RoleCopies(worker=3.0, servers=2.0, coordinator=1.0)
     places = len(case._composition.places)
-    assert case.held * places == (2 * 3 + 2 + 1) * 1600
+    assert case.role_numbers * places == (2 * 3 + 2 + 1) * 1600
 
 
 def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
@@ -350,7 +352,7 @@ def _asynchronous(**changes: Any) -> GangCase:
         **changes,
     }
     look = [{"updates": changes.get("left", [1000, 1000])}]
-    gang = ScriptedGang(answers={"check": [told], "look": look}, step_s=(2.0**-8,))
+    gang = ScriptedGang(answers={"check": [told], "verify_last": look}, step_s=(2.0**-8,))
     return _case(gang, _MLP.step, direction="train", size=8, toggles=_ASYNCHRONOUS)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.gangs.engines import Local, check_places, engine
-from fwbench.gangs.gangs import Gangs
+from fwbench.gangs.launch import Local
+from fwbench.gangs.pool import GangPool, check_places, engine
 from fwbench.grid import Asked, cells
 from fwbench.options import values
 from fwbench.options.options import Selection
@@ -19,13 +19,16 @@ from support.gangs import composition, installed
 from support.grids import SHARED
 
 _PINNED = """
-from fwbench.gangs.engines import Local, Loopback
+from fwbench.gangs.launch import Local, Loopback
 
 class Hosts(Loopback):
     def start(self, host, name, framework, threads):
         return super().start(host, f"pinned {name}", framework, threads)
 
 class Pinned(Local):
+    def __init__(self, machines):
+        self.machines = machines
+
     def hosts(self, number, network):
         return Hosts()
 """
@@ -46,7 +49,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_engines_of_other_packages_start_gangs() -> None:
     """By the name of their entry point."""
     assert values.engine("pinned") == "pinned"
-    gangs = Gangs("pinned")
+    gangs = GangPool("pinned")
     try:
         assert [role.name for role in gangs(composition())._roles] == [
             *("pinned worker 0 of 2", "pinned worker 1 of 2"),

@@ -13,7 +13,7 @@ from fwbench.frameworks.member import Member
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.numpy.replicas import Ring
 from fwbench.gangs import shares
-from fwbench.gangs.kinds import share_of
+from fwbench.gangs.role import share_of
 from fwbench.gangs.shares import Share, Task
 from fwbench.workloads import COLLECTIVES
 from support.gangs import in_ring
@@ -35,7 +35,7 @@ def test_right_exchanges_pass(name: str, replicas: int) -> None:
         share.check(3)
         for _ in range(4):
             share.run()
-        share.look()
+        share.verify_last()
         share.check(3)
 
     in_ring(replicas, check)
@@ -105,7 +105,7 @@ class _Queueing(Share):
         self.member.queued += 100 * steps  # type: ignore[attr-defined]
         return {}
 
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         return {}
 
 

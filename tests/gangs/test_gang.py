@@ -15,8 +15,8 @@ import pytest
 
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gangs
-from fwbench.gangs.engines import Local, Loopback
 from fwbench.gangs.gang import Gang
+from fwbench.gangs.launch import Local, Loopback
 from fwbench.gangs.shares import Task
 from support.gangs import SOON, composition, controller, started
 from support.proxies import Proxy
@@ -54,13 +54,13 @@ def _gone(pids: list[int]) -> bool:
 
 def test_workers_answer_by_rank_and_leave_no_process(gang: Gang) -> None:
     """What they are, what they find right, what their steps take, and what they send."""
-    assert [hello["threads"] for hello in gang.hello] == [1, 1]
+    assert [greeting["threads"] for greeting in gang.greetings] == [1, 1]
     checked = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
     assert [answer["sent_bytes"] for answer in checked] == [12_001, 12_001]
     for told in _round(gang):
         assert told["seconds"] > 0.0
         assert told["sent_bytes"] == 3 * 4000 + 1  # a byte of the barrier
-    assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
+    assert gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying") == [{}, {}]
     assert gang.is_alive
     pids = gang.pids
     gang.close()
@@ -83,7 +83,7 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
     os.kill(gang.pids[0], signal.SIGSTOP)
     threading.Timer(0.3, os.kill, (gang.pids[1], signal.SIGKILL)).start()
     with pytest.raises(GangFailed, match=r"^worker 1 of 2 was killed .*telling"):
-        gang.ask("used", limit_s=600.0, doing="telling")
+        gang.ask("usage", limit_s=600.0, doing="telling")
 
 
 def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
@@ -139,7 +139,7 @@ class _Meddled(Gang):
             values = (self._meddle(self, kind, values[0]),)
             how["limit_s"] = 1.0
         answers = super().ask(kind, *values, **how)
-        return self._meddle(self, kind, answers) if kind == "sit" else answers
+        return self._meddle(self, kind, answers) if kind == "prepare" else answers
 
 
 def _signalled(number: signal.Signals) -> Callable[..., list[Any]]:
@@ -171,7 +171,7 @@ def test_other_versions_are_refused() -> None:
     """Before anything runs; the message says who has what."""
 
     def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
-        if kind == "sit":
+        if kind == "prepare":
             values[1]["versions"]["numpy"] = "0.1"
         return values
 
@@ -188,7 +188,7 @@ def test_a_cut_connection_ends_the_gang() -> None:
     with Proxy() as proxy:
 
         def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
-            return values if kind == "sit" else [proxy.in_front_of(each) for each in values]
+            return values if kind == "prepare" else [proxy.in_front_of(each) for each in values]
 
         gang = _Meddled(meddle)
         gang.start()
@@ -277,10 +277,6 @@ class _Idle:
     stopped: bool
     sent: list[str] = field(default_factory=list)
 
-    @property
-    def body(self) -> _Idle:
-        return self
-
     def is_stopped(self) -> bool:
         return self.stopped
 
@@ -299,6 +295,6 @@ def test_no_time_is_spent_on_asking_roles_that_are_stopped(monkeypatch: pytest.M
     monkeypatch.setattr(gangs, "ready", ready)
     stopped, well, last = _Idle(stopped=True), _Idle(stopped=False), _Idle(stopped=True)
     asked: Any = [stopped, well, last]
-    assert Gang(composition(), Local(), SOON)._silent(asked) == [stopped, last]
+    assert Gang(composition(), Local(), SOON)._unresponsive(asked) == [stopped, last]
     assert waited == [[well]]
-    assert (stopped.sent, well.sent, last.sent) == ([], ["used"], [])
+    assert (stopped.sent, well.sent, last.sent) == ([], ["usage"], [])

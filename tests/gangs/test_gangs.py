@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from fwbench.gangs.gangs import Gangs
+from fwbench.gangs.pool import GangPool
 from support.gangs import ScriptedGang, composition
 
 
-def _gangs() -> tuple[Gangs, list[ScriptedGang]]:
+def _gangs() -> tuple[GangPool, list[ScriptedGang]]:
     made: list[ScriptedGang] = []
 
     def make(asked: Any, _: Any) -> Any:
@@ -14,7 +14,7 @@ def _gangs() -> tuple[Gangs, list[ScriptedGang]]:
         made.append(ScriptedGang(asked))
         return made[-1]
 
-    return Gangs("local", make), made
+    return GangPool("local", make), made
 
 
 def test_cases_of_one_composition_share_a_gang() -> None:

@@ -20,11 +20,11 @@ from fwbench.errors import (
     WrongGradient,
     WrongTraining,
 )
+from fwbench.gangs import checks
 from fwbench.gangs import gang as gangs
-from fwbench.gangs import judgement
-from fwbench.gangs.engines import Local
+from fwbench.gangs.checks import Answers
 from fwbench.gangs.gang import Composition, Gang
-from fwbench.gangs.judgement import Answers
+from fwbench.gangs.launch import Local
 from fwbench.gangs.shares import Task
 from fwbench.workloads import lenet, mlp
 from fwbench.workloads.models.steps import ModelStep
@@ -83,9 +83,9 @@ def _bind(gang: Gang, name: str, size: int, **changes: Any) -> None:
 def _checked(gang: Gang, name: str, batch: int, updates: int, **changes: Any) -> Answers:
     """What all workers found in ten steps; the server's updates are judged."""
     _bind(gang, name, batch, **changes)
-    before = gang.used()
+    before = gang.usage()
     answers = gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
-    checked = judgement.served(before, gang.used(), updates, "before the timing")
+    checked = checks.served(before, gang.usage(), updates, "before the timing")
     assert checked.updates == updates
     return answers
 
@@ -93,7 +93,7 @@ def _checked(gang: Gang, name: str, batch: int, updates: int, **changes: Any) ->
 def _judged(gang: Gang, objective: Any, batch: int, **changes: Any) -> float:
     """How far the mean losses are off those of one worker."""
     answers = _checked(gang, f"{objective.name}_step", batch, 10, **changes)
-    found, checked = judgement.training(answers, objective, batch, "float32", "before the timing")
+    found, checked = checks.training(answers, objective, batch, "float32", "before the timing")
     assert checked.gradient_error < 1e-4
     return float(found.max_loss_deviation)
 
@@ -113,9 +113,9 @@ def test_a_language_model_is_shared(synchronous: Gang, step: ModelStep) -> None:
 
 def test_what_processes_send_is_counted(synchronous: Gang) -> None:
     """Each worker all gradients, and the server all weights to each worker."""
-    before = synchronous.used()
+    before = synchronous.usage()
     answers = _checked(synchronous, "lenet_step", 80, 10)
-    sent = judgement.sent(answers, before, synchronous.used())
+    sent = checks.sent(answers, before, synchronous.usage())
     assert sent is None or sent >= 10 * 2 * 2 * 4 * lenet.parameters
 
 
@@ -123,11 +123,11 @@ def test_servers_update_once_in_every_timed_step(synchronous: Gang) -> None:
     """By their own count; the weights are equal afterwards."""
     _bind(synchronous, "lenet_step", 80)
     synchronous.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-    before = synchronous.used()
+    before = synchronous.usage()
     synchronous.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
-    assert judgement.served(before, synchronous.used(), 7, "timed").updates == 7
-    left = synchronous.ask("look", limit_s=_PATIENCE_S, doing="looking")
-    judgement.same_weights(left, "after the timing")
+    assert checks.served(before, synchronous.usage(), 7, "timed").updates == 7
+    left = synchronous.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying")
+    checks.same_weights(left, "after the timing")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_cheats_are_found(
     _bind(synchronous, "lenet_step", batch)
     answers = synchronous.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
     with pytest.raises(error, match=said):
-        judgement.training(answers, lenet, batch, "float32", "before the timing")
+        checks.training(answers, lenet, batch, "float32", "before the timing")
 
 
 def test_updates_by_the_workers_themselves_are_found(synchronous: Gang) -> None:
@@ -169,14 +169,12 @@ def test_workers_that_do_not_wait_learn(asynchronous: Gang) -> None:
     gang = asynchronous
     for objective in (lenet, mlp):
         answers = _checked(gang, f"{objective.name}_step", 80, 10 + 20)
-        found, checked = judgement.asynchronous(
-            answers, objective, 40, "float32", "before the timing"
-        )
+        found, checked = checks.asynchronous(answers, objective, 40, "float32", "before the timing")
         assert found.max_loss_deviation < 1e-5
         assert checked.gradient_error < 1e-4
-    before = gang.used()
+    before = gang.usage()
     gang.ask("round", 7, limit_s=_PATIENCE_S, doing="stepping")
-    assert judgement.served(before, gang.used(), 14, "timed").updates == 14
+    assert checks.served(before, gang.usage(), 14, "timed").updates == 14
 
 
 def test_sums_of_arrays_are_right() -> None:
@@ -184,12 +182,12 @@ def test_sums_of_arrays_are_right() -> None:
     with _started(_composition("ps_sync", updating=False)) as gang:
         for dtype in ("float32", "float64"):
             _bind(gang, "all_reduce", 1001, dtype=dtype)
-            before = gang.used()
+            before = gang.usage()
             answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-            sent = judgement.sent(answers, before, gang.used())
+            sent = checks.sent(answers, before, gang.usage())
             assert sent is None or sent >= 3 * 2 * 2 * 4 * 1001
             gang.ask("round", 3, limit_s=_PATIENCE_S, doing="stepping")
-            left = gang.ask("look", limit_s=_PATIENCE_S, doing="looking")
+            left = gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying")
             assert left == [{}, {}]
 
 

@@ -20,13 +20,13 @@ import pytest
 
 from fwbench.errors import GangFailed, NetworkUnavailable
 from fwbench.gangs import network
-from fwbench.gangs.engines import Shaped
 from fwbench.gangs.gang import Gang
+from fwbench.gangs.launch import Shaped
 from fwbench.gangs.network import ShapedNetwork
 from fwbench.gangs.shares import Task
 from fwbench.processes import namespace
 from fwbench.processes.namespace import Namespace
-from fwbench.terms.link import Link
+from fwbench.terms.replicas import Link
 from support.gangs import controller, started
 from support.projects import Project
 
@@ -97,7 +97,7 @@ def _round(gang: Gang, limit_s: float = _PATIENCE_S) -> list[Any]:
 def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
     """They work, until one is cut off: nobody notices but the limit, and links are silent."""
     before, namespaces = _here(), _own(gang)
-    assert [hello["address"].rpartition(":")[0] for hello in gang.hello] == [
+    assert [greeting["address"].rpartition(":")[0] for greeting in gang.greetings] == [
         *("10.77.0.1", "10.77.0.2"),
     ]
     gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")

@@ -16,7 +16,9 @@ import psutil
 import pytest
 
 from fwbench.errors import NetworkUnavailable, UsageError
-from fwbench.gangs import engines, ray
+from fwbench.gangs.engines import clusters
+from fwbench.gangs.engines.places import Machine, Machines
+from fwbench.gangs.pool import check, engine
 from support.gangs import controller
 from support.projects import Project
 
@@ -67,7 +69,7 @@ def _node_of(role: psutil.Process) -> int:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[pytest.MonkeyPatch]:
     """A cluster with three nodes, to which RAY_ADDRESS leads; none of its processes is left."""
-    from ray.cluster_utils import Cluster
+    from clusters.cluster_utils import Cluster
 
     before = {*psutil.Process().children(recursive=True)}
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="r-") as folder:
@@ -138,21 +140,21 @@ def test_without_a_cluster_the_engine_is_refused(
     """The message says how one is started, or found."""
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(UsageError, match=f"no Ray cluster was found {said}"):
-        engines.engine("ray").refuse_more(2)
+        engine("ray").refuse_more(2)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is measured."""
-    monkeypatch.setattr(ray, "find_spec", lambda _: None)
+    monkeypatch.setattr(clusters, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'is not installed: pip install "fwbench\[ray\]"'):
-        engines.check("ray", None, ())
+        check("ray", None, ())
 
 
 def test_ray_has_nodes_and_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither can be chosen."""
-    monkeypatch.setattr(ray, "find_spec", lambda _: True)
-    machines = engines.Machines(places=[engines.Machines], file="places.toml")
+    monkeypatch.setattr(clusters, "find_spec", lambda _: True)
+    machines = Machines(by_role=[Machine(["env"])], file="places.toml")
     with pytest.raises(UsageError, match="with --fw-engine ray Ray decides where roles run"):
-        engines.engine("ray", machines)
+        clusters.Ray(machines)
     with pytest.raises(NetworkUnavailable, match="nodes of Ray have their own: leave out"):
-        engines.check("ray", None, ("100mbit",))
+        check("ray", None, ("100mbit",))

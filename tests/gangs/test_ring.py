@@ -17,7 +17,7 @@ def test_every_replica_has_the_sum(replicas: int, elements: int) -> None:
         source = np.empty(elements)
         run = ring.all_reduce(source)
         for factor in (1.0, 10.0):
-            source[:] = factor * (ring.seat.rank + 1) + np.arange(elements)
+            source[:] = factor * (ring.place.rank + 1) + np.arange(elements)
             kept = source.copy()
             total = factor * replicas * (replicas + 1) / 2 + replicas * np.arange(elements)
             np.testing.assert_array_equal(run(), total)
@@ -31,12 +31,12 @@ def test_every_replica_has_its_part_of_the_sum(replicas: int) -> None:
     """The first one the first part; sources stay."""
 
     def exchange(ring: Ring) -> None:
-        source = (ring.seat.rank + 1) * np.arange(12.0)
+        source = (ring.place.rank + 1) * np.arange(12.0)
         run = ring.reduce_scatter(source)
         total = np.arange(12.0) * replicas * (replicas + 1) / 2
         for _ in range(2):
-            np.testing.assert_array_equal(run(), np.split(total, replicas)[ring.seat.rank])
-        np.testing.assert_array_equal(source, (ring.seat.rank + 1) * np.arange(12.0))
+            np.testing.assert_array_equal(run(), np.split(total, replicas)[ring.place.rank])
+        np.testing.assert_array_equal(source, (ring.place.rank + 1) * np.arange(12.0))
 
     in_ring(replicas, exchange)
 
@@ -49,7 +49,7 @@ def test_every_replica_has_all_arrays(replicas: int) -> None:
         source = np.empty(5)
         run = ring.all_gather(source)
         for factor in (1.0, 10.0):
-            source[:] = factor * ring.seat.rank
+            source[:] = factor * ring.place.rank
             np.testing.assert_array_equal(run(), factor * np.repeat(np.arange(replicas), 5))
 
     in_ring(replicas, exchange)
@@ -61,11 +61,11 @@ def test_every_replica_has_the_array_of_the_root(replicas: int, elements: int) -
     """Of each in turn, in one piece and in several."""
 
     def exchange(ring: Ring) -> None:
-        source = np.arange(float(elements)) + 1000 * ring.seat.rank
+        source = np.arange(float(elements)) + 1000 * ring.place.rank
         run = ring.broadcast(source)
         for root in range(replicas):
             np.testing.assert_array_equal(run(root), np.arange(elements) + 1000 * root)
-        np.testing.assert_array_equal(source, np.arange(elements) + 1000 * ring.seat.rank)
+        np.testing.assert_array_equal(source, np.arange(elements) + 1000 * ring.place.rank)
 
     in_ring(replicas, exchange)
 
@@ -105,7 +105,7 @@ def test_a_neighbour_that_has_gone_is_named() -> None:
     """And not waited for."""
 
     def leave(ring: Ring) -> str:
-        if ring.seat.rank == 1:
+        if ring.place.rank == 1:
             ring.close()
             return ""
         with pytest.raises(ConnectionError) as caught:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from fwbench.errors import WrongResult
-from fwbench.frameworks.member import Member, Seat, ServedSteps
+from fwbench.frameworks.member import Member, Place, ServedSteps
 from fwbench.frameworks.numpy.framework import NumPy
-from fwbench.gangs import judgement
-from fwbench.gangs.kinds import share_of
+from fwbench.gangs import checks
+from fwbench.gangs.role import share_of
 from fwbench.gangs.shares import Task
 
 _REPLICAS = 3
@@ -39,7 +39,7 @@ class _Settled(ServedSteps):
     def fetched(self, answer: Any) -> list[Any]:
         return [*answer]
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         pass
 
 
@@ -50,9 +50,9 @@ class Steps(_Settled):
         lie: what the last worker does otherwise.
     """
 
-    def __init__(self, server: Server, seat: Seat, shards: Sequence[Any], lie: str) -> None:
+    def __init__(self, server: Server, place: Place, shards: Sequence[Any], lie: str) -> None:
         self._server, self._shards, self._lie = server, shards, lie
-        self._meet = server.meet if seat.strategy == "ps_sync" else lambda: None
+        self._meet = server.meet if place.strategy == "ps_sync" else lambda: None
         self._kept: Any = None
 
     def _fetch(self) -> Any:
@@ -90,10 +90,10 @@ class Reads(_Settled):
 class Worker(Member):
     """A worker in a thread."""
 
-    def __init__(self, seat: Seat, server: Server, lie: str) -> None:
-        super().__init__(seat)
+    def __init__(self, place: Place, server: Server, lie: str) -> None:
+        super().__init__(place)
         self._server = server
-        self._lie = lie if seat.rank == _REPLICAS - 1 else ""
+        self._lie = lie if place.rank == _REPLICAS - 1 else ""
 
     address = ""
 
@@ -110,7 +110,7 @@ class Worker(Member):
         raise NotImplementedError
 
     def null_steps(self, shards: Sequence[Any]) -> Steps:
-        return Steps(self._server, self.seat, shards, self._lie)
+        return Steps(self._server, self.place, shards, self._lie)
 
     def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Reads:
         return Reads(table, sets, self._lie)
@@ -121,14 +121,14 @@ def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
     server = Server()
 
     def found(rank: int) -> list[Any]:
-        worker = Worker(Seat(rank, _REPLICAS, strategy, "", servers=1), server, lie)
+        worker = Worker(Place(rank, _REPLICAS, strategy, "", servers=1), server, lie)
         task = Task(name, _SIZE, "cpu", "eager", "float32", sparse=False)
         share = share_of(task, NumPy(), worker)
         first = share.check(3)
         for _ in range(7):
             share.run()
         worker.barrier()  # a controller asks all when it has heard of all
-        left = share.look()
+        left = share.verify_last()
         worker.barrier()
         return [first, left, share.check(3)]
 
@@ -141,7 +141,7 @@ def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
 def test_right_steps_pass(name: str, strategy: str) -> None:
     """In lock-step every one; otherwise one after another, and all together."""
     for answers in _found(name, strategy):
-        judgement.fetched(answers, "at any time")
+        checks.fetched(answers, "at any time")
 
 
 _OTHER = "before the timing, worker [012] fetched other numbers than the updates of"
@@ -160,7 +160,7 @@ def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, 
     """By whoever fetches what it must not, before anything is timed."""
     first, *_ = _found("null_step", strategy, lie)
     with pytest.raises(WrongResult, match=said):
-        judgement.fetched(first, "before the timing")
+        checks.fetched(first, "before the timing")
 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
@@ -169,7 +169,7 @@ def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
     _, left, _ = _found("null_step", strategy, "fetches nothing")
     said = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
     with pytest.raises(WrongResult, match=said):
-        judgement.fetched(left, "after the timing")
+        checks.fetched(left, "after the timing")
 
 
 class _Late(Worker):
@@ -178,7 +178,7 @@ class _Late(Worker):
     ranks = range(_REPLICAS)
 
     def __init__(self, missing: int) -> None:
-        super().__init__(Seat(0, _REPLICAS, "ps_async", "", servers=1), Server(), "")
+        super().__init__(Place(0, _REPLICAS, "ps_async", "", servers=1), Server(), "")
         self._missing = missing
 
     def barrier(self) -> None:
@@ -204,7 +204,7 @@ def test_workers_of_a_coordinator_may_miss_what_others_have_begun(
     share = share_of(task, NumPy(), _Late(missing))
     for _ in range(7):
         share.run()
-    assert bool(share.look()["wrong"]) == wrong
+    assert bool(share.verify_last()["wrong"]) == wrong
 
 
 def test_more_updates_than_can_be_counted_are_refused() -> None:
@@ -214,7 +214,7 @@ def test_more_updates_than_can_be_counted_are_refused() -> None:
     share.run()
     share._taken = 10**6  # type: ignore[attr-defined]
     said = "worker 0 was to fetch up to 18,000,000, and float32 counts exactly to 16,777,216: mea"
-    assert share.look()["wrong"].startswith(said)
+    assert share.verify_last()["wrong"].startswith(said)
 
 
 def test_rows_of_another_step_are_found() -> None:
@@ -223,4 +223,4 @@ def test_rows_of_another_step_are_found() -> None:
         assert [bool(each["wrong"]) for each in answers] == [False, False, True]
         said = "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"
         with pytest.raises(WrongResult, match=said):
-            judgement.fetched(answers, "at any time")
+            checks.fetched(answers, "at any time")

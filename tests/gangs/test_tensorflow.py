@@ -13,7 +13,7 @@ import pytest
 
 from fwbench import workloads
 from fwbench.errors import VerificationError, WrongGradient, WrongTraining
-from fwbench.gangs import judgement
+from fwbench.gangs import checks
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.shares import Task
 from fwbench.records.facts import CaseFacts
@@ -58,7 +58,7 @@ def _bind(gang: Gang, name: str, size: int) -> None:
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
 
 
-def _asked(gang: Gang, step: str, batch: int) -> judgement.Answers:
+def _asked(gang: Gang, step: str, batch: int) -> checks.Answers:
     """What replicas found in training on a global batch."""
     _bind(gang, step, batch)
     return gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
@@ -70,8 +70,8 @@ def _judged(gang: Gang, step: str, batch: int) -> tuple[CaseFacts, Any]:
     objective = getattr(workloads, step).training
     if gang.composition.servers:
         share = batch // gang.composition.replicas
-        return judgement.asynchronous(answers, objective, share, "float32", "before the timing")
-    return judgement.training(answers, objective, batch, "float32", "before the timing")
+        return checks.asynchronous(answers, objective, share, "float32", "before the timing")
+    return checks.training(answers, objective, batch, "float32", "before the timing")
 
 
 @pytest.mark.parametrize("step", ["lenet_step", "mlp_step"])
@@ -114,7 +114,7 @@ def test_exchanges_of_arrays_are_right(gang: Gang, exchange: str, bytes_each: in
     for told in answers:
         assert told["sent_bytes"] is None or told["sent_bytes"] >= 3 * bytes_each
     _round(gang)
-    assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
+    assert gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying") == [{}, {}]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_cheats_are_found(
 @pytest.mark.parametrize("step", ["lenet_step", "mlp_step"])
 def test_workers_of_servers_train(served: Gang, step: str) -> None:
     """Alone as one process, and together every update arrives, also of timed steps."""
-    before = served.used()
+    before = served.usage()
     facts, checked = _judged(served, step, 80)
-    sent = [[each["sent_bytes"] for each in used] for used in (before, served.used())]
+    sent = [[each["sent_bytes"] for each in used] for used in (before, served.usage())]
     assert facts.max_loss_deviation < 1e-5
     assert checked.gradient_error < 1e-3
     assert checked.updates == 10 + 20  # all go on where one has ended
@@ -153,7 +153,9 @@ def test_workers_of_servers_train(served: Gang, step: str) -> None:
     assert None in sent[0] or all(map(operator.lt, *sent)), "a process has sent nothing"
     (told,) = _round(served, 10)
     assert told["seconds"] > 0.0
-    assert served.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{"updates": [20, 20]}]
+    assert served.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying") == [
+        {"updates": [20, 20]}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gangs
-from fwbench.gangs.engines import Local
 from fwbench.gangs.gang import Gang
+from fwbench.gangs.launch import Local
 from fwbench.gangs.shares import Task
 from support.gangs import SOON, Robbed, composition, started
 

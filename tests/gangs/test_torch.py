@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fwbench.errors import VerificationError, WrongGradient, WrongTraining
-from fwbench.gangs import judgement
+from fwbench.gangs import checks
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.shares import Task
 from fwbench.workloads import COLLECTIVES, lenet, mlp
@@ -41,12 +41,12 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gang]:
     made.close()
 
 
-def _judged(gang: Gang, batch: int, training: Training = lenet) -> judgement.Answers:
+def _judged(gang: Gang, batch: int, training: Training = lenet) -> checks.Answers:
     """What all replicas found in training on a global batch, once it was judged."""
     task = asdict(Task(training.step.name, batch, "cpu", "eager", "float32", sparse=False))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
     answers = gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
-    judgement.training(answers, training, batch, "float32", "before the timing")
+    checks.training(answers, training, batch, "float32", "before the timing")
     return answers
 
 
@@ -55,7 +55,7 @@ def test_two_replicas_train_as_one_worker(gang: Gang) -> None:
     answers = _judged(gang, 80)
     first = answers[0]
     assert first["gradient_error"] < 1e-2
-    sent = judgement.sent(answers)
+    sent = checks.sent(answers)
     assert sent is None or sent >= 10 * 2 * 4 * lenet.parameters
 
 
@@ -86,7 +86,7 @@ def test_a_language_model_is_shared(gang: Gang, step: ModelStep) -> None:
     assert trains_as_one(gang, step, "eager", _PATIENCE_S).max_loss_deviation < 1e-5
     timed = gang.ask("alone", 3, limit_s=_PATIENCE_S, doing="stepping alone")
     assert all(rank["seconds"] > 0 for rank in timed)
-    sent = judgement.sent(timed)
+    sent = checks.sent(timed)
     # The barrier's, and once what a layer holds beside its parameters; gradients have 390 KB.
     assert sent is None or sent < 5000
 
@@ -99,9 +99,9 @@ def test_exchanges_are_right(gang: Gang, collective: Collective) -> None:
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
     answers = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
     least_bytes = 3 * 4 * elements * collective.sent(2)
-    judgement.refuse_silence("3 steps", judgement.sent(answers), least_bytes, "numbers")
+    checks.refuse_silence("3 steps", checks.sent(answers), least_bytes, "numbers")
     gang.ask("round", 3, limit_s=_PATIENCE_S, doing="stepping")
-    assert gang.ask("look", limit_s=_PATIENCE_S, doing="looking") == [{}, {}]
+    assert gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying") == [{}, {}]
 
 
 @pytest.mark.parametrize(

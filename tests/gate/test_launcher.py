@@ -17,7 +17,7 @@ from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
 from fwbench.processes import session
 from fwbench.processes.command import Finished
-from fwbench.workers.named import Environments
+from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
 
 _STATUSES = {"killed": -9, "terminated": -15, "crashed": 3, "interrupted": 2}

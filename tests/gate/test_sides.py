@@ -11,7 +11,7 @@ from fwbench.errors import ComparisonError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gate import sides as sides_module
 from fwbench.gate.sides import Installed, Revision, Tree, sides
-from fwbench.workers.named import Environment, Environments, complete
+from fwbench.workers.environments import Environment, Environments, complete
 from support.repositories import commit_all, count_worktrees, run_git
 
 # The sides are environments

@@ -9,7 +9,7 @@ from pathlib import Path
 _KILLED = """
 import os, signal
 from multiprocessing import get_context, util
-from fwbench.processes.loaders import share_temporary_folder
+from fwbench.processes.child import share_temporary_folder
 
 def show():
     print(util.get_temp_dir(), flush=True)

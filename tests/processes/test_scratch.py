@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.processes import owned, scratch
+from fwbench.processes import scratch
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_new_folder_that_is_taken_for_an_abandoned_one(
 ) -> None:
     """Another one is made."""
     answers = iter([None])
-    take = owned.take
+    take = scratch.take
     monkeypatch.setattr(scratch, "take", lambda made: next(answers, take(made)))
     with scratch.folder() as folder:
         assert [*temporary.iterdir()] == [folder]
@@ -107,8 +107,8 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     """Until it is released, or the process has died, by SIGKILL too; children inherit nothing."""
     code = (
         "import subprocess, sys, time; from pathlib import Path\n"
-        "from fwbench.processes import owned\n"
-        f"owner = owned.take(Path({str(tmp_path)!r}))\n"
+        "from fwbench.processes import scratch\n"
+        f"owner = scratch.take(Path({str(tmp_path)!r}))\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"
@@ -117,15 +117,15 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         child = int(owner.stdout.readline())
-        assert owned.take(tmp_path) is None
+        assert scratch.take(tmp_path) is None
         owner.kill()
         owner.wait()
-        mine = owned.take(tmp_path)
+        mine = scratch.take(tmp_path)
         os.kill(child, 9)
     assert mine is not None
     with mine:
-        assert owned.take(tmp_path) is None
-    again = owned.take(tmp_path)
+        assert scratch.take(tmp_path) is None
+    again = scratch.take(tmp_path)
     assert again is not None
     again.release()
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("nowhere", "file", "link"):
-        assert owned.take(tmp_path / name) is None
+        assert scratch.take(tmp_path / name) is None
     folder, other = tmp_path / "folder", tmp_path / "other"
     folder.mkdir()
     flock = fcntl.flock
@@ -146,4 +146,4 @@ def test_what_cannot_be_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         flock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", replace)
-    assert owned.take(folder) is None
+    assert scratch.take(folder) is None

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.errors import FrameworkBroken
-from fwbench.processes.process import WorkerProcess, WorkerSpec
+from fwbench.workers.process import WorkerProcess, WorkerSpec
 from support.projects import CASES, QUICKLY, Project
 
 if sys.platform != "linux":

@@ -9,7 +9,7 @@ from jax import lax
 from fwbench.frameworks.jax.framework import Jax
 from fwbench.frameworks.jax.replicas import JaxMember
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Seat
+from fwbench.frameworks.member import Place
 from support.cheats import skips_a_step
 
 
@@ -67,7 +67,7 @@ class Member(JaxMember):
     def learner(self, job: Job) -> Any:
         made: Any = super().learner(job)
         if job.batch in CHEATS:
-            CHEATS[job.batch](made.learner, self.seat.rank)
+            CHEATS[job.batch](made.learner, self.place.rank)
             made.learner.build()
         return made
 
@@ -77,5 +77,5 @@ class CheatingJax(Jax):
 
     name: ClassVar = "cheating_jax"
 
-    def member(self, seat: Seat) -> Member:
-        return Member(seat, self._keep)
+    def member(self, place: Place) -> Member:
+        return Member(place, self._keep)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import WORKER, Seat
+from fwbench.frameworks.member import WORKER, Place
 from fwbench.frameworks.mxnet.framework import MXNet, _context
 from fwbench.frameworks.mxnet.replicas import MXNetMember
 from fwbench.frameworks.mxnet.training import MXNetLearner
@@ -92,7 +92,7 @@ class Member(LeavingOut, MXNetMember):
     def learner(self, job: Job) -> Any:
         made = super().learner(job)
         if job.batch in CHEATS:
-            CHEATS[job.batch](made.learner, self.seat.rank)
+            CHEATS[job.batch](made.learner, self.place.rank)
         return made
 
 
@@ -101,5 +101,5 @@ class CheatingMXNet(MXNet):
 
     name: ClassVar = "cheating"
 
-    def member(self, seat: Seat) -> Any:
-        return Member(seat, _context) if seat.role == WORKER else super().member(seat)
+    def member(self, place: Place) -> Any:
+        return Member(place, _context) if place.role == WORKER else super().member(place)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Participant, Seat
+from fwbench.frameworks.member import Participant, Place
 from fwbench.frameworks.tensorflow import servers
 from fwbench.frameworks.tensorflow.framework import TensorFlow
 from fwbench.frameworks.tensorflow.replicas import MirroredMember
@@ -121,13 +121,13 @@ CHEATS: dict[tuple[str, int], Callable[[Any, int], None]] = {
 class _Cheating:
     """A member whose learners are tampered with before they are compiled."""
 
-    seat: Seat
+    place: Place
 
     def learner(self, job: Job) -> Any:
         made = super().learner(job)  # type: ignore[misc]
-        cheat = CHEATS.get((self.seat.strategy, job.batch))
+        cheat = CHEATS.get((self.place.strategy, job.batch))
         if cheat is not None:
-            cheat(made.learner, self.seat.rank)
+            cheat(made.learner, self.place.rank)
             made.learner.build()
         return made
 
@@ -147,7 +147,7 @@ class CheatingTensorFlow(TensorFlow):
 
     name: ClassVar = "cheating_tensorflow"
 
-    def member(self, seat: Seat) -> Participant:
-        if not seat.servers:
-            return Mirrored(seat)
-        return Coordinator(seat) if seat.role == self.coordinator else super().member(seat)
+    def member(self, place: Place) -> Participant:
+        if not place.servers:
+            return Mirrored(place)
+        return Coordinator(place) if place.role == self.coordinator else super().member(place)

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Seat
+from fwbench.frameworks.member import Place
 from fwbench.frameworks.torch.framework import Torch
 from fwbench.frameworks.torch.replicas import TorchMember
 from support.cheats import skips_a_step
@@ -71,7 +71,7 @@ class Member(TorchMember):
     def learner(self, job: Job) -> Any:
         made = super().learner(job)
         if job.batch in CHEATS:
-            CHEATS[job.batch](made.learner, self.seat.rank)
+            CHEATS[job.batch](made.learner, self.place.rank)
         return made
 
 
@@ -80,5 +80,5 @@ class CheatingTorch(Torch):
 
     name: ClassVar = "cheating"
 
-    def member(self, seat: Seat) -> Member:
-        return Member(seat)
+    def member(self, place: Place) -> Member:
+        return Member(place)

@@ -21,7 +21,7 @@ from fwbench.workloads.training import Batch
 
 
 def right_losses(job: Job) -> Sequence[float]:
-    """The losses of the check, as everyone must have them."""
+    """The losses of the check, as all_greetings must have them."""
     return trajectories.expected_losses(job.training, job.batch, lazy=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.terms.link import LOOPBACK, link_of
+from fwbench.terms.replicas import LOOPBACK, link_of
 
 
 def gang(

@@ -15,16 +15,15 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.member import Seat
+from fwbench.frameworks.member import Place
 from fwbench.frameworks.numpy.replicas import Ring
-from fwbench.gangs import judgement
-from fwbench.gangs.engines import Local
-from fwbench.gangs.gang import Gang
-from fwbench.gangs.places import Composition
+from fwbench.gangs import checks
+from fwbench.gangs.gang import Gang, GangTimeouts
+from fwbench.gangs.launch import Local
+from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
-from fwbench.gangs.waiting import GangTimeouts
 from fwbench.records.facts import CaseFacts
-from fwbench.terms.link import LOOPBACK
+from fwbench.terms.replicas import LOOPBACK
 from fwbench.testing import HandClock
 from fwbench.workloads import word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.steps import ModelStep
@@ -80,7 +79,7 @@ def trains_as_one(gang: Gang, step: ModelStep, execution: str, patience_s: float
     gang.ask("bind", asdict(task), limit_s=patience_s, doing="building")
     objective = step.at(size)
     answers = gang.ask("check", objective.checked_steps, limit_s=patience_s, doing="checking")
-    found, _ = judgement.training(answers, objective, size["batch"], "float32", "before the timing")
+    found, _ = checks.training(answers, objective, size["batch"], "float32", "before the timing")
     return found
 
 
@@ -126,7 +125,7 @@ class ScriptedGang:
     serving: Sequence[Any] = ()
     times_used: int = 0
 
-    def used(self) -> list[dict[str, Any]]:
+    def usage(self) -> list[dict[str, Any]]:
         """What processes that take no steps tell: 1 s and 6,400 bytes more every time."""
         self.times_used += 1
         told = {"cpu_s": 1.0, "preempted": 1, "sent_bytes": 6400}
@@ -138,14 +137,14 @@ class ScriptedGang:
         return self.composition.network
 
     @property
-    def hello(self) -> list[dict[str, Any]]:
+    def greetings(self) -> list[dict[str, Any]]:
         """What every role says of itself."""
         return [{"host": "here", "cpus": 2, "threads": 1} for _ in self.step_s]
 
     @property
-    def everyone(self) -> list[dict[str, Any]]:
+    def all_greetings(self) -> list[dict[str, Any]]:
         """The same of all."""
-        return [*self.hello, *(hello for _, hello in self.serving)]
+        return [*self.greetings, *(greeting for _, greeting in self.serving)]
 
     @property
     def is_alive(self) -> bool:
@@ -175,7 +174,7 @@ class ScriptedGang:
 
 def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
     """What every replica of a ring returns; each has a thread."""
-    rings = [Ring(Seat(rank, replicas, "allreduce", "127.0.0.1")) for rank in range(replicas)]
+    rings = [Ring(Place(rank, replicas, "allreduce", "127.0.0.1")) for rank in range(replicas)]
     addresses = [ring.address for ring in rings]
 
     def joined(ring: Ring) -> Any:
@@ -194,13 +193,12 @@ def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
 _CONTROLLER = """
 import sys
 from pathlib import Path
-from fwbench.gangs.engines import engine
+from fwbench.gangs.pool import engine
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.machines import Machines
 from support.gangs import SOON, composition
 network, name, places = sys.argv[1:]
-machines = Machines.read(Path(places) if places else None)
-gang = Gang(composition(network=network), engine(name, machines), SOON)
+chosen = engine(name, Path(places) if places else None)
+gang = Gang(composition(network=network), chosen, SOON)
 gang.start()
 print(*gang.pids, flush=True)
 sys.stdin.read()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
-from fwbench.workers.named import Environment, Environments, complete
+from fwbench.workers.environments import Environment, Environments, complete
 from support.venvs import Uv
 
 

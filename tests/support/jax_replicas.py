@@ -13,7 +13,7 @@ import numpy as np
 from fwbench import workloads
 from fwbench.errors import VerificationError
 from fwbench.measure.traffic import sent_bytes
-from fwbench.gangs import judgement
+from fwbench.gangs import checks
 from fwbench.gangs.shares import Task
 from fwbench.workloads.models import trajectories
 from support.gangs import installed, started
@@ -33,7 +33,7 @@ def bound(gang, workload, size, steps, dtype="float32"):
 
 def judged(gang, training, batch):
     answers = bound(gang, training.step.name, batch, 10)
-    judgement.training(answers, training, batch, "float32", "before the timing")
+    checks.training(answers, training, batch, "float32", "before the timing")
     return answers
 
 
@@ -42,16 +42,16 @@ def trained(gang, training):
     losses = np.mean([told["losses"] for told in answers], axis=0)
     expected = np.array(trajectories.expected_losses(training, 120, lazy=False)[:10])
     ask(gang, "round", 3)
-    judgement.same_weights(ask(gang, "look"), "after the timing")
+    checks.same_weights(ask(gang, "verify_last"), "after the timing")
     least_bytes = 10 * 2 * (len(answers) - 1) * 4 * training.parameters
-    return float(abs(losses / expected - 1.0).max()), judgement.sent(answers), least_bytes
+    return float(abs(losses / expected - 1.0).max()), checks.sent(answers), least_bytes
 
 
 def exchanged(gang, collective, dtype):
     answers = bound(gang, collective, 1002, 3, dtype)
     ask(gang, "round", 3)
-    assert ask(gang, "look") == [{}, {}]
-    return judgement.sent(answers)
+    assert ask(gang, "verify_last") == [{}, {}]
+    return checks.sent(answers)
 
 
 def said(gang, batch):
@@ -86,10 +86,10 @@ FAULTS = """
 import json, os, signal, sys, threading
 from dataclasses import asdict
 import psutil
-from fwbench.terms.link import Link
+from fwbench.terms.replicas import Link
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gang_module
-from fwbench.gangs.engines import Local
+from fwbench.gangs.launch import Local
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.network import missing
 from fwbench.gangs.shares import Task

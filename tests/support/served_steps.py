@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fwbench.errors import WrongResult
-from fwbench.gangs import judgement
+from fwbench.gangs import checks
 from fwbench.gangs.gang import Gang
 
 _PATIENCE_S = 300.0
@@ -40,15 +40,15 @@ def are_right(gang: Gang, bind: Bind, name: str, size: int, bytes_each: int) -> 
     """Steps are, before the timing and after it, twice, and they have moved what they must."""
     bind(gang, name, size)
     for _ in range(2):
-        before = gang.used()
+        before = gang.usage()
         answers = gang.ask("check", _CHECKED, limit_s=_PATIENCE_S, doing="checking")
-        judgement.fetched(answers, "before the timing")
-        _have_moved(judgement.sent(answers, before, gang.used()), _CHECKED, bytes_each)
-        before = gang.used()
+        checks.fetched(answers, "before the timing")
+        _have_moved(checks.sent(answers, before, gang.usage()), _CHECKED, bytes_each)
+        before = gang.usage()
         rounds = gang.ask("round", _TIMED, limit_s=_PATIENCE_S, doing="stepping")
-        _have_moved(judgement.sent(rounds, before, gang.used()), _TIMED, bytes_each)
-        left = gang.ask("look", limit_s=_PATIENCE_S, doing="looking")
-        judgement.fetched(left, "after the timing")
+        _have_moved(checks.sent(rounds, before, gang.usage()), _TIMED, bytes_each)
+        left = gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying")
+        checks.fetched(left, "after the timing")
 
 
 def _have_moved(sent: int | None, steps: int, bytes_each: int) -> None:
@@ -62,4 +62,4 @@ def are_found(gang: Gang, bind: Bind, name: str, size: int, said: str) -> None:
     bind(gang, name, size)
     answers = gang.ask("check", _CHECKED, limit_s=_PATIENCE_S, doing="checking")
     with pytest.raises(WrongResult, match=said):
-        judgement.fetched(answers, "before the timing")
+        checks.fetched(answers, "before the timing")

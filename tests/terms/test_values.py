@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.terms.link import Link, link_of, network
-from fwbench.terms.straggler import Straggler, straggler, straggler_of
+from fwbench.terms.replicas import Link, Straggler, link_of, network, straggler, straggler_of
 
 
 @pytest.mark.parametrize(

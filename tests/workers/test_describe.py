@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.manifest import Manifest
-from fwbench.workers.describe import describe
+from fwbench.workers.inventory import describe
 
 _LATE = """
 import atexit, pathlib, sys, time

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fwbench.version import __version__
-from fwbench.workers import claim, install
+from fwbench.workers import install
 from support.installations import Maker
 
 # What is made
@@ -71,7 +71,7 @@ def test_only_the_environment_is_left(env: Maker) -> None:
     assert ignored.read_text(encoding="utf-8") == "*\n"
     names = {path.name for path in env.environments.folder_of("second").iterdir()}
     assert "fwbench-environment.json" in names
-    assert claim._MAKER not in names
+    assert install._MAKER not in names
     assert [*env.temporary.iterdir()] == []
 
 

@@ -9,8 +9,8 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.manifest import Absent, Manifest
 from fwbench.workers import inventory as module
+from fwbench.workers.environments import Environment, Environments, complete
 from fwbench.workers.inventory import Inventory
-from fwbench.workers.named import Environment, Environments, complete
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fwbench.version import __version__
-from fwbench.workers.named import Environment, complete
+from fwbench.workers.environments import Environment, complete
 from support.projects import Project
 from support.venvs import change_fwbench, make, name_framework
 

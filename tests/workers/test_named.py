@@ -11,7 +11,7 @@ import pytest
 from fwbench.errors import StorageError, UsageError
 from fwbench.names import framework_of
 from fwbench.project import project_root
-from fwbench.workers.named import Environment, Environments, check_name, complete
+from fwbench.workers.environments import Environment, Environments, check_name, complete
 
 
 def environment(folder: Path, name: str = "second", **changes: Any) -> Environment:

@@ -14,9 +14,9 @@ from fwbench.errors import FrameworkBroken, StorageError
 from fwbench.frameworks import registry
 from fwbench.gate.sides import sides
 from fwbench.manifest import Absent
-from fwbench.workers import provenance
+from fwbench.workers import environments
+from fwbench.workers.environments import Environment, Environments, complete
 from fwbench.workers.inventory import Inventory
-from fwbench.workers.named import Environment, Environments, complete
 
 _SAID = "was not made on this machine"
 
@@ -43,7 +43,7 @@ def _link(environment: Environment, target: str) -> None:
 
 
 _CHANGES: dict[str, Callable[[Environment], object]] = {
-    "never made here": lambda environment: provenance.forget(environment.folder),
+    "never made here": lambda environment: environments.forget(environment.folder),
     "another program": lambda environment: Path(environment.interpreter).write_text("#!/bin/sh\n"),
     "a link elsewhere": lambda environment: _link(environment, sys.executable),
     "other modules": lambda environment: (environment.folder / "pyvenv.cfg").write_text("home = ."),
@@ -101,7 +101,7 @@ def test_nothing_runs_it(
     """Neither doctor nor a session nor a comparison: they say why."""
     own = {"numpy": registry.registered()["numpy"]}
     monkeypatch.setattr(registry, "registered", lambda: own)
-    provenance.forget(brought.folder)
+    environments.forget(brought.folder)
     assert main(["doctor"]) == 0
     report = capsys.readouterr().out
     assert "numpy            python 3.11: numpy 1.0; not made on this machine, so it is" in report
@@ -132,7 +132,7 @@ def test_a_removed_environment_is_forgotten(
 @pytest.mark.parametrize("text", ["", "[]", "{", "\xff", json.dumps({"folder": "/"})])
 def test_a_note_that_is_damaged(brought: Environment, text: str) -> None:
     """It is none."""
-    provenance._file(brought.folder).write_text(text, encoding="latin-1")
+    environments._file(brought.folder).write_text(text, encoding="latin-1")
     assert not brought.is_made_here
 
 
@@ -140,6 +140,6 @@ def test_a_user_without_a_home(brought: Environment, monkeypatch: pytest.MonkeyP
     """A note below the current folder could come with the repository, too: it is not looked for."""
     monkeypatch.setattr("platformdirs.user_state_dir", lambda _: "~/.local/state/x")
     assert not brought.is_made_here
-    provenance.forget(brought.folder)
+    environments.forget(brought.folder)
     with pytest.raises(StorageError, match="set XDG_STATE_HOME"):
         complete(brought)

@@ -18,8 +18,8 @@ import pytest
 
 from fwbench import cli
 from fwbench.errors import UsageError
-from fwbench.processes import owned
-from fwbench.workers import claim
+from fwbench.processes import scratch
+from fwbench.workers import install
 from support.installations import Maker
 from support.signals import listen
 
@@ -150,7 +150,7 @@ def test_two_at_once(env: Maker) -> None:
     def make() -> None:
         together.wait()
         try:
-            with claim.claimed(folder):
+            with install.claimed(folder):
                 together.wait()
                 outcomes.append("made")
         except UsageError as error:
@@ -175,7 +175,7 @@ def test_what_is_killed_beside_an_environment(env: Maker, moment: str) -> None:
     marks = ["fwbench-maker"] if moment == "before it is named" else ["fwbench-environment.json"]
     for mark in marks:
         (folder / ".fwbench-unnamed-x" / mark).touch()
-    owner = owned.take(folder / ".fwbench-unnamed-x")
+    owner = scratch.take(folder / ".fwbench-unnamed-x")
     assert owner is not None
     with owner:
         assert env("list")[0].startswith("there is no environment under ")

@@ -32,7 +32,7 @@ from fwbench.project import project_root
 from fwbench.records.privacy import without_secrets
 from fwbench.records.units import count
 from fwbench.version import __version__
-from fwbench.workers.named import Environments
+from fwbench.workers.environments import Environments
 
 _MINUTE_S = 60
 

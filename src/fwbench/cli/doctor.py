@@ -22,9 +22,9 @@ from fwbench.options import values
 from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
-from fwbench.terms.link import Link
-from fwbench.workers.describe import describe
-from fwbench.workers.named import NOT_MADE_HERE, Environments
+from fwbench.terms.replicas import Link
+from fwbench.workers.environments import NOT_MADE_HERE, Environments
+from fwbench.workers.inventory import describe
 from fwbench.workloads import data
 
 #: Packages whose versions explain a record, in addition to the frameworks themselves.

@@ -11,8 +11,8 @@ from fwbench.errors import unknown
 from fwbench.gate.sides import remove_abandoned
 from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
-from fwbench.workers import claim, install
-from fwbench.workers.named import NOT_MADE_HERE, Environment, Environments
+from fwbench.workers import install
+from fwbench.workers.environments import NOT_MADE_HERE, Environment, Environments
 
 
 def add_to(commands: Any) -> None:
@@ -45,7 +45,7 @@ def _environments() -> Environments:
     """The environments of the project, and nothing of what killed commands have left."""
     remove_abandoned()
     environments = Environments(project_root(Path()))
-    claim.remove_abandoned(environments.folder)
+    install.remove_abandoned(environments.folder)
     return environments
 
 
@@ -63,12 +63,12 @@ def _list(_: argparse.Namespace) -> int:
     environments = _environments()
     by_name = environments.all()
     names = environments.names()
-    unfinished = claim.unfinished(environments.folder)
+    unfinished = install.unfinished_names(environments.folder)
     for name in names:
         unreadable = f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
         print(_line(by_name[name]) if name in by_name else unreadable)
     for name in unfinished:
-        print(claim.problem(environments.folder_of(name)))
+        print(install.conflict(environments.folder_of(name)))
     if not names and not unfinished:
         print(f"there is no environment under {environments.folder}; make one: fwbench env add")
     return 0

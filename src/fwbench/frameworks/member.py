@@ -21,14 +21,14 @@ SERVER = "server"
 
 
 @dataclass(frozen=True)
-class Seat:
-    """A process' place among those that do cases together.
+class Place:
+    """The place of a process among those that do cases together.
 
     Attributes:
-        rank: which process of its role it is, from 0.
+        rank: its number among the processes of its role, from 0.
         replicas: how many workers there are.
         strategy: how they agree, as the toggle ``strategy`` names it.
-        host: the address at which the others reach it.
+        host: the address at which the others reach it; empty until it is known.
         role: what the process is: a worker, a server, or the framework's
             :attr:`Replicable.coordinator`.
         servers: how many parameter servers there are.
@@ -37,9 +37,16 @@ class Seat:
     rank: int
     replicas: int
     strategy: str
-    host: str
+    host: str = ""
     role: str = WORKER
     servers: int = 0
+
+    @property
+    def name(self) -> str:
+        """The process in messages: ``worker 1 of 2``."""
+        counts = {WORKER: self.replicas, SERVER: self.servers}
+        count = counts.get(self.role)
+        return f"the {self.role}" if count is None else f"{self.role} {self.rank} of {count}"
 
     def by_role(self, addresses: Sequence[str]) -> tuple[Sequence[str], ...]:
         """The addresses of the workers, of the servers, and of what coordinates them.
@@ -81,7 +88,7 @@ class ReplicatedLearner:
         """
         return None
 
-    def rehearse(self, examples: Any, labels: Any) -> None:
+    def warm_start(self, examples: Any, labels: Any) -> None:
         """Take the first step, if there is no other way to know :meth:`gradients`.
 
         All replicas call it at once, before the learner is reset.
@@ -103,14 +110,14 @@ class ReplicatedLearner:
         placed = [self.learner.place(batch) for batch in batches]
         return partial(_each, self.learner.step, placed)
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Return when all steps that this process has taken are done."""
 
     def updates(self) -> Updates | None:
         """The updates since the learner was reset; None where servers do not tell."""
         return None
 
-    def silent(self) -> AbstractContextManager[Any] | None:
+    def without_exchange(self) -> AbstractContextManager[Any] | None:
         """A context in which steps exchange nothing, to see what that takes; None without any.
 
         Copies differ afterwards, so nothing is done with them.
@@ -142,7 +149,7 @@ class ServedSteps(ABC):
         """
 
     @abstractmethod
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Return when all steps are done, and their updates made."""
 
 
@@ -158,11 +165,11 @@ class Participant(ABC):
     by the kernel.
 
     Args:
-        seat: its place among the others.
+        place: its place among the others.
     """
 
-    def __init__(self, seat: Seat) -> None:
-        self.seat = seat
+    def __init__(self, place: Place) -> None:
+        self.place = place
 
     @property
     @abstractmethod
@@ -198,7 +205,7 @@ class Member(Participant):
     @property
     def ranks(self) -> Sequence[int]:
         """The workers whose steps this process takes: its own; all, if it coordinates them."""
-        return (self.seat.rank,)
+        return (self.place.rank,)
 
     @abstractmethod
     def barrier(self) -> None:
@@ -322,7 +329,7 @@ class Replicable:
     gang_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     null_step_copies: ClassVar[RoleCopies] = RoleCopies(worker=8.0, servers=8.0, coordinator=8.0)
 
-    def member(self, seat: Seat) -> Participant:
+    def member(self, place: Place) -> Participant:
         """This process as one of several, for one of :attr:`strategies`.
 
         A :class:`Member`, unless it takes no steps: as servers do.

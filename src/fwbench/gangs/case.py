@@ -1,34 +1,36 @@
-"""A case that a gang does: bound in every role, checked, timed round by round, checked again."""
+"""Cases that a gang does: bound in every role, checked, timed round by round, checked again."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
+from fwbench.cases import learning
 from fwbench.cases.case import Case
 from fwbench.errors import ProbeError
-from fwbench.gangs import facts, judgement, memory
-from fwbench.gangs.clock import GangClock, Round
+from fwbench.gangs import checks
+from fwbench.gangs import rounds as facts
+from fwbench.gangs.checks import Answers
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.judgement import Answers
-from fwbench.gangs.places import Composition, composition_of
+from fwbench.gangs.place import Composition, composition_of, refuse_too_large
+from fwbench.gangs.rounds import GangClock, Round
 from fwbench.gangs.shares import Task
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts, Checked, GangFacts, Serving
-from fwbench.terms.link import link_of
-from fwbench.terms.straggler import NOBODY, straggler_of
-from fwbench.terms.strategy import WITH_SERVERS
+from fwbench.terms.replicas import NO_STRAGGLER, WITH_SERVERS, link_of, straggler_of
 from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
+from fwbench.workloads.training import Trains
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
-#: Steps of a pilot, and how many a round has at least: single steps say little, since replicas
-#: leave a barrier one by one; of ten the median round was within 1.4 % of the truth.
+#: Steps of a pilot, and the least steps of a round: single steps say little, since replicas leave a
+#: barrier one by one; of ten the median round was within 1.4 % of the truth.
 _PILOT_STEPS = 3
 _STEPS_AT_LEAST = 10
 
@@ -38,7 +40,7 @@ _ROUND_S = 0.05
 #: Steps with known results, before and after the timing.
 CHECKED_STEPS = 3
 
-#: What is expected of the slowest wire when nothing is known of it yet.
+#: The rate that is expected of the slowest wire when nothing is known of it yet.
 _SLOWEST_BYTES_PER_S = 1e6
 
 #: How long building a model, compiling it and computing its reference may take, as long as
@@ -46,9 +48,20 @@ _SLOWEST_BYTES_PER_S = 1e6
 _BIND_S = 60.0
 
 #: How many arrays of an exchange a role has at once. Seen were 3.8 to 5.3, in NumPy and PyTorch,
-#: with 2 and 3 replicas, arrays of 24 million numbers and every exchange: what it has, what it
-#: gets, what is on its way, and, when that is checked, what is right and where it is not.
+#: with 2 and 3 replicas, arrays of 24 million numbers and every exchange: the source, the result,
+#: parts on their way, and, while that is checked, the expected result and the differences.
 _ARRAYS = 6.0
+
+#: How often steps are timed without an exchange.
+_ROUNDS_ALONE = 3
+
+#: How often a role has each parameter. Seen were 10.9, in PyTorch with momentum, of 10.8 million
+#: parameters: weights, gradients, buckets of the exchange, momenta, the initial weights, and those
+#: of the reference with their gradients in float64. Adam has one more.
+_PARAMETERS = 12.0
+
+#: A result of a layer, and its gradient.
+_RESULTS = 2.0
 
 #: Gives the gang of a composition, started if it is not alive.
 Gangs = Callable[[Composition], Gang]
@@ -59,27 +72,26 @@ class GangCase(Case):
 
     statistic = "median"
 
-    #: How gangs are found, which engine starts them, and the threads of a role; set by
-    #: :meth:`with_gangs`.
+    #: Set by :meth:`with_gangs`.
     _gangs: Gangs
     _engine: str
     _threads: int
     _are_here: bool
 
-    #: Whether parameter servers update what they have, or only add up what they are sent.
+    #: Whether parameter servers update parameters, or only add up what they are sent.
     servers_update: ClassVar[bool] = True
 
-    #: What took no steps while rounds were timed.
+    #: The processes that took no steps while rounds were timed.
     _serving: Sequence[Serving] = ()
 
     def with_gangs(
         self, gangs: Gangs, engine: str, threads: int, *, are_here: bool = True
     ) -> GangCase:
-        """This case, with what it needs in addition to others.
+        """Give this case what it needs in addition to others, and return it.
 
         Args:
             gangs: gives the gang of a composition.
-            engine: the name of what starts it.
+            engine: the name of the engine that starts it.
             threads: of each role.
             are_here: whether all roles take this machine's memory.
         """
@@ -93,25 +105,25 @@ class GangCase(Case):
         """How many numbers replicas exchange in a step."""
 
     @property
-    def held(self) -> float:
-        """How many numbers a role has in memory at once, about, on the average."""
+    def role_numbers(self) -> float:
+        """How many numbers a role has in memory at once, approximately, on the average."""
         return _ARRAYS * self.elements
 
     @property
     def loop(self) -> Mapping[str, Any] | None:
-        """What an epoch is made of; None for what has no epochs."""
+        """The contents of an epoch; None for a case without epochs."""
         return None
 
     @abstractmethod
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
-        """Whether the steps of a check were right.
+        """Verify the steps of a check.
 
         Args:
             answers: of all replicas.
             when: they were taken, for messages.
 
         Raises:
-            VerificationError: they were not.
+            VerificationError: a step is wrong.
         """
 
     @property
@@ -133,14 +145,14 @@ class GangCase(Case):
     def _measure(self) -> None:
         with self._unused_on_failure():
             composition = self._composition
-            arrays_bytes = self.held * ITEMSIZE_BYTES[self.cell.dtype]
+            arrays_bytes = self.role_numbers * ITEMSIZE_BYTES[self.cell.dtype]
             if self._are_here:
-                memory.refuse_too_large(composition, arrays_bytes)
+                refuse_too_large(composition, arrays_bytes)
             gang = self._gangs(composition)
             try:
                 found, checked, pilot_s = self._begin(gang)
             except BaseException:
-                gang.kill()  # what its roles are doing is not known
+                gang.kill()  # the state of its roles is unknown
                 raise
         if not self._benchmark.enabled:
             self._benchmark.leave_unused()
@@ -148,15 +160,15 @@ class GangCase(Case):
         with self._discarded_on_failure():
             try:
                 timed = self._time(gang, pilot_s)
-                again = self._look_again(gang, pilot_s)
+                again = self._verify_timed(gang, pilot_s)
                 alone_s = self.alone_s(gang)
             except BaseException:
                 gang.kill()
                 raise
         checked |= Checked.unchecked({"steps_timed": again.steps})
         rounds = cast("GangClock", self._clock).rounds
-        own = self._gang_facts(gang, checked, alone_s)
-        self._record(found | timed | self.throughput(rounds) | own)
+        gang_facts = self._gang_facts(gang, checked, alone_s)
+        self._record(found | timed | self.throughput(rounds) | gang_facts)
 
     @property
     def _composition(self) -> Composition:
@@ -170,9 +182,10 @@ class GangCase(Case):
 
     @property
     def least_bytes(self) -> float:
-        """What all processes must send in a step, together.
+        """The bytes that all replicas together must send in a step.
 
-        Every worker pushes to servers and pulls from them what it has; an all-reduce takes less.
+        Of an all-reduce they are those of the best algorithm; with servers, every worker fetches
+        all parameters and sends an update of all.
         """
         replicas = self.cell.replicas
         times = 2.0 * replicas if self._has_servers else all_reduce.sent(replicas)
@@ -180,11 +193,15 @@ class GangCase(Case):
 
     @property
     def exchanged_bytes(self) -> int:
-        """The size of what replicas exchange in a step."""
+        """The size of the arrays that replicas exchange in a step."""
         return self.elements * ITEMSIZE_BYTES[self.cell.dtype]
 
     def _begin(self, gang: Gang) -> tuple[CaseFacts, Checked, float]:
-        """Bind, take one step, check, and run a pilot; returns what was found, and its step."""
+        """Bind, take one step, check, and run a pilot.
+
+        Returns:
+            The facts of the case, those of its check, and the seconds of a step.
+        """
         cell = self.cell
         task = Task(
             cell.workload.name,
@@ -204,36 +221,33 @@ class GangCase(Case):
         first = self._round(
             gang, 1, _BIND_S + slow_s, f"taking the first step of {cell.id}", quiet_s
         )
-        quiet_s = max(quiet_s, gang.limits.of(first.step_s))
+        quiet_s = max(quiet_s, gang.limits.limit_s(first.step_s))
         steps = self.checked_steps
         found, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
-        pilot = self._round(gang, _PILOT_STEPS, gang.limits.of(_PILOT_STEPS * first.step_s))
+        pilot = self._round(gang, _PILOT_STEPS, gang.limits.limit_s(_PILOT_STEPS * first.step_s))
         found |= CaseFacts(first_call_in_process_s=first.step_s)
         return found, checked, pilot.step_s
 
     def _check(
         self, gang: Gang, steps: int, step_s: float, when: str, quiet_s: float
     ) -> tuple[CaseFacts, Checked]:
-        """Take steps with known results, and judge what everyone did."""
-        limit_s, before = _BIND_S + gang.limits.of(steps * step_s), gang.used()
+        """Take steps with known results, and verify them in all processes."""
+        limit_s, before = _BIND_S + gang.limits.limit_s(steps * step_s), gang.usage()
         doing = f"checking {steps} steps"
         answers = gang.ask("check", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s)
-        after = gang.used()
+        after = gang.usage()
         found, checked = self.judge(answers, when)
-        checked |= judgement.served(before, after, self.updates(steps, checked=True), when)
-        moved, who = (
-            judgement.sent(answers, before, after),
-            f"{steps} steps of {self.cell.replicas}",
-        )
-        least_bytes, what = steps * self.least_bytes, f"{self.elements:,} numbers"
-        judgement.refuse_silence(f"{who} replicas", moved, least_bytes, what)
-        return found, checked | Checked.unchecked({"sent_bytes": moved})
+        checked |= checks.served(before, after, self.updates(steps, checked=True), when)
+        sent = checks.sent(answers, before, after)
+        who = f"{steps} steps of {self.cell.replicas} replicas"
+        checks.refuse_silence(who, sent, steps * self.least_bytes, f"{self.elements:,} numbers")
+        return found, checked | Checked.unchecked({"sent_bytes": sent})
 
     def _quiet_s(self, gang: Gang) -> float:
         """How long all roles may sleep in a step: for as long as its bytes are on their way."""
         link, late = link_of(gang.composition.network), straggler_of(self.cell.toggle("straggler"))
         wire_s = self.least_bytes / link.bytes_per_s + link.delay_s if link else 0.0
-        return gang.limits.of(wire_s + (late.delay_s if late else 0.0))
+        return gang.limits.limit_s(wire_s + (late.delay_s if late else 0.0))
 
     def _round(
         self, gang: Gang, steps: int, limit_s: float, doing: str = "", quiet_s: float = math.inf
@@ -244,7 +258,7 @@ class GangCase(Case):
     def _time(self, gang: Gang, pilot_s: float) -> CaseFacts:
         """Warm up, and time rounds."""
         steps = max(_STEPS_AT_LEAST, math.ceil(_ROUND_S / pilot_s))
-        limit_s = gang.limits.of(steps * pilot_s)
+        limit_s = gang.limits.limit_s(steps * pilot_s)
         clock = cast("GangClock", self._clock)
         warmup_s, warmup_calls = 0.0, _PILOT_STEPS
         while warmup_s < self._warmup_s:
@@ -256,68 +270,66 @@ class GangCase(Case):
             clock.add(self._round(gang, steps, limit_s))
 
         rounds = self._benchmark.rounds_of(steps * pilot_s)
-        before = gang.used()
+        before = gang.usage()
         with self._other_processes:
             self._benchmark.time_rounds(run, setup=lambda: None, rounds=rounds)
-        taken = sum(each.steps for each in clock.rounds)
-        after = gang.used()
-        judgement.served(before, after, self.updates(taken), "in the timed rounds")
-        self._serving = facts.serving(gang.serving, before, after, taken)
-        told = [rank for each in clock.rounds for rank in each.ranks]
-        self.judge_timed(judgement.sent(told, before, after), taken)
+        taken = sum(done.steps for done in clock.rounds)
+        after = gang.usage()
+        checks.served(before, after, self.updates(taken), "in the timed rounds")
+        self._serving = facts.serving_facts(gang.serving, before, after, taken)
+        answers = [rank for done in clock.rounds for rank in done.ranks]
+        self.judge_timed(checks.sent(answers, before, after), taken)
         return CaseFacts(
             warmup_calls=warmup_calls,
             warmup_s=warmup_s,
             steady=None,
-            threads=gang.hello[0]["threads"],
+            threads=gang.greetings[0]["threads"],
         )
 
-    def _look_again(self, gang: Gang, pilot_s: float) -> Checked:
-        """What the timed steps have left is right, and so are steps from the beginning."""
-        limit_s, quiet_s = _BIND_S + gang.limits.of(pilot_s), gang.limits.of(pilot_s)
-        doing = "looking at what was timed"
-        self.judge_left(gang.ask("look", limit_s=limit_s, doing=doing, quiet_s=quiet_s))
+    def _verify_timed(self, gang: Gang, pilot_s: float) -> Checked:
+        """Verify the last timed step, and steps from the beginning."""
+        limit_s = _BIND_S + gang.limits.limit_s(pilot_s)
+        quiet_s = gang.limits.limit_s(pilot_s)
+        doing = "verifying the last timed step"
+        self.judge_last(gang.ask("verify_last", limit_s=limit_s, doing=doing, quiet_s=quiet_s))
         return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing", quiet_s)[1]
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
-        """How often servers update each array of parameters in so many steps, or their check."""
+        """How often servers update each array of parameters in some steps, or in their check."""
         return steps if self.cell.direction == "train" else 0
 
-    def judge_timed(self, moved: int | None, steps: int) -> None:
-        """Whether as much was sent in timed steps as must be, if their check cannot tell.
+    def judge_timed(self, sent: int | None, steps: int) -> None:
+        """Verify that enough was sent in timed steps, if their check cannot tell.
 
         Args:
-            moved: the bytes that all processes have sent; None where that is not known.
+            sent: the bytes that all processes have sent; None if that is not known.
             steps: in which they have.
 
         Raises:
-            VerificationError: it was not.
+            VerificationError: less was sent than must be.
         """
 
-    def judge_left(self, answers: Answers) -> None:
-        """Whether what the last timed step has left is right; roles have looked themselves.
+    def judge_last(self, answers: Answers) -> None:
+        """Verify the answers of roles, which have verified their last timed step themselves.
 
         Raises:
-            VerificationError: it is not.
+            VerificationError: it is wrong.
         """
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
-        """What went through in a second, of all rounds; nothing where nothing is counted.
-
-        Args:
-            rounds: that were timed.
-        """
+        """The throughput of all timed rounds; empty if nothing is counted."""
         return CaseFacts()
 
     def alone_s(self, gang: Gang) -> float | None:
-        """What a step takes without its exchange; None where that is not known."""
+        """The seconds of a step without its exchange; None if that is not known."""
         return None
 
     def _gang_facts(self, gang: Gang, checked: Checked, alone_s: float | None) -> CaseFacts:
         rounds = cast("GangClock", self._clock).rounds
-        ranks = facts.replicas(gang.hello, rounds)
+        ranks = facts.replicas(gang.greetings, rounds)
         medians_s = [rank.step_s for rank in ranks]
-        sent = [each.sent_bytes for each in ranks] + [each.sent_bytes for each in self._serving]
+        sent = [rank.sent_bytes for rank in ranks]
+        sent += [process.sent_bytes for process in self._serving]
         late = self.cell.toggle("straggler")
         return CaseFacts(
             gang=GangFacts(
@@ -327,9 +339,9 @@ class GangCase(Case):
                 servers=gang.composition.servers,
                 engine=self._engine,
                 network=gang.network,
-                **facts.of_link(gang.composition.network, ranks),
-                straggler=None if late == NOBODY else late,
-                oversubscribed=facts.oversubscribed(gang.everyone),
+                **facts.link_facts(gang.composition.network, ranks),
+                straggler=None if late == NO_STRAGGLER else late,
+                oversubscribed=facts.oversubscribed(gang.all_greetings),
                 start_s=gang.start_s,
                 steps_per_round=rounds[-1].steps,
                 ranks=ranks,
@@ -344,5 +356,94 @@ class GangCase(Case):
         )
 
     def rates(self, step_s: float) -> Mapping[str, float]:
-        """What the gang's record has besides, by the median time of worker 0's steps."""
+        """Further facts of the gang, by the median time of worker 0's steps."""
         return {}
+
+
+class SharedStepCase(GangCase):
+    """A training step that replicas share."""
+
+    @property
+    def _objective(self) -> Any:
+        return cast("Trains", self.cell.workload).at(self.cell.size)
+
+    @property
+    def _is_sparse(self) -> bool:
+        return self.cell.toggle("sparse") == "on"
+
+    @property
+    def elements(self) -> int:
+        """The number of parameters, of each of which a gradient is exchanged."""
+        return int(self._objective.parameters)
+
+    @property
+    def role_numbers(self) -> float:
+        """The parameters, and the results of the layers for a share of the batch."""
+        results = sum(math.prod(node.output) for node in self._objective.graph.nodes)
+        share = self.cell.batch / self.cell.replicas
+        return _PARAMETERS * self.elements + _RESULTS * share * results
+
+    @property
+    def checked_steps(self) -> int:
+        """As many as for one worker."""
+        timed = self._benchmark.enabled
+        return int(self._objective.checked_steps) if timed else learning.CHECKED_UNTIMED
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """Verify that the mean losses are the reference's, and all weights equal."""
+        batch, dtype = self.cell.batch, self.cell.dtype
+        return self._with_model(
+            *checks.training(answers, self._objective, batch, dtype, when, sparse=self._is_sparse)
+        )
+
+    def _with_model(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
+        """Add the facts that the record of one worker has, too."""
+        model = CaseFacts(parameters=self.elements, checked_steps=checked.steps)
+        return found | model, checked
+
+    def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
+        """Images or tokens per second."""
+        objective = self._objective
+        units = self.cell.batch * objective.units_per_example * sum(done.steps for done in rounds)
+        seconds = sum(done.steps * done.step_s for done in rounds)
+        rate: dict[str, Any] = {f"{objective.unit}_per_s": units / seconds}
+        return CaseFacts(**rate)
+
+    def alone_s(self, gang: Gang) -> float | None:
+        """The median of a few rounds, after which the copies of the model differ."""
+        clock = cast("GangClock", self._clock)
+        steps, step_s = clock.rounds[-1].steps, clock.rounds[-1].step_s
+        limit_s = gang.limits.limit_s(steps * step_s)
+        doing = "taking steps without an exchange"
+        rounds = [
+            gang.ask("alone", steps, limit_s=limit_s, doing=doing) for _ in range(_ROUNDS_ALONE)
+        ]
+        if None in rounds[0]:
+            return None
+        return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
+
+    def judge_last(self, answers: Answers) -> None:
+        """Verify that all weights are equal after the timing."""
+        checks.same_weights(answers, "after the timing")
+
+
+class AsynchronousStepCase(SharedStepCase):
+    """A training step of workers that do not wait for each other."""
+
+    def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
+        """Verify that one worker alone has the reference's losses, and all together learn."""
+        share = self.cell.batch // self.cell.replicas
+        dtype = self.cell.dtype
+        return self._with_model(
+            *checks.asynchronous(
+                answers, self._objective, share, dtype, when, sparse=self._is_sparse
+            )
+        )
+
+    def updates(self, steps: int, *, checked: bool = False) -> int:
+        """One of each worker in a step; in the check, one of them takes as many steps alone."""
+        return steps * (self.cell.replicas + checked)
+
+    def judge_last(self, answers: Answers) -> None:
+        """Verify that servers have made all timed updates."""
+        checks.all_made(answers, "after the timing")

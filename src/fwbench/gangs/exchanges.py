@@ -15,7 +15,7 @@ from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member
 from fwbench.gangs.case import CHECKED_STEPS, GangCase
-from fwbench.gangs.judgement import Answers
+from fwbench.gangs.checks import Answers
 from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.collectives import Collective
@@ -85,14 +85,14 @@ class ExchangedShare(Share):
 
     def _own(self) -> NDArray[Any]:
         """The numbers of this replica."""
-        return self._values(self.member.seat.rank + 1)
+        return self._values(self.member.place.rank + 1)
 
     def _part(self, whole: NDArray[Any]) -> NDArray[Any]:
         """This replica's part of an array."""
-        return np.split(whole, self.member.seat.replicas)[self.member.seat.rank]
+        return np.split(whole, self.member.place.replicas)[self.member.place.rank]
 
     def _sum(self) -> NDArray[Any]:
-        replicas = self.member.seat.replicas
+        replicas = self.member.place.replicas
         return self._values(replicas * (replicas + 1) // 2)
 
     @abstractmethod
@@ -112,7 +112,7 @@ class ExchangedShare(Share):
             self._verify(f"step {step}")
         return {}
 
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         """The result of the last step."""
         self._verify("the last timed step")
         return {}
@@ -125,7 +125,7 @@ class ExchangedShare(Share):
         if wrong.size:
             place = int(wrong[0])
             raise WrongResult(
-                f"{self.task.workload} of {self.member.seat.replicas} replicas is wrong after "
+                f"{self.task.workload} of {self.member.place.replicas} replicas is wrong after "
                 f"{which}: element {place} is {actual[place]:.9g}, and {expected[place]:.9g} is "
                 f"right; {wrong.size:,} of {expected.size:,} elements are wrong"
             )
@@ -152,7 +152,7 @@ class GatheredShare(ExchangedShare):
         return self._part(super()._own())
 
     def _expected(self) -> NDArray[Any]:
-        replicas = self.member.seat.replicas
+        replicas = self.member.place.replicas
         parts = (np.split(self._values(rank + 1), replicas)[rank] for rank in range(replicas))
         return np.concatenate([*parts])
 
@@ -161,7 +161,7 @@ class BroadcastShare(ExchangedShare):
     """The array of one replica, which all get; it is another replica's in every step."""
 
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
-        self._roots = itertools.cycle(range(member.seat.replicas))
+        self._roots = itertools.cycle(range(member.place.replicas))
         super().__init__(task, framework, member)
 
     def _bound(self) -> Callable[[], Any]:
@@ -186,7 +186,7 @@ _SHARES: Mapping[str, type[ExchangedShare]] = {
 }
 
 
-def exchanged(task: Task, framework: Framework, member: Member) -> Share:
+def exchange_share(task: Task, framework: Framework, member: Member) -> Share:
     """A replica's share of an exchange.
 
     Args:

@@ -1,4 +1,4 @@
-"""A gang as its controller sees it: started, asked, and ended when one of its roles fails it."""
+"""A gang as its controller sees it: started, sent requests, ended when one of its roles fails."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from fwbench import errors
 from fwbench.errors import FwbenchError, GangFailed
-from fwbench.frameworks.member import Seat
-from fwbench.gangs import waiting
-from fwbench.gangs.engines import Engine, Hosts
-from fwbench.gangs.places import Composition, Place
-from fwbench.gangs.waiting import USUAL, GangTimeouts
+from fwbench.frameworks.member import Place
+from fwbench.gangs.launch import Engine, Hosts, RoleProcess, ready
+from fwbench.gangs.place import Composition, is_loopback
 from fwbench.names import framework_of
-from fwbench.processes.meeting import is_loopback
-from fwbench.processes.role import RoleProcess, ready
-from fwbench.terms.link import LOOPBACK, REAL
+from fwbench.terms.replicas import LOOPBACK, REAL
 from fwbench.version import __version__
+from fwbench.workers.process import START_TIMEOUT_S
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
-#: What the others run into when a role has failed follows within this time.
+#: How long the consequences of a role's failure in other roles are waited for.
 _CONSEQUENCES_S = 0.5
 
-#: How long roles get to write where they hang, and to end by themselves.
+#: How long roles get to write their tracebacks, and to end by themselves.
 _TRACEBACK_S = 0.5
 _STOP_S = 2.0
 
-#: How long a role that has nothing to do may take to say so.
+#: How long a role that has nothing to do may take to answer.
 _IDLE_S = 1.0
 
-#: How processes say that somebody else has taken a port between its choice and its use: sockets,
+#: How often roles are checked for being asleep while nothing is timed.
+_POLL_S = 0.25
+
+#: How processes report that another one has taken a port between its choice and its use: sockets,
 #: MXNet's scheduler, TensorFlow's server, JAX's and, before that crashes, its gRPC.
 _PORT_TAKEN = re.compile(
     "address already in use|EADDRINUSE|bind failed|could not start gRPC server"
@@ -45,16 +42,37 @@ _PORT_TAKEN = re.compile(
     re.IGNORECASE,
 )
 
-#: How many times a gang is started for that.
+#: How many times a gang is started if that happens.
 _STARTS = 3
 
 
+@dataclass(frozen=True)
+class GangTimeouts:
+    """How long the roles of a gang may take to answer, in seconds.
+
+    Attributes:
+        start_s: until every role has imported its framework.
+        join_s: until all are connected.
+        least_s: the least limit of any other request.
+        times: its limit as a multiple of the expected time.
+    """
+
+    start_s: float = START_TIMEOUT_S
+    join_s: float = 30.0
+    least_s: float = 5.0
+    times: float = 20.0
+
+    def limit_s(self, expected_s: float) -> float:
+        """The limit of a request that is expected to take ``expected_s``."""
+        return max(self.least_s, self.times * expected_s)
+
+
 class _Failure(NamedTuple):
-    """What became of one role; the smallest is what the others are consequences of.
+    """How a role failed; the others are consequences of the smallest.
 
     Attributes:
         order: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
-        rank: which role.
+        rank: its number among all roles.
         text: how it failed.
         kind: the name of the error that it raised.
     """
@@ -66,58 +84,58 @@ class _Failure(NamedTuple):
 
 
 class Gang:
-    """The processes that do cases together, one at a time.
+    """The processes that do cases together, one case at a time.
 
     Args:
-        composition: what they are.
-        engine: what starts them.
-        limits: how long they may take to answer.
+        composition: of the gang.
+        engine: starts its roles.
+        limits: of its answers.
 
     Attributes:
-        hello: what every role that takes steps said of itself, by rank.
-        serving: the places of the others, each with what it said.
+        greetings: the answer of every role that takes steps to ``prepare``, by rank.
+        serving: the places of the other roles, each with its answer.
         start_s: how long it took until all were connected.
-        network: what joins them: that of the composition, or a real one.
+        network: that joins them: of the composition, or a real one.
     """
 
     def __init__(
         self,
         composition: Composition,
         engine: Engine,
-        limits: GangTimeouts = USUAL,
+        limits: GangTimeouts | None = None,
     ) -> None:
         self.composition = composition
         self.engine = engine
-        self.limits = limits
-        self.hello: Sequence[dict[str, Any]] = ()
+        self.limits = limits or GangTimeouts()
+        self.greetings: Sequence[dict[str, Any]] = ()
         self.start_s = 0.0
         self.network = composition.network
         self.serving: Sequence[tuple[Place, dict[str, Any]]] = ()
         self._roles: list[RoleProcess] = []
-        self._asked: list[RoleProcess] = []
+        self._stepping: list[RoleProcess] = []
         self._hosts: Hosts | None = None
 
     @property
-    def everyone(self) -> list[dict[str, Any]]:
-        """What every role said of itself."""
-        return [*self.hello, *(hello for _, hello in self.serving)]
+    def all_greetings(self) -> list[dict[str, Any]]:
+        """The answer of every role to ``prepare``."""
+        return [*self.greetings, *(greeting for _, greeting in self.serving)]
 
     @property
     def is_alive(self) -> bool:
         """Whether it has been started, and no role has ended."""
-        return bool(self._roles) and all(role.body.how_it_ended(0) is None for role in self._roles)
+        return bool(self._roles) and all(role.ending() is None for role in self._roles)
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of its processes."""
+        """The IDs of its processes."""
         return [role.pid for role in self._roles]
 
     def start(self) -> None:
-        """Start all roles, and have them join each other; again if others take their ports.
+        """Start all roles, and have them connect; again if other processes take their ports.
 
         Raises:
             GangFailed: one of them does not start, has other versions, or does not join.
-            NetworkUnavailable: what is to join them cannot be made.
+            NetworkUnavailable: the network that joins them cannot be created.
         """
         for left in reversed(range(_STARTS)):
             try:
@@ -133,9 +151,26 @@ class Gang:
                 return
 
     def _start(self) -> None:
-        begun_s = time.monotonic()
-        own, places = self.composition, self.composition.places
-        hosts = self._hosts = self.engine.hosts(len(places), own.network)
+        start_s = time.monotonic()
+        places = self.composition.places
+        hosts = self._hosts = self.engine.hosts(len(places), self.composition.network)
+        self._start_roles(places, hosts)
+        self._stepping = [*self._roles]
+        addresses = [hosts.address(host) for host in range(len(places))]
+        if self.composition.network == LOOPBACK and not all(map(is_loopback, addresses)):
+            self.network = REAL
+        places = [replace(place, host=host) for place, host in zip(places, addresses, strict=True)]
+        self.greetings = self.ask(
+            "prepare", each=[*map(asdict, places)], limit_s=self.limits.start_s, doing="starting"
+        )
+        self._refuse_versions()
+        addresses = [greeting["address"] for greeting in self.greetings]
+        self.ask("join", addresses, limit_s=self.limits.join_s, doing="joining the others")
+        self._divide(places)
+        self.start_s = time.monotonic() - start_s
+
+    def _start_roles(self, places: Sequence[Place], hosts: Hosts) -> None:
+        own = self.composition
         try:
             for host, place in enumerate(places):
                 self._roles.append(hosts.start(host, place.name, own.framework, own.threads))
@@ -149,38 +184,25 @@ class Gang:
         except FwbenchError:
             self.kill()
             raise
-        self._asked = [*self._roles]
-        hosted = [hosts.address(host) for host in range(len(places))]
-        if own.network == LOOPBACK and not all(map(is_loopback, hosted)):
-            self.network = REAL
-        seats = [asdict(self._seat(*each)) for each in zip(places, hosted, strict=True)]
-        self.hello = self.ask("sit", each=seats, limit_s=self.limits.start_s, doing="starting")
-        self._refuse_versions()
-        addresses = [hello["address"] for hello in self.hello]
-        self.ask("join", addresses, limit_s=self.limits.join_s, doing="joining the others")
-        self._divide(places)
-        self.start_s = time.monotonic() - begun_s
-
-    def _seat(self, place: Place, address: str) -> Seat:
-        own = self.composition
-        return Seat(place.rank, own.replicas, own.strategy, address, place.role, own.servers)
 
     def _divide(self, places: Sequence[Place]) -> None:
-        """Tell those that take steps, which are asked from now on, from those that serve them."""
-        said = [*zip(self._roles, places, self.hello, strict=True)]
-        self._asked = [role for role, _, hello in said if hello["takes_steps"]]
-        self.serving = [(place, hello) for _, place, hello in said if not hello["takes_steps"]]
-        self.hello = [hello for _, _, hello in said if hello["takes_steps"]]
+        """Tell apart the roles that take steps, which get requests from now on, and the others."""
+        roles = [*zip(self._roles, places, self.greetings, strict=True)]
+        self._stepping = [role for role, _, greeting in roles if greeting["takes_steps"]]
+        self.serving = [
+            (place, greeting) for _, place, greeting in roles if not greeting["takes_steps"]
+        ]
+        self.greetings = [greeting for _, _, greeting in roles if greeting["takes_steps"]]
 
-    def used(self) -> list[dict[str, Any]]:
-        """What each process that takes no steps has used so far, in the order of :attr:`serving`.
+    def usage(self) -> list[dict[str, Any]]:
+        """The resources that each process without steps has used, in the order of :attr:`serving`.
 
         Raises:
-            GangFailed: as :meth:`ask`.
+            GangFailed: a role failed, as in :meth:`ask`.
         """
-        serving = [role for role in self._roles if role not in self._asked]
-        doing = "telling what it has used"
-        return self._ask(serving, "used", [()] * len(serving), self.limits.least_s, doing)
+        serving = [role for role in self._roles if role not in self._stepping]
+        doing = "reporting the resources that it has used"
+        return self._ask(serving, "usage", [()] * len(serving), self.limits.least_s, doing)
 
     def _refuse_versions(self) -> None:
         """Refuse roles that might measure differently.
@@ -188,28 +210,27 @@ class Gang:
         Raises:
             GangFailed: two have other versions of Python, fwbench or the framework.
         """
-        places = [
-            (place.name, hello)
-            for place, hello in zip(self.composition.places, self.hello, strict=True)
-        ]
-        versions = {f"{name} on {said['host']}": said["versions"] for name, said in places}
-        versions["their controller"] = self._own_versions
-        if all(each == versions["their controller"] for each in versions.values()):
+        places = zip(self.composition.places, self.greetings, strict=True)
+        versions = {
+            f"{place.name} on {greeting['host']}": greeting["versions"]
+            for place, greeting in places
+        }
+        own = versions["their controller"] = self._own_versions
+        if all(others == own for others in versions.values()):
             return
         self.kill()
-        who = "; ".join(
-            f"{name}: {', '.join(f'{what} {version}' for what, version in each.items())}"
-            for name, each in versions.items()
+        listed = "; ".join(
+            f"{name}: {', '.join(f'{what} {version}' for what, version in theirs.items())}"
+            for name, theirs in versions.items()
         )
-        raise GangFailed(f"the workers of a gang must have the same versions, and have {who}")
+        raise GangFailed(f"the workers of a gang must have the same versions, and have {listed}")
 
     @property
     def _own_versions(self) -> dict[str, str]:
-        own = self.composition
-        name = framework_of(own.framework)
+        name = framework_of(self.composition.framework)
         return {
             "fwbench": __version__,
-            name: own.version or self.hello[0]["versions"][name],
+            name: self.composition.version or self.greetings[0]["versions"][name],
             "Python": platform.python_version(),
         }
 
@@ -222,15 +243,15 @@ class Gang:
         each: Sequence[Any] | None = None,
         quiet_s: float = math.inf,
     ) -> list[Any]:
-        """Ask every role that takes steps for the same, and wait for all answers.
+        """Send the same request to every role that takes steps, and wait for all answers.
 
         Args:
             kind: of the request; see :mod:`fwbench.gangs.role`.
             values: of the request.
             limit_s: how long to wait.
-            quiet_s: how long no role may run, while nothing is timed: what is being built or
-                compiled may take its time, but roles that all sleep wait for what never comes.
-            doing: what is asked for, for messages.
+            quiet_s: how long all roles may sleep, while nothing is timed: building or compiling
+                may take its time, but roles that all sleep wait for an event that never comes.
+            doing: what the request does, for messages.
             each: instead of ``values``, one for each role.
 
         Returns:
@@ -240,89 +261,85 @@ class Gang:
             GangFailed: a role ended, raised an error, or did not answer in time; none is left.
             VerificationError: a role found its result wrong.
         """
-        asked = [*self._asked]
-        requests = [values] * len(asked) if each is None else [(value,) for value in each]
-        return self._ask(asked, kind, requests, limit_s, doing, quiet_s)
+        roles = [*self._stepping]
+        requests = [values] * len(roles) if each is None else [(value,) for value in each]
+        return self._ask(roles, kind, requests, limit_s, doing, quiet_s)
 
     def _ask(
         self,
-        asked: Sequence[RoleProcess],
+        roles: Sequence[RoleProcess],
         kind: str,
         requests: Sequence[Sequence[Any]],
         limit_s: float,
         doing: str,
         quiet_s: float = math.inf,
     ) -> list[Any]:
-        """Ask some roles, each with values of its own; all are watched meanwhile."""
+        """Send each of some roles its own values; all roles are watched meanwhile."""
         if not self._roles:
             raise GangFailed(f"the gang has ended, and was to begin {doing}; start another one")
         for role in self._roles:
-            role.body.mark()
-        for role, values in zip(asked, requests, strict=True):
+            role.mark()
+        for role, values in zip(roles, requests, strict=True):
             with suppress(OSError):  # it has ended, which shows below
                 role.send(kind, *values)
-        idle = [role for role in self._roles if role not in asked]
         answers: dict[RoleProcess, Any] = {}
         until_s = time.monotonic() + limit_s
-        while missing := [role for role in asked if role not in answers]:
-            arrived = waiting.arrived(self._roles, until_s, quiet_s)
+        while missing := [role for role in roles if role not in answers]:
+            arrived = _wait(self._roles, until_s, quiet_s)
             if not arrived:
+                idle = [role for role in self._roles if role not in roles]
                 over = time.monotonic() >= until_s
-                self._hang(
-                    [*self._silent(idle), *missing],
+                when = (
                     f"within {limit_s:.3g} s while {doing}"
                     if over
-                    else f"while {doing}, and nothing in the gang has run for {quiet_s:.3g} s",
+                    else f"while {doing}, and nothing in the gang has run for {quiet_s:.3g} s"
                 )
-            failed = []
-            for role in arrived:
-                answered = self._answer(role)
-                if isinstance(answered, _Failure):
-                    failed.append(answered)
-                else:
-                    answers[role] = answered[0]
+                self._end_hanging([*self._unresponsive(idle), *missing], when)
+            received = {role: self._answer(role) for role in arrived}
+            failed = [answer for answer in received.values() if isinstance(answer, _Failure)]
             if failed:
                 self._fail(failed, doing)
-        return [answers[role] for role in asked]
+            answers.update({role: answer[0] for role, answer in received.items()})
+        return [answers[role] for role in roles]
 
-    def _silent(self, idle: Sequence[RoleProcess]) -> list[RoleProcess]:
-        """Those of the roles with nothing to do that do not even say what they have used."""
-        stopped = [role for role in idle if role.body.is_stopped()]  # they would take all the time
+    def _unresponsive(self, idle: Sequence[RoleProcess]) -> list[RoleProcess]:
+        """The roles with nothing to do that do not even report their usage."""
+        stopped = [role for role in idle if role.is_stopped()]  # they would take all the time
         silent = [role for role in idle if role not in stopped]
         for role in silent:
             with suppress(OSError):
-                role.send("used")
+                role.send("usage")
         until_s = time.monotonic() + _IDLE_S
         while arrived := silent and ready(silent, max(0.0, until_s - time.monotonic())):
             silent = [role for role in silent if role not in arrived]
         return [role for role in idle if role in stopped or role in silent]
 
     def _answer(self, role: RoleProcess) -> _Failure | tuple[Any]:
-        """What a role answers, in a tuple, or how it failed."""
+        """The answer of a role, in a tuple, or how it failed."""
         rank = self._roles.index(role)
         try:
             kind, *values = role.receive()
         except (EOFError, OSError, FwbenchError):
-            return _Failure(0, rank, role.body.how_it_ended(_STOP_S) or "closed its connection")
+            return _Failure(0, rank, role.ending(_STOP_S) or "closed its connection")
         if kind == "done":
             return (values[0],)
         name, connection, text = values
         return _Failure(2 if connection else 1, rank, f"raised {name}: {text}", name)
 
-    def _hang(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
-        """End a gang of which nothing is heard any more.
+    def _end_hanging(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
+        """End a gang whose roles do not answer.
 
         Raises:
             GangFailed: always.
         """
-        stopped = [role.name for role in self._roles if role.body.is_stopped()]
+        stopped = [role.name for role in self._roles if role.is_stopped()]
         for role in self._roles:
-            role.body.ask_for_traceback()
+            role.ask_for_traceback()
         before = self._traffic_bytes()
         time.sleep(_TRACEBACK_S)
-        moved = waiting.moved(self._roles, before, self._traffic_bytes(), _TRACEBACK_S)
+        moved = _traffic(self._roles, before, self._traffic_bytes())
         names = " and ".join(role.name for role in missing)
-        tails = "".join(f"\n{role.name}{role.body.tail()}" for role in self._roles)
+        tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(
             f"{names} did not answer {when}: {_suspicion(stopped)}; the gang was ended"
@@ -330,7 +347,7 @@ class Gang:
         )
 
     def _traffic_bytes(self) -> list[int | None]:
-        """What has come and gone at the host of every role, if that is known."""
+        """The bytes that the host of every role has received and sent, if that is known."""
         if self._hosts is None:
             return []
         return [self._hosts.traffic_bytes(host) for host in range(len(self._roles))]
@@ -339,7 +356,7 @@ class Gang:
         """End a gang of which a role has failed.
 
         Raises:
-            GangFailed: a process ended, or an error is none of a verification.
+            GangFailed: a process ended, or raised an error that is not a verification's.
             VerificationError: a role found its result wrong.
         """
         until_s = time.monotonic() + _CONSEQUENCES_S
@@ -350,30 +367,29 @@ class Gang:
                 break
             for role in arrived:
                 known.add(self._roles.index(role))
-                answered = self._answer(role)
-                if isinstance(answered, _Failure):
-                    failures.append(answered)
+                answer = self._answer(role)
+                if isinstance(answer, _Failure):
+                    failures.append(answer)
         cause, *consequences = sorted(failures)
         role = self._roles[cause.rank]
-        said = f"{role.name} {cause.text} while {doing}"
-        tail = role.body.tail() if cause.order == 0 else ""
+        tail = role.tail() if cause.order == 0 else ""
         rest = "".join(
-            f"\nas a consequence, {self._roles[each.rank].name} {each.text}"
-            for each in consequences
+            f"\nas a consequence, {self._roles[failure.rank].name} {failure.text}"
+            for failure in consequences
         )
         self.kill()
-        raise _error_of(cause.kind)(f"{said}{tail}{rest}")
+        raise _error_of(cause.kind)(f"{role.name} {cause.text} while {doing}{tail}{rest}")
 
     def close(self) -> None:
         """Let all roles end by themselves; end them if they do not."""
         for role in self._roles:
             role.stop()
         for role in self._roles:
-            role.body.how_it_ended(_STOP_S)
+            role.ending(_STOP_S)
         self.kill()
 
     def kill(self) -> None:
-        """End all roles at once, and give their hosts back."""
+        """End all roles at once, and release their hosts."""
         while self._roles:
             self._roles.pop().kill()
         if self._hosts is not None:
@@ -381,8 +397,40 @@ class Gang:
             self._hosts = None
 
 
+def _wait(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[RoleProcess]:
+    """The roles that have answered, or ended; none if the time is over, or all slept too long.
+
+    Args:
+        roles: of the whole gang, also those that have answered: others may wait for them.
+        until_s: when the time is over, by the monotonic clock.
+        quiet_s: how long all roles may sleep; infinite while they are timed, and not checked.
+    """
+    awake_s = time.monotonic()
+    while True:
+        left_s = max(0.0, until_s - time.monotonic())
+        arrived = ready(roles, left_s if quiet_s == math.inf else min(_POLL_S, left_s))
+        if arrived or time.monotonic() >= until_s:
+            return arrived
+        if not all(role.is_asleep() for role in roles):
+            awake_s = time.monotonic()
+        elif time.monotonic() - awake_s > quiet_s:
+            return []
+
+
+def _traffic(
+    roles: Sequence[RoleProcess], before: Sequence[int | None], after: Sequence[int | None]
+) -> str:
+    """The bytes that links have carried while roles wrote tracebacks, if known, as a clause."""
+    carried = [
+        f"{role.name}: {now - then:,} B"
+        for role, then, now in zip(roles, before, after, strict=True)
+        if then is not None and now is not None
+    ]
+    return f"; moved in its last {_TRACEBACK_S} s: {', '.join(carried)}" if carried else ""
+
+
 def _suspicion(stopped: Sequence[str]) -> str:
-    """Why roles may not answer."""
+    """A likely reason why roles do not answer."""
     if stopped:
         are = "is" if len(stopped) == 1 else "are"
         return f"{' and '.join(stopped)} {are} stopped (SIGSTOP, or a debugger)"
@@ -393,6 +441,6 @@ def _suspicion(stopped: Sequence[str]) -> str:
 
 
 def _error_of(name: str) -> type[FwbenchError]:
-    """The class of a role's error, if it is a verification's: that of a gang otherwise."""
+    """The class of a role's error if it is a verification's; GangFailed otherwise."""
     kind = getattr(errors, name, GangFailed)
     return kind if issubclass(kind, errors.VerificationError) else GangFailed

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases.epochs import Course, Epochs, steps_of
-from fwbench.cases.loops import loop_facts, told
+from fwbench.cases.epochs import Course, Epochs, examined, steps_of, whole
+from fwbench.cases.loops import loop_facts, one_epoch, told
 from fwbench.cases.training import read
+from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
-from fwbench.gangs import facts, judgement
-from fwbench.gangs.clock import GangClock, Round
-from fwbench.gangs.epochs import ReplicaLoop
+from fwbench.frameworks.member import Member
+from fwbench.gangs import checks
+from fwbench.gangs.case import SharedStepCase
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.trainings import SharedStepCase
+from fwbench.gangs.rounds import GangClock, Round, serving_facts, timed_round
+from fwbench.gangs.shares import Task, TrainedShare
 from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts
-from fwbench.workloads.data import DataSet
+from fwbench.workloads.data import DataSet, Found, load
+from fwbench.workloads.objective import Batch
+from fwbench.workloads.training import order
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
-#: How long examining a model may take beyond its steps: some frameworks compile what answers.
+#: How long evaluating a model may take beyond its steps: some frameworks compile that first.
 _EXAMINE_S = 60.0
 
 
-class _Together(Course):
+class _GangCourse(Course):
     """The course of a gang, each of whose replicas takes its share of every batch.
 
     Args:
         gang: has bound the loop.
-        job: what is trained, by all replicas together.
-        clock: moves by what epochs took.
-        step_s: what a step took in the pilot.
+        job: the training, by all replicas together.
+        clock: moves by the time of epochs.
+        step_s: the time of a step in the pilot.
         steps: of an epoch.
     """
 
@@ -50,35 +57,35 @@ class _Together(Course):
         self._next = (0, 0)
 
     def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
-        """Replicas do it themselves, before they meet; none of them changes its rate."""
+        """Note the epoch: replicas prepare it themselves; none of them changes its rate."""
         self._next = repetition, epoch
 
     def train(self) -> Sequence[Any]:
-        """The losses of each replica's shares."""
-        limit_s = self._gang.limits.of(self._steps * self._step_s)
+        """Train for the epoch, and return the losses of each replica's shares."""
+        limit_s = self._gang.limits.limit_s(self._steps * self._step_s)
         doing = f"training epoch {self._next[1] + 1}"
         ranks = self._gang.ask("epoch", *self._next, limit_s=limit_s, doing=doing)
         self._clock.add(Round(self._steps, ranks, whole=True))
         return [rank["losses"] for rank in ranks]
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The means of all shares, which are of one size."""
+        """The means of all shares, which have one size."""
         return cast("NDArray[Any]", np.mean(losses, axis=0))
 
     def utilization(self, seconds: float) -> float:
-        """By the processor time of all replicas, of their threads."""
+        """The processor time of all replicas as a fraction of their threads' time."""
         ranks = self._clock.rounds[-1].ranks
-        threads = sum(said["threads"] or 1 for said in self._gang.hello)
+        threads = sum(greeting["threads"] or 1 for greeting in self._gang.greetings)
         return float(sum(rank["cpu_s"] for rank in ranks)) / (seconds * threads)
 
     def examine(self, part: str, examples: int) -> tuple[float, float]:
-        """Each replica examines its copy, as they are equal; worker 0's counts."""
-        batches = math.ceil(examples * len(self._gang.hello) / self.job.batch)
-        limit_s = _EXAMINE_S + self._gang.limits.of(batches * self._step_s)
+        """Evaluate the model in all replicas, whose copies are equal, and return worker 0's."""
+        batches = math.ceil(examples * len(self._gang.greetings) / self.job.batch)
+        limit_s = _EXAMINE_S + self._gang.limits.limit_s(batches * self._step_s)
         doing = f"examining the model ({part})"
-        told = self._gang.ask("examine", part, examples, limit_s=limit_s, doing=doing)[0]
-        self._clock.pass_by(told["seconds"])
-        return told["loss"], told["accuracy"]
+        answer = self._gang.ask("examine", part, examples, limit_s=limit_s, doing=doing)[0]
+        self._clock.pass_by(answer["seconds"])
+        return answer["loss"], answer["accuracy"]
 
 
 class SharedLoopCase(SharedStepCase):
@@ -91,26 +98,26 @@ class SharedLoopCase(SharedStepCase):
 
     @property
     def _data(self) -> DataSet:
-        """Read once in a process."""
+        """The data set, read once in a process."""
         assert self.cell.data is not None  # noqa: S101 (the grid's duty)
         return read(self.cell.data, self._cache)
 
     @property
-    def held(self) -> float:
+    def role_numbers(self) -> float:
         """With the training set: as it is stored, as numbers, and as the framework has it."""
-        return super().held + 3.0 * self._data.train.x.size
+        return super().role_numbers + 3.0 * self._data.train.x.size
 
     @property
     def loop(self) -> Mapping[str, Any]:
-        """Where replicas find their data, and how many steps an epoch has."""
-        found = self.cell.data
-        assert found is not None  # noqa: S101 (the grid's duty)
+        """The files of the data set, and the steps of an epoch."""
+        source = self.cell.data
+        assert source is not None  # noqa: S101 (the grid's duty)
         return asdict(
             ReplicaLoop(
-                found.name,
-                found.source,
-                found.origin,
-                [*map(str, found.paths)],
+                source.name,
+                source.source,
+                source.origin,
+                [*map(str, source.paths)],
                 None if self._cache is None else str(self._cache),
                 self._steps,
             )
@@ -121,11 +128,11 @@ class SharedLoopCase(SharedStepCase):
         return steps_of(self._schedule, self._data, self.cell.batch)
 
     def _time(self, gang: Gang, pilot_s: float) -> CaseFacts:
-        """All epochs, and what lies between them."""
+        """Time all epochs."""
         cell, schedule, clock = self.cell, self._schedule, cast("GangClock", self._clock)
         job = Job(self._objective, cell.device, cell.execution, cell.dtype, cell.batch)
         epochs = Epochs(
-            _Together(gang, job, clock, pilot_s, self._steps),
+            _GangCourse(gang, job, clock, pilot_s, self._steps),
             self._data,
             schedule,
             clock,
@@ -134,24 +141,111 @@ class SharedLoopCase(SharedStepCase):
             tell=lambda epoch, steps: self._tell(told(epoch, steps, cell)),
         )
         rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
-        before = gang.used()
+        before = gang.usage()
         with self._other_processes:
             self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
             epochs.finish()
-        after = gang.used()
-        taken = sum(each.steps for each in clock.rounds)
-        judgement.served(before, after, self.updates(taken), "in the timed epochs")
-        self._serving = facts.serving(gang.serving, before, after, taken)
-        kept = zip(clock.rounds, epochs.epochs, strict=True)
-        clock.rounds = [each for each, epoch in kept if not epoch.warmup]
+        after = gang.usage()
+        taken = sum(done.steps for done in clock.rounds)
+        checks.served(before, after, self.updates(taken), "in the timed epochs")
+        self._serving = serving_facts(gang.serving, before, after, taken)
+        timed = zip(clock.rounds, epochs.epochs, strict=True)
+        clock.rounds = [done for done, epoch in timed if not epoch.warmup]
         return loop_facts(epochs, schedule, self._data) | CaseFacts(
-            threads=gang.hello[0]["threads"]
+            threads=gang.greetings[0]["threads"]
         )
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
-        """That of the median epoch, which is there already."""
+        """Nothing: the record has the throughput of the median epoch."""
         return CaseFacts()
 
     def alone_s(self, gang: Gang) -> float | None:
-        """Not known of an epoch: without an exchange its weights would be others."""
+        """None: without an exchange an epoch would have other weights."""
         return None
+
+
+@dataclass(frozen=True)
+class ReplicaLoop:
+    """The contents of an epoch, as the controller sends them to replicas.
+
+    Attributes:
+        name: of the data set; this and the next three are attributes of
+            :class:`~fwbench.workloads.data.Found`.
+        source: ``real`` or ``synthetic``.
+        origin: where it is from.
+        paths: its files.
+        cache: a folder for what takes long to make of them; None for none.
+        steps: of an epoch.
+    """
+
+    name: str
+    source: str
+    origin: str
+    paths: Sequence[str]
+    cache: str | None
+    steps: int
+
+    def read(self) -> DataSet:
+        """Read the data set, once in a process."""
+        paths = tuple(map(Path, self.paths))
+        found = Found(self.name, self.source, self.origin, paths, None)
+        return _read(found, None if self.cache is None else Path(self.cache))
+
+
+_read = lru_cache(maxsize=1)(load)
+
+
+class LoopShare(TrainedShare):
+    """A copy of a model, trained epoch by epoch on a share of every batch.
+
+    All replicas visit the training set in the order in which one worker would, and each takes its
+    part of every batch: replicas that do the work of one process have its losses.
+    """
+
+    def __init__(self, task: Task, framework: Framework, member: Member) -> None:
+        super().__init__(task, framework, member)
+        assert task.loop is not None  # noqa: S101 (the controller's duty)
+        self._loop = ReplicaLoop(**task.loop)
+        self._data = self._loop.read()
+        self._loader = self._learner.loader(whole(self._data.train), self._loop.steps)
+
+    def epoch(self, repetition: int, epoch: int) -> dict[str, Any]:
+        """Train for an epoch, timed.
+
+        Args:
+            repetition: its number, from 0; its first epoch begins at the initial weights.
+            epoch: its number in the repetition, from 0.
+
+        Returns:
+            The answer of :func:`~fwbench.gangs.rounds.timed_round`, and the ``losses`` of this
+            share.
+        """
+        if epoch == 0:
+            self._learner.reset(exact=False)
+        place, batch = self.member.place, self.task.size
+        visited = order(len(self._data.train), repetition, epoch)[: self._loop.steps * batch]
+        parts = visited.reshape(self._loop.steps, place.replicas, batch // place.replicas)
+        self._loader.set_order(parts[:, place.rank].ravel())
+        losses: list[Any] = []
+
+        def train() -> None:
+            losses.extend(self._learner.epoch(self._loader))
+
+        answer = timed_round(self.member, train, self.waiter(), 1)
+        return answer | {"losses": self._learner.losses(losses).tolist()}
+
+    def examine(self, part: str, examples: int) -> dict[str, float]:
+        """The mean loss and the accuracy of this copy of the model, and the seconds that took.
+
+        Args:
+            part: of the data set.
+            examples: how many of it, the first ones.
+        """
+        start_s = time.perf_counter()
+        batch = self._learner.job.batch
+        loss, accuracy = examined(self._learner, getattr(self._data, part), examples, batch)
+        return {"loss": loss, "accuracy": accuracy, "seconds": time.perf_counter() - start_s}
+
+    def _trained(self, batch: Batch) -> Sequence[Any]:
+        """Train for an epoch of this one batch."""
+        return one_epoch(self._learner, [batch])

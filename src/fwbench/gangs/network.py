@@ -13,7 +13,7 @@ from functools import cache
 
 from fwbench.errors import NetworkUnavailable
 from fwbench.processes.namespace import Namespace
-from fwbench.terms.link import Link, link_of
+from fwbench.terms.replicas import Link, link_of
 
 #: The end of the link in a replica's namespace.
 _INTERFACE = "eth0"

@@ -1,21 +1,21 @@
-"""A role: one process of a gang, which does what its controller asks.
+"""A role: one process of a gang, which answers the requests of its controller.
 
-Requests have a kind and values; each is answered once, ``("done", answer)`` or ``("failed", name of
-the error, whether it is of a connection, text)``.
+Each request, a kind and values, is answered once: ``("done", answer)``, or ``("failed", name of the
+error, whether it is of a connection, text)``.
 
 ==========================  ====================================================================
 from the controller         meaning
 ==========================  ====================================================================
-``("sit", seat)``           load the framework, and open what others connect to
+``("prepare", place)``      load the framework, and open the port that others connect to
 ``("join", addresses)``     connect to the others
 ``("bind", task)``          build a share of a case
-``("check", steps)``        take steps from the beginning, and tell what they found
+``("check", steps)``        take steps from the beginning, and return what was found
 ``("round", steps)``        take steps, timed
 ``("alone", steps)``        take steps without an exchange, timed
 ``("epoch", r, e)``         train for epoch e of repetition r, timed
-``("examine", part, n)``    tell what the model makes of the first n examples of a part of the data
-``("look",)``               tell what the last timed step has left
-``("used",)``               tell what this process has used since it was started
+``("examine", part, n)``    evaluate the model on the first n examples of a part of the data
+``("verify_last",)``        verify the last timed step
+``("usage",)``              return the resources that this process has used since it was started
 ==========================  ====================================================================
 
 A closed connection ends the role.
@@ -33,40 +33,80 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, cast
 
+from fwbench import workloads
 from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.member import Member, Participant, Seat
+from fwbench.frameworks.member import Member, Participant, Place
 from fwbench.frameworks.registry import load
-from fwbench.gangs.epochs import LoopShare
-from fwbench.gangs.kinds import share_of
-from fwbench.gangs.rounds import timed_round, used
-from fwbench.gangs.shares import Share, Task
+from fwbench.gangs.exchanges import exchange_share
+from fwbench.gangs.loops import LoopShare
+from fwbench.gangs.rounds import timed_round, usage
+from fwbench.gangs.served import NullShare, ReadShare
+from fwbench.gangs.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.machine import usable_cpus
 from fwbench.names import framework_of
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
+from fwbench.terms.replicas import ASYNCHRONOUS
 from fwbench.version import __version__
+from fwbench.workloads.collectives import Collective
+from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.serving import NullStep, SparseRead
+from fwbench.workloads.training import Step, Training
+from fwbench.workloads.workload import Workload
+
+_Shares = Mapping[type[Workload], Callable[[Task, Framework, Member], Share]]
+
+#: A replica's share of each kind of workload.
+_SHARES: _Shares = {
+    Collective: exchange_share,
+    Step: TrainedShare,
+    ModelStep: TrainedShare,
+    Training: LoopShare,
+    NullStep: NullShare,
+    SparseRead: ReadShare,
+}
+
+#: The same for workers that do not wait for each other.
+_ASYNCHRONOUS_SHARES: _Shares = {
+    Step: AsynchronousShare,
+    ModelStep: AsynchronousShare,
+    NullStep: NullShare,
+    SparseRead: ReadShare,
+}
+
+
+def share_of(task: Task, framework: Framework, member: Member) -> Share:
+    """Build a replica's share of a case.
+
+    Args:
+        task: the case.
+        framework: loaded in this process.
+        member: this replica.
+    """
+    shares = _ASYNCHRONOUS_SHARES if member.place.strategy in ASYNCHRONOUS else _SHARES
+    return shares[type(getattr(workloads, task.workload))](task, framework, member)
 
 
 def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
-    child.begin()
+    child.initialize()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         Role(framework_of(framework), int(threads)).serve(
             Channel(socket.socket(fileno=int(descriptor)))
         )
-    # At the interpreter's end frameworks would take leave of others, which may have gone.
+    # At the interpreter's end frameworks would disconnect from others, which may have gone.
     os._exit(0)
 
 
 def _late(run: Callable[[], Any], delay_s: float) -> Any:
-    """A step of a straggler: it begins later than others', and so does what it exchanges."""
+    """A step of a straggler, which begins later than others."""
     time.sleep(delay_s)
     return run()
 
 
 class Role:
-    """What this process is in a gang.
+    """This process in a gang.
 
     Args:
         name: of the framework.
@@ -80,7 +120,7 @@ class Role:
         self._participant: Participant
         self._share: Share
         self._answers: Mapping[str, Callable[..., Any]] = {
-            "sit": self._sit,
+            "prepare": self._prepare,
             "join": self._join,
             "bind": self._bind,
             "check": self._check,
@@ -88,12 +128,12 @@ class Role:
             "alone": self._alone,
             "epoch": self._epoch,
             "examine": self._examine,
-            "look": self._look,
-            "used": self._used,
+            "verify_last": self._verify_last,
+            "usage": self._usage,
         }
 
     def serve(self, channel: Channel) -> None:
-        """Do what the controller asks until it hangs up.
+        """Answer requests until the controller closes the connection.
 
         Raises:
             EOFError: it has.
@@ -102,15 +142,15 @@ class Role:
             kind, *values = channel.receive()
             try:
                 answer = self._answers[kind](*values)
-            except Exception as error:  # noqa: BLE001 (whatever it is, the controller reports it)
+            except Exception as error:  # noqa: BLE001 (the controller reports any)
                 connection = isinstance(error, ConnectionError)
                 channel.send("failed", type(error).__name__, connection, str(error))
             else:
                 channel.send("done", answer)
 
-    def _sit(self, seat: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(self, place: dict[str, Any]) -> dict[str, Any]:
         self._framework = load(self._name, self._threads)
-        self._participant = self._framework.member(Seat(**seat))
+        self._participant = self._framework.member(Place(**place))
         return {
             "address": self._participant.address,
             "takes_steps": isinstance(self._participant, Member),
@@ -129,12 +169,12 @@ class Role:
 
     @property
     def _member(self) -> Member:
-        return cast("Member", self._participant)  # no other is asked for steps
+        return cast("Member", self._participant)  # others get no requests for steps
 
-    def _bind(self, task: dict[str, Any]) -> None:
-        made = Task(**task)
-        with self._framework.scope(made.device, made.dtype):
-            self._share = share_of(made, self._framework, self._member)
+    def _bind(self, values: dict[str, Any]) -> None:
+        task = Task(**values)
+        with self._framework.scope(task.device, task.dtype):
+            self._share = share_of(task, self._framework, self._member)
 
     def _check(self, steps: int) -> dict[str, Any]:
         with self._scope:
@@ -146,28 +186,28 @@ class Role:
 
     @property
     def _scope(self) -> AbstractContextManager[Any]:
-        """In which arrays are as the case has them, also those that a check makes."""
+        """The context in which arrays have the device and dtype of the case."""
         task = self._share.task
         return self._framework.scope(task.device, task.dtype)
 
     @property
     def _step(self) -> Callable[[], Any]:
-        """One step of this replica, after the time that it is late."""
+        """One step of this replica, after its delay if it is the straggler."""
         run, late = self._share.run, self._share.task.late
-        if late is None or late["rank"] != self._member.seat.rank:
+        if late is None or late["rank"] != self._member.place.rank:
             return run
         return partial(_late, run, late["delay_s"])
 
     def _alone(self, steps: int) -> dict[str, Any] | None:
-        silent = self._share.silent()
-        if silent is None:
+        context = self._share.without_exchange()
+        if context is None:
             return None
-        with silent:
+        with context:
             return self._round(steps)
 
     @property
     def _loop(self) -> LoopShare:
-        return cast("LoopShare", self._share)  # no other is asked for epochs
+        return cast("LoopShare", self._share)  # others get no requests for epochs
 
     def _epoch(self, repetition: int, epoch: int) -> dict[str, Any]:
         with self._scope:
@@ -177,9 +217,9 @@ class Role:
         with self._scope:
             return self._loop.examine(part, examples)
 
-    def _look(self) -> dict[str, Any]:
+    def _verify_last(self) -> dict[str, Any]:
         with self._scope:
-            return self._share.look()
+            return self._share.verify_last()
 
-    def _used(self) -> dict[str, Any]:
-        return used() | {"updates": self._participant.updates()}
+    def _usage(self) -> dict[str, Any]:
+        return usage() | {"updates": self._participant.updates()}

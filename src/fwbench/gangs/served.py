@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member, ServedSteps
-from fwbench.gangs import judgement
+from fwbench.gangs import checks
 from fwbench.gangs.case import CHECKED_STEPS, GangCase
-from fwbench.gangs.judgement import Answers
+from fwbench.gangs.checks import Answers
 from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts, Checked
-from fwbench.terms.strategy import ASYNCHRONOUS
+from fwbench.terms.replicas import ASYNCHRONOUS
 from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
@@ -49,7 +49,7 @@ class NullStepCase(GangCase):
         return cast("int", self.cell.size)
 
     @property
-    def held(self) -> float:
+    def role_numbers(self) -> float:
         """What is fetched, sent, on its way, and compared."""
         composition, copies = self._composition, self.framework.null_step_copies
         of_workers = composition.replicas * copies.worker
@@ -58,17 +58,17 @@ class NullStepCase(GangCase):
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Workers have compared what they fetched."""
-        judgement.fetched(answers, when)
+        checks.fetched(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
 
     def judge_timed(self, moved: int | None, steps: int) -> None:
         """In a check coordinators have workers send them what these have fetched, too."""
         who, what = f"{steps} timed steps", f"{self.elements:,} numbers"
-        judgement.refuse_silence(who, moved, steps * self.least_bytes, what)
+        checks.refuse_silence(who, moved, steps * self.least_bytes, what)
 
-    def judge_left(self, answers: Answers) -> None:
+    def judge_last(self, answers: Answers) -> None:
         """So they have after the last timed step."""
-        judgement.fetched(answers, "after the timing")
+        checks.fetched(answers, "after the timing")
 
 
 class SparseReadCase(NullStepCase):
@@ -80,7 +80,7 @@ class SparseReadCase(NullStepCase):
         return ROWS * COLUMNS
 
     @property
-    def held(self) -> float:
+    def role_numbers(self) -> float:
         """The table, its copy on servers, and what it is made from."""
         return 3.0 * COLUMNS * cast("int", self.cell.size)
 
@@ -100,15 +100,15 @@ class ServedShare(Share):
 
     def waiter(self) -> Callable[[], Any]:
         """Until all steps are done, and all updates made."""
-        return self._steps.settle
+        return self._steps.synchronize
 
     @abstractmethod
     def _differences(self) -> Iterator[str]:
         """What is wrong of what each worker has fetched last."""
 
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         """What the last timed steps have fetched."""
-        self._steps.settle()
+        self._steps.synchronize()
         return _told(self._differences())
 
     def _compared(
@@ -148,7 +148,7 @@ class NullShare(ServedShare):
         period = 1 + np.arange(_PERIOD)
         self._update = np.resize(period.astype(task.dtype), task.size)
         self._steps = member.null_steps(np.split(self._update, SHARDS))
-        self._waits = member.seat.strategy not in ASYNCHRONOUS
+        self._waits = member.place.strategy not in ASYNCHRONOUS
         #: The steps that every worker has taken so far, and what its last one has fetched.
         self._taken = 0
         self._last: dict[int, Any] = {}
@@ -168,7 +168,7 @@ class NullShare(ServedShare):
         for _ in range(steps + 1):
             self.run()
             yield from self._differences()
-        self._steps.settle()
+        self._steps.synchronize()
 
     def _by_turns(self, steps: int) -> Iterator[str]:
         """While nobody else sends anything it is known what a worker must fetch: all updates."""
@@ -179,12 +179,12 @@ class NullShare(ServedShare):
 
     def _turns(self) -> Iterator[str]:
         """A step of each worker, begun when all updates of those before it are made."""
-        self._steps.settle()
-        for rank in range(self.member.seat.replicas):
+        self._steps.synchronize()
+        for rank in range(self.member.place.replicas):
             self.member.barrier()
             if rank in self.member.ranks:
                 self._last[rank] = self._steps.take(rank)
-                self._steps.settle()
+                self._steps.synchronize()
                 made = self._taken * self._of_all + _sum_of_ranks(rank)
                 yield self._between(rank, made, made)
         self.member.barrier()
@@ -212,7 +212,7 @@ class NullShare(ServedShare):
     @property
     def _of_all(self) -> int:
         """The updates of a step of every worker: worker r's is r + 1 times the shards."""
-        return _sum_of_ranks(self.member.seat.replicas)
+        return _sum_of_ranks(self.member.place.replicas)
 
     def _between(self, rank: int, least: int, most: int) -> str:
         """What is wrong of what a worker has fetched last, if that is not so many updates."""

@@ -42,8 +42,8 @@ class Task:
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
         late: the replica that is late in every timed step, as a
-            :class:`~fwbench.terms.straggler.Straggler` has it; None for nobody.
-        loop: a :class:`~fwbench.gangs.epochs.ReplicaLoop` as JSON; None for work without epochs.
+            :class:`~fwbench.terms.replicas.Straggler` has it; None for nobody.
+        loop: a :class:`~fwbench.gangs.loops.ReplicaLoop` as JSON; None for work without epochs.
     """
 
     workload: str
@@ -102,7 +102,7 @@ class Share(ABC):
         """The same, without what was sent."""
 
     @abstractmethod
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         """What the last timed step has left.
 
         Raises:
@@ -113,7 +113,7 @@ class Share(ABC):
         """What waits until the steps that were taken are done; None if they are."""
         return self.framework.waiter(self.task.device)
 
-    def silent(self) -> AbstractContextManager[Any] | None:
+    def without_exchange(self) -> AbstractContextManager[Any] | None:
         """A context in which steps exchange nothing; None without any. The last thing to do."""
         return None
 
@@ -139,7 +139,7 @@ class TrainedShare(Share):
             task.device,
             task.execution,
             task.dtype,
-            task.size // self.member.seat.replicas,
+            task.size // self.member.place.replicas,
             sparse=task.sparse,
             recompute=task.recompute,
         )
@@ -148,15 +148,15 @@ class TrainedShare(Share):
         self._learner.reset(exact=False)
 
     def _shards(self, steps: int) -> list[Any]:
-        seat = self.member.seat
-        return self._training.check_shards(self.task.size, steps, seat.replicas, seat.rank)
+        place = self.member.place
+        return self._training.check_shards(self.task.size, steps, place.replicas, place.rank)
 
     def _check(self, steps: int) -> dict[str, Any]:
         """The losses of this share, and the weights before the first step and after each."""
         learner = self._learner
         verify.parameters(learner.parameters(), self._training.parameters)
         (first,) = self._shards(1)
-        self._model.rehearse(*learner.place(first))
+        self._model.warm_start(*learner.place(first))
         learner.reset(exact=True)
         weights = [learner.checksum()]
         losses: list[Any] = []
@@ -186,7 +186,7 @@ class TrainedShare(Share):
         Args:
             batch: the batch size of those who have exchanged it.
         """
-        if self.member.seat.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
+        if self.member.place.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
             return {"gradient_error": None, "wrong_gradient": ""}
         training = self._training
         ((examples, labels),) = training.check_batches(check_rows(batch), 1)
@@ -203,11 +203,11 @@ class TrainedShare(Share):
             return {"gradient_error": None, "wrong_gradient": str(found)}
         return {"gradient_error": error, "wrong_gradient": ""}
 
-    def silent(self) -> AbstractContextManager[Any] | None:
+    def without_exchange(self) -> AbstractContextManager[Any] | None:
         """The framework's own, if it has any."""
-        return self._model.silent()
+        return self._model.without_exchange()
 
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         """The weights."""
         return {"weights": [self._learner.checksum()]}
 
@@ -226,11 +226,11 @@ class AsynchronousShare(TrainedShare):
 
     def waiter(self) -> Callable[[], Any]:
         """Until all updates are made."""
-        return self._model.settle
+        return self._model.synchronize
 
     def _own_shards(self) -> list[Any]:
         """The shares of the check's first batch of all workers whose steps this process takes."""
-        replicas = self.member.seat.replicas
+        replicas = self.member.place.replicas
         shards = self._training.check_shards
         return [shards(self.task.size, 1, replicas, rank)[0] for rank in self.member.ranks]
 
@@ -238,9 +238,9 @@ class AsynchronousShare(TrainedShare):
         """Steps of one worker after another, then steps of all at once on the same examples."""
         learner = self._learner
         verify.parameters(learner.parameters(), self._training.parameters)
-        share = self.task.size // self.member.seat.replicas
+        share = self.task.size // self.member.place.replicas
         ((examples, labels),) = self._training.check_batches(share, 1)
-        self._model.rehearse(*learner.place((examples, labels)))
+        self._model.warm_start(*learner.place((examples, labels)))
         self._reset(exact=True)
         alone = self._alone(steps) if 0 in self.member.ranks else {}
         # From here on, and not from the beginning: while an optimiser has no second moment yet, and
@@ -262,12 +262,12 @@ class AsynchronousShare(TrainedShare):
     def _alone(self, steps: int) -> dict[str, Any]:
         """The losses of updates each of which was made before the next begins, and weights."""
         learner = self._learner
-        share = self.task.size // self.member.seat.replicas
+        share = self.task.size // self.member.place.replicas
         losses, weights = [], [learner.checksum()]
         exchanged: dict[str, Any] = {}
         for batch in self._training.check_batches(share, steps):
             losses.append(learner.step(*learner.place(batch)))
-            self._model.settle()
+            self._model.synchronize()
             weights.append(learner.checksum())
             exchanged = exchanged or self._exchanged(share)
         return {"alone": learner.losses(losses).tolist(), "weights": weights, **exchanged}
@@ -280,10 +280,10 @@ class AsynchronousShare(TrainedShare):
 
     def _settle(self) -> None:
         """Wait until the updates of all workers are made."""
-        self._model.settle()
+        self._model.synchronize()
         self.member.barrier()
 
-    def look(self) -> dict[str, Any]:
+    def verify_last(self) -> dict[str, Any]:
         """The updates of all steps that were timed."""
         self._settle()
         return {"updates": self._model.updates()}

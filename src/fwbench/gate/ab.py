@@ -35,7 +35,7 @@ from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
-from fwbench.workers.named import Environments
+from fwbench.workers.environments import Environments
 
 
 @dataclass(frozen=True)

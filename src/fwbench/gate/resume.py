@@ -20,9 +20,9 @@ from typing import Any
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate.samples import SampleSet
-from fwbench.processes import owned, scratch
+from fwbench.processes import scratch
 from fwbench.processes.interruption import held
-from fwbench.processes.owned import Owned
+from fwbench.processes.scratch import Owned
 from fwbench.records.files import write_atomically
 from fwbench.records.stored import from_json, parse
 
@@ -150,7 +150,7 @@ def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
                 if number >= _JOBS or not (old / _SETTINGS).is_file():
                     scratch.remove(old)
         made = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=folder))
-        mine = owned.take(made)
+        mine = scratch.take(made)
         if mine is not None:
             stack.enter_context(mine)
         write_atomically(made / _SETTINGS, json.dumps(settings, indent=2) + "\n")
@@ -181,7 +181,7 @@ def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Pat
 def _left(folder: Path) -> Iterator[tuple[Path, Owned]]:
     """The jobs without a running process, the newest first, each locked for the caller."""
     for made in sorted(folder.glob("*"), reverse=True):
-        if (owner := owned.take(made)) is not None:
+        if (owner := scratch.take(made)) is not None:
             yield made, owner
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
 from fwbench.names import framework_of
-from fwbench.processes import command, owned, scratch
+from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
-from fwbench.workers.named import DEFAULT, VARIABLE, Environments
+from fwbench.workers.environments import DEFAULT, VARIABLE, Environments
 
 _REVISION = "git:"
 _WORKING_TREE = "."
@@ -292,7 +292,7 @@ def checked_out(root: Path, commit: str) -> Iterator[Path]:
         stack.callback(_forget, repository, folder.name)
         add = ["git", "worktree", "add", "--detach", str(checkout), commit]
         _answer(command.capture(add, folder=root), "worktree add")
-        notes = owned.take(repository / _WORKTREES / folder.name)
+        notes = scratch.take(repository / _WORKTREES / folder.name)
         if notes is not None:
             stack.enter_context(notes)
         yield checkout
@@ -309,7 +309,7 @@ def _forget_lost(repository: Path) -> None:
     """Remove git's notes of checkouts whose folders have gone, as when a machine is restarted."""
     for notes in (repository / _WORKTREES).glob(f"{scratch.PREFIX}*"):
         is_there = (Path(tempfile.gettempdir()) / notes.name).exists()
-        if not is_there and (lock := owned.take(notes)) is not None:
+        if not is_there and (lock := scratch.take(notes)) is not None:
             with lock:
                 _forget(repository, notes.name)
 

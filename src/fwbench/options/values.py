@@ -15,7 +15,7 @@ DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")
 
 #: The entry-point group of what starts the processes of a case that several do together
-#: (:mod:`fwbench.gangs.engines`), and the engine that is always there.
+#: (:mod:`fwbench.gangs.launch`), and the engine that is always there.
 ENGINES = "fwbench.engines"
 LOCAL = "local"
 

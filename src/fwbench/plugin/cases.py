@@ -17,13 +17,9 @@ from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, StepCase
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.gangs import engines
-from fwbench.gangs.case import GangCase
-from fwbench.gangs.clock import GangClock
-from fwbench.gangs.kinds import kinds_of
 from fwbench.measure.clock import Clock
 from fwbench.plugin import debugger, families, host, launching
-from fwbench.plugin.gangs import GangHooks
+from fwbench.plugin.gangs import GangHooks, pool
 from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.plugin.isolated import IsolatedRunner
@@ -35,7 +31,7 @@ from fwbench.plugin.storage import Store
 from fwbench.plugin.summary import Summary
 from fwbench.plugin.tables import Tables, asked
 from fwbench.plugin.unmeasured import Unmeasured
-from fwbench.processes import loaders
+from fwbench.processes import child
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
@@ -122,8 +118,8 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         benchmark.wrap_rounds(empty_stack.rounds)
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
-        loaders.share_temporary_folder()
-    kinds = kinds_of(cell) if cell.gang else _CASES
+        child.share_temporary_folder()
+    kinds = pool().case_kinds(cell) if cell.gang else _CASES
     kind = next((kind for made, kind in kinds.items() if isinstance(cell.workload, made)), Case)
     case = kind(
         cell,
@@ -138,7 +134,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         probe=_probe(item, session),
         is_first=session.count_case() == 1,
     )
-    if isinstance(case, GangCase):
+    if cell.gang:
         item.config.stash[_GANGS].equip(case, cell.replicas)
     return case
 
@@ -205,7 +201,8 @@ class CaseHooks:
             own = self.session
             measured = [item.stash[CELL] for item in items if is_measured(item)]
             where = own.options.engine, own.options.places
-            _refusing(engines.check_places, *where, measured, own.manifests)
+            if any(cell.gang for cell in measured):
+                _refusing(pool().check_places, *where, measured, own.manifests)
         for cell in cells:
             if cell.problem and not cell.gap:
                 raise pytest.UsageError(cell.problem)
@@ -225,7 +222,7 @@ class CaseHooks:
         closest = item.get_closest_marker("benchmark")
         given = dict(closest.kwargs) if closest else {}
         timer = given.pop("timer", configured.timer)
-        clock = GangClock() if cell.gang else Clock(timer, framework.waiter(cell.device))
+        clock = pool().GangClock() if cell.gang else Clock(timer, framework.waiter(cell.device))
         # Calls of asynchronous work overlap within a round, and share the wait at its end: there a
         # round is one call. Others lose nothing by longer rounds, and records become smaller.
         shortest_s = max(_ROUND_S, configured.min_time_s) if clock.wait is None else 0.0

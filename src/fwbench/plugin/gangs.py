@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from operator import itemgetter
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fwbench.gangs.case import GangCase
-from fwbench.gangs.gangs import Gangs
 from fwbench.machine import usable_cpus
 from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
+
+if TYPE_CHECKING:
+    from fwbench.gangs.pool import GangPool
+
+
+def pool() -> ModuleType:
+    """The module of replicas that sessions need; most have none, and import nothing of it."""
+    from fwbench.gangs import pool
+
+    return pool
 
 
 class GangHooks:
@@ -23,14 +34,19 @@ class GangHooks:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._gangs = Gangs(options.engine, places=options.places)
+
+    @cached_property
+    def _gangs(self) -> GangPool:
+        from fwbench.gangs.pool import GangPool
+
+        return GangPool(self._options.engine, places=self._options.places)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put cases on GPUs behind others, and those of gangs last, each process's together."""
         items[:] = together(items)
 
-    def equip(self, case: GangCase, replicas: int) -> None:
+    def equip(self, case: Any, replicas: int) -> None:
         """Give a case what it needs to have a gang.
 
         Args:
@@ -44,11 +60,12 @@ class GangHooks:
 
     def pytest_sessionfinish(self) -> None:
         """End the gang."""
-        self._gangs.close()
+        self.pytest_unconfigure()
 
     def pytest_unconfigure(self) -> None:
-        """End it however the session ends."""
-        self._gangs.close()
+        """End the gang, however the session ends."""
+        if "_gangs" in vars(self):
+            self._gangs.close()
 
 
 def together(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -17,8 +17,8 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
-from fwbench.processes.process import WorkerSpec
 from fwbench.workers.pool import WorkerPool
+from fwbench.workers.process import WorkerSpec
 
 
 class IsolatedRunner:

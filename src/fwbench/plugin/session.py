@@ -19,7 +19,6 @@ from fwbench import grid, machine, project, toggles
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks.contract import Framework
-from fwbench.gangs import engines, network
 from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
@@ -35,12 +34,11 @@ from fwbench.plugin.options import (
     threshold_of,
 )
 from fwbench.presets import Schedule
-from fwbench.processes.process import WorkerProcess, WorkerSpec
 from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts
-from fwbench.workers.inventory import Inventory
-from fwbench.workers.named import Environments
-from fwbench.workers.watch import Unwatched, Watch
+from fwbench.workers.environments import Environments
+from fwbench.workers.inventory import Inventory, Unwatched, Watch
+from fwbench.workers.process import WorkerProcess, WorkerSpec
 from fwbench.workloads import data, gaps
 
 #: In a worker: the manifest of its framework, as the parent knows it.
@@ -264,10 +262,10 @@ class Session:
         options = self.options
         asked = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
         toggles.check_gangs(asked)
-        if not self.in_worker:
-            network.refuse_impossible(asked.get("network", ()))
-            if "replicas" in options.toggles:
-                engines.check(options.engine, options.places, asked.get("network", ()))
+        if not self.in_worker and "replicas" in options.toggles:
+            from fwbench.gangs import pool  # most sessions have no replicas
+
+            pool.check(options.engine, options.places, asked.get("network", ()))
         for name in options.toggles:
             if toggles.is_of_gang(name) and options.isolation == "none":
                 raise UsageError(

@@ -65,7 +65,7 @@ from fwbench.version import __version__
 def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
-    child.begin()
+    child.initialize()
     forget_reference_variables()  # NumPy has been imported with this module
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):

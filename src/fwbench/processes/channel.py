@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Collection, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -47,10 +48,10 @@ class Channel:
         """Wait for a message, and return its kind and its values.
 
         Args:
-            timeout_s: how long its parts may keep the reader waiting; None for ever.
+            timeout_s: how long each part of it may take; None for no limit.
 
         Raises:
-            TimeoutError: they did for longer.
+            TimeoutError: a part took longer.
             EOFError: the other side has closed the connection.
             IsolationError: what arrived is not a message.
             OSError: the connection is broken.
@@ -83,13 +84,23 @@ class Channel:
         return bytes(read)
 
     def fileno(self) -> int:
-        """The descriptor of the connection, for whoever waits for several."""
+        """The descriptor of the connection, for :func:`readable`."""
         return self._socket.fileno()
 
     def readable(self, timeout_s: float = 0.0) -> bool:
-        """Whether a message, or the end of the connection, arrives within ``timeout_s``."""
-        return bool(wait([self._socket], timeout_s))
+        """Return whether a message, or the end of the connection, arrives within ``timeout_s``."""
+        return bool(readable([self.fileno()], timeout_s))
 
     def close(self) -> None:
         """Close the connection; the other side sees its end."""
         self._socket.close()
+
+
+def readable(descriptors: Sequence[int], timeout_s: float) -> Collection[int]:
+    """The connections on which something has arrived, or that have ended.
+
+    Args:
+        descriptors: of connections.
+        timeout_s: how long to wait for the first of them.
+    """
+    return [found for found in wait(descriptors, timeout_s) if isinstance(found, int)]

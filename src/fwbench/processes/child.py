@@ -1,29 +1,49 @@
-"""What every process that fwbench starts does first."""
+"""What a child process of fwbench does within itself: end with its parent, leave no files."""
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import functools
+import os
 import signal
 import sys
 from contextlib import suppress
+from multiprocessing import util
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
 
-def begin() -> None:
-    """End with the parent, and write a traceback when it asks for one."""
-    _end_with_parent()
-    faulthandler.enable()
-    # The parent asks for a traceback before it ends a case that hangs.
-    faulthandler.register(signal.SIGUSR1)
-
-
-def _end_with_parent() -> None:
-    """Have the kernel end this process when the parent dies without closing anything."""
+def initialize() -> None:
+    """Have this process end with its parent, and write a traceback when the parent asks for one."""
     if sys.platform == "linux":
+        # The kernel ends this process even if the parent dies without closing anything.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # The kernel's out-of-memory killer takes a worker before it takes the session.
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+
+
+@functools.cache
+def share_temporary_folder() -> None:
+    """Give all data loaders of this process one temporary folder, removed when the last one ends.
+
+    ``multiprocessing`` gives each process that passes arrays on a folder of its own for a socket,
+    which the process removes at its end. A process that is killed never does, nor do MXNet's
+    loaders, which their pool terminates. Processes that are forked later use the existing folder.
+    """
+    folder = util.get_temp_dir()
+    # The shell's input ends when no process has the other end any more, however they ended: this
+    # one never closes it, and what it forks inherits it.
+    read_end, _ = os.pipe()
+    os.posix_spawnp(
+        "sh",
+        ["sh", "-c", 'cat; rm -rf -- "$0"', folder],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, read_end, 0)],
+        setsid=True,
+    )
+    os.close(read_end)

@@ -104,20 +104,36 @@ def capture(
     return Captured(program.status(), output, errors)
 
 
-def ask(command: Sequence[str], *, folder: Path | None = None) -> Captured:
+def ask(
+    command: Sequence[str], *, folder: Path | None = None, timeout_s: float | None = None
+) -> Captured:
     """Run a program that answers at once, unguarded: starting a guard would take longer.
 
     Args:
-        command: the program and its arguments.
+        command: the program and its arguments; it has no input.
         folder: its working directory; None for the current one.
+        timeout_s: after which it is killed; None for no limit.
 
     Raises:
         OSError: the program cannot be started.
     """
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
-    )
-    return Captured(done.returncode, done.stdout, done.stderr)
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as program:
+        try:
+            output, errors = program.communicate(timeout=timeout_s)
+        except BaseException as error:
+            program.kill()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            output, errors = "", str(error)
+    return Captured(program.returncode, output, errors)
 
 
 class _Guarded:

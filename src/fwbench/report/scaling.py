@@ -12,8 +12,7 @@ from fwbench.records.facts import CaseFacts, GangFacts
 from fwbench.records.measurement import Measurement
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
-from fwbench.terms.link import LOOPBACK
-from fwbench.terms.strategy import ALLREDUCE
+from fwbench.terms.replicas import ALLREDUCE, LOOPBACK
 from fwbench.toggles import is_of_gang
 
 #: Works that differ in their softmax alone, and which it is.

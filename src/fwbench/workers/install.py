@@ -7,8 +7,9 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -18,16 +19,18 @@ from urllib.parse import unquote, urlparse
 
 from fwbench.errors import InstallationError, UsageError, unknown
 from fwbench.names import framework_of
-from fwbench.processes import command, owned, scratch
+from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
+from fwbench.processes.scratch import Owned
 from fwbench.version import __version__
-from fwbench.workers import claim, provenance
-from fwbench.workers.named import (
+from fwbench.workers.environments import (
+    FACTS,
     VARIABLE,
     Environment,
     Environments,
     check_name,
     complete,
+    forget,
     interpreter_in,
 )
 
@@ -58,8 +61,8 @@ def add(
     check_name(name)
     folder = environments.folder_of(name)
     if name in environments.names():
-        raise UsageError(claim.problem(folder))
-    with claim.claimed(folder), scratch.folder() as temporary:
+        raise UsageError(conflict(folder))
+    with claimed(folder), scratch.folder() as temporary:
         run = partial(_run, say=say, temporary=temporary)
         installer = _installer(folder, python)
         try:
@@ -94,16 +97,16 @@ def remove(environments: Environments, name: str) -> None:
         UsageError: no environment has that name.
         InstallationError: it cannot be removed.
     """
-    unfinished = claim.unfinished(environments.folder)
+    unfinished = unfinished_names(environments.folder)
     if name not in environments.names() and name not in unfinished:
         raise unknown("environment", name, [*environments.names(), *unfinished])
     folder = environments.folder_of(name)
-    owner = owned.take(folder)
+    owner = scratch.take(folder)
     if owner is None and name in unfinished:
-        raise UsageError(claim.problem(folder))
+        raise UsageError(conflict(folder))
     with owner or nullcontext(), held():
-        claim.discard(folder)
-        provenance.forget(folder)
+        discard(folder)
+        forget(folder)
 
 
 @dataclass(frozen=True)
@@ -211,3 +214,129 @@ def _looked_at(folder: Path, name: str) -> dict[str, Any]:
             f"to have it: add its requirement ({own}==VERSION), or choose another name"
         )
     return facts
+
+
+#: Marks an environment that is not complete, and names the process that makes it.
+_MAKER = "fwbench-maker"
+
+#: What the names of folders begin with that are not an environment's yet, or not any more.
+_UNNAMED = ".fwbench-unnamed-"
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """A new folder, owned; it is removed again if what fills it fails or is interrupted.
+
+    Raises:
+        UsageError: another process is filling it, or it holds something else.
+        InstallationError: it cannot be made.
+    """
+    owner = None
+    try:
+        with held():
+            owner = _claim(folder)
+        yield
+        (folder / _MAKER).unlink()
+    except BaseException:
+        if owner is not None:
+            with held():
+                discard(folder)
+        raise
+    finally:
+        if owner is not None:
+            owner.release()
+
+
+def _claim(folder: Path) -> Owned:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        ignored = folder.parent / ".gitignore"
+        if not ignored.exists():  # what is written here is of this machine: no version control
+            ignored.write_text("*\n", encoding="utf-8")
+        if (
+            folder.name in unfinished_names(folder.parent)
+            and (left := scratch.take(folder)) is not None
+        ):
+            with left:
+                discard(folder)
+        new = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=folder.parent))
+        (new / _MAKER).write_text(str(os.getpid()), encoding="ascii")
+    except OSError as error:
+        raise InstallationError(f"cannot make {folder}: {error.strerror}") from error
+    owner = scratch.take(new)
+    if owner is None:
+        scratch.remove(new)
+        raise InstallationError(f"cannot lock {new}: its file system must have locks (flock)")
+    try:
+        new.rename(folder)
+    except OSError as error:  # there is one already, and it is not empty
+        owner.release()
+        scratch.remove(new)
+        raise UsageError(conflict(folder)) from error
+    return owner
+
+
+def discard(folder: Path) -> None:
+    """Remove the folder of an environment, which this process owns: all of it at once.
+
+    Raises:
+        InstallationError: it cannot be removed.
+    """
+    try:
+        # By this name what a kill leaves of it is nobody's environment.
+        unnamed = folder.rename(tempfile.mkdtemp(prefix=_UNNAMED, dir=folder.parent))
+    except OSError as error:
+        raise InstallationError(f"cannot remove {folder}: {error.strerror}") from error
+    scratch.remove(unnamed)
+    if unnamed.exists():
+        raise InstallationError(f"cannot remove all of {unnamed}, which was {folder.name}")
+
+
+def remove_abandoned(envs: Path) -> None:
+    """Remove what killed processes were about to make or to remove.
+
+    Args:
+        envs: the folder of all environments.
+    """
+    for unnamed in envs.glob(f"{_UNNAMED}*"):
+        if (owner := scratch.take(unnamed)) is not None:
+            with owner:
+                scratch.remove(unnamed)
+
+
+def unfinished_names(envs: Path) -> list[str]:
+    """The names of environments that are being made, or that a killed process has left.
+
+    Args:
+        envs: the folder of all environments.
+    """
+    makers = envs.glob(f"[!.]*/{_MAKER}")
+    return sorted(each.parent.name for each in makers if not each.with_name(FACTS).exists())
+
+
+def conflict(folder: Path) -> str:
+    """Why a folder is not free, and what to do.
+
+    Args:
+        folder: that an environment of its name would have.
+    """
+    name, maker = folder.name, folder / _MAKER
+    if (folder / FACTS).exists():
+        return (
+            f"there is an environment {name!r} already (fwbench env list); choose another name, or "
+            f"remove it first: fwbench env remove {name}"
+        )
+    if not maker.is_file():
+        return f"{folder} is there already and is not an environment; choose another name"
+    owner = scratch.take(folder)
+    if owner is None:
+        return f"{name} is being made by process {_number(maker)}; wait for it"
+    owner.release()
+    return f"{name} is not complete, its fwbench env add was killed; fwbench env remove {name}"
+
+
+def _number(maker: Path) -> str:
+    try:
+        return maker.read_text(encoding="ascii")
+    except OSError:  # it has just been completed
+        return "?"

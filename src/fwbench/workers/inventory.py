@@ -4,21 +4,51 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from fwbench.errors import FrameworkUnavailable, unknown
+from fwbench.errors import FrameworkUnavailable, WorkerDied, unknown
 from fwbench.frameworks import registry
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.frameworks.contract import Framework
 from fwbench.machine import cpu_model, thread_variables
 from fwbench.manifest import Absent, Manifest
+from fwbench.measure import nvml
 from fwbench.names import framework_of
-from fwbench.processes.process import WorkerProcess, WorkerSpec
-from fwbench.workers.describe import describe
-from fwbench.workers.named import Environments
-from fwbench.workers.watch import Unwatched, Watch
+from fwbench.workers.environments import Environments
+from fwbench.workers.process import START_TIMEOUT_S, Tick, WorkerProcess, WorkerSpec
+
+_ONE_AT_A_TIME = (
+    "a GPU here is in EXCLUSIVE_PROCESS mode and takes one process at a time: end others that use "
+    "it, or set the mode with nvidia-smi -c DEFAULT"
+)
+
+
+class Watch(Protocol):
+    """A display that shows people what a session waits for."""
+
+    def tick(self, doing: str) -> None:
+        """Called several times a second while something is waited for.
+
+        Args:
+            doing: what is waited for; empty for a case.
+        """
+
+    def clear(self) -> None:
+        """Called when nothing is waited for any more, and others may write."""
+
+
+class Unwatched:
+    """The :class:`Watch` that shows nothing."""
+
+    def tick(self, doing: str) -> None:
+        """Do nothing."""
+
+    def clear(self) -> None:
+        """Do nothing."""
 
 
 class Inventory:
@@ -171,3 +201,90 @@ class Inventory:
             return nvml.named(self.load(name).manifest(cpu_model()))
         except FrameworkUnavailable as error:
             return Absent.because(name, error)
+
+
+def describe(
+    names: Sequence[str],
+    threads: int,
+    interpreter_of: Callable[[str], str] = lambda _: sys.executable,
+    tick: Tick = lambda _: None,
+    kept: MutableMapping[WorkerSpec, WorkerProcess] | None = None,
+) -> dict[str, Manifest | Absent]:
+    """The manifest of each framework, or why it cannot be used, by name.
+
+    Nothing is timed meanwhile, so all of them are asked at once; where a GPU takes one process at a
+    time, one after another, since a framework may hold it from its first look at it on.
+
+    Args:
+        names: the frameworks to ask.
+        threads: how many threads each of them computes with.
+        interpreter_of: returns the interpreter that has a framework, by the framework's name;
+            may raise FrameworkUnavailable.
+        tick: called while they are waited for.
+        kept: gets the workers of those that can be used, which wait for a session then: importing
+            them again would take as long. Those that have looked at a GPU end: they may hold a
+            part of it, and one in EXCLUSIVE_PROCESS mode altogether. None to end them all.
+    """
+    if not nvml.one_at_a_time():
+        return _at_once(names, threads, interpreter_of, tick, kept)
+    answers: dict[str, Manifest | Absent] = {}
+    for name in names:
+        answer = _at_once([name], threads, interpreter_of, tick, kept)[name]
+        if isinstance(answer, Absent) and not answer.remedy:
+            answer = replace(answer, remedy=_ONE_AT_A_TIME)
+        answers[name] = answer
+    return answers
+
+
+def _at_once(
+    names: Sequence[str],
+    threads: int,
+    interpreter_of: Callable[[str], str],
+    tick: Tick,
+    kept: MutableMapping[WorkerSpec, WorkerProcess] | None,
+) -> dict[str, Manifest | Absent]:
+    """The same, in processes that look at their devices at the same time."""
+    workers: dict[WorkerSpec, WorkerProcess] = {}
+    answers: dict[str, Manifest | Absent] = {}
+    try:
+        for name in names:
+            try:
+                spec = WorkerSpec(name, interpreter=interpreter_of(name))
+                workers[spec] = WorkerProcess(spec, threads, tick=tick)
+            except FrameworkUnavailable as error:
+                answers[name] = Absent.because(name, error)
+        for spec, worker in [*workers.items()]:
+            answers[spec.framework] = answer = _described(worker)
+            if isinstance(answer, Absent):
+                workers.pop(spec).kill()
+        for spec, worker in workers.items():
+            if kept is None or _sees_gpu(answers[spec.framework]):
+                # Not killed: what measures coverage writes its file when a process ends by itself.
+                worker.stop()
+            else:
+                kept[spec] = worker
+        return answers
+    except BaseException:
+        for worker in workers.values():
+            worker.kill()
+        raise
+
+
+def _sees_gpu(answer: Manifest | Absent) -> bool:
+    devices = answer.devices if isinstance(answer, Manifest) else ()
+    return any(device.name != "cpu" for device in devices)
+
+
+def _described(worker: WorkerProcess) -> Manifest | Absent:
+    try:
+        worker.load()
+        worker.send("describe")
+        _, values = worker.receive(
+            time.monotonic() + START_TIMEOUT_S,
+            f"did not describe it within {START_TIMEOUT_S:g} s",
+        )
+    except FrameworkUnavailable as error:
+        return Absent.because(worker.framework, error)
+    except WorkerDied as error:
+        return Absent(worker.framework, f"does not import: {error}", "")
+    return replace(Manifest.from_json(values), name=worker.framework)

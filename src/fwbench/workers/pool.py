@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
-from fwbench.processes.process import Tick, WorkerProcess, WorkerSpec
+from fwbench.workers.process import Tick, WorkerProcess, WorkerSpec
 
 #: A framework whose workers die this often before they are ready is not tried again.
 _START_ATTEMPTS = 2
@@ -116,7 +116,7 @@ class WorkerPool:
         """Have the workers that wait begin their sessions, side by side; yields what they say."""
         for spec, worker in [*self._loaded.items()]:
             with self._losing(spec):
-                worker.begin(self._session_of(spec))
+                worker.begin_session(self._session_of(spec))
         for spec, worker in [*self._loaded.items()]:
             with self._losing(spec):
                 yield from worker.until_begun()
@@ -214,7 +214,7 @@ class WorkerPool:
             FrameworkBroken: it died of that.
         """
         try:
-            worker.begin(self._session_of(spec))
+            worker.begin_session(self._session_of(spec))
             yield from worker.until_begun()
         except WorkerDied as error:
             self._running.pop(spec).kill()

@@ -15,8 +15,7 @@ from fwbench import toggles, workloads
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.manifest import Gap, Manifest
 from fwbench.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
-from fwbench.terms.straggler import NOBODY, straggler_of
-from fwbench.terms.strategy import ASYNCHRONOUS, WITH_SERVERS
+from fwbench.terms.replicas import ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.collectives import Collective
 from fwbench.workloads.model import ModelInference, ModelTraining
@@ -180,7 +179,7 @@ def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
 
 
 def _late(w: Workload, c: Cell, m: Manifest) -> str | None:
-    late = straggler_of(c.values.get("straggler", NOBODY))
+    late = straggler_of(c.values.get("straggler", NO_STRAGGLER))
     if late is None:
         return None
     if late.rank >= c.replicas > 1:
@@ -388,7 +387,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         Training,
         "a loop has no straggler; measure {w.step.name} (-k {w.step.name})",
-        _shared(lambda w, c, m: c.values.get("straggler", NOBODY) != NOBODY),
+        _shared(lambda w, c, m: c.values.get("straggler", NO_STRAGGLER) != NO_STRAGGLER),
     ),
     Rule(
         Training,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fwbench.manifest import Manifest
 from fwbench.presets import Sizes
-from fwbench.terms.strategy import ALLREDUCE
+from fwbench.terms.replicas import ALLREDUCE
 from fwbench.workloads.workload import Workload
 
 #: Into how many arrays the parameters are divided (Abadi et al., "TensorFlow: A System for

@@ -32,7 +32,7 @@ from fwbench.frameworks.jax.kernels import Keyed
 from fwbench.frameworks.jax.operations import OPERATIONS
 from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
-from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
@@ -263,12 +263,12 @@ class Jax(Framework):
             return DividedLearner(job, [*map(_device, job.devices)], self._keep)
         return JaxLearner(job, _device(job.device), self._keep)
 
-    def member(self, seat: Seat) -> Member:
+    def member(self, place: Place) -> Member:
         """A process of ``jax.distributed``."""
         # Here: processes without others need none of it.
         from fwbench.frameworks.jax.replicas import JaxMember
 
-        return JaxMember(seat, self._keep)
+        return JaxMember(place, self._keep)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A function with parameters of the user's."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
 from fwbench.frameworks.learner import Job, Placed
-from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner
 from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
 
 #: The one axis of the mesh; along it every replica has a device.
@@ -31,20 +31,20 @@ class JaxMember(Member):
     """A process of ``jax.distributed``, with one device in a mesh of all of them.
 
     Args:
-        seat: its place among the others.
+        place: its place among the others.
         keep: called with results that the clock has to wait for.
     """
 
-    def __init__(self, seat: Seat, keep: Keep) -> None:
-        super().__init__(seat)
+    def __init__(self, place: Place, keep: Keep) -> None:
+        super().__init__(place)
         self._keep = keep
         self._keeper: socket.socket | None = None
-        if seat.rank == 0:
+        if place.rank == 0:
             # gRPC opens a port by its number, and with SO_REUSEPORT, as this does: until then the
             # kernel gives the number to nobody who asks for any.
             self._keeper = socket.socket()
             self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._keeper.bind((seat.host, 0))
+            self._keeper.bind((place.host, 0))
 
     @property
     def address(self) -> str:
@@ -62,12 +62,12 @@ class JaxMember(Member):
         """
         clear_backends()
         register_backend_factory(
-            "cpu", partial(_cpu_client, self.seat.host), priority=0, fail_quietly=False
+            "cpu", partial(_cpu_client, self.place.host), priority=0, fail_quietly=False
         )
         jax.distributed.initialize(
             addresses[0],
-            self.seat.replicas,
-            self.seat.rank,
+            self.place.replicas,
+            self.place.rank,
             cluster_detection_method="deactivate",
             coordinator_bind_address=addresses[0],
         )

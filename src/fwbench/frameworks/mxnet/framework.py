@@ -17,7 +17,7 @@ from fwbench.frameworks import probes
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated, differentiates_all
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
-from fwbench.frameworks.member import WORKER, Participant, RoleCopies, Seat
+from fwbench.frameworks.member import WORKER, Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.gaps import GAPS
 from fwbench.frameworks.mxnet.operations import OPERATIONS
@@ -295,13 +295,13 @@ class MXNet(Framework):
 
         return MXNetModelLearner(job, _context(job.device))
 
-    def member(self, seat: Seat) -> Participant:
+    def member(self, place: Place) -> Participant:
         """A worker, a server or the scheduler of a distributed KVStore."""
         # Here, for the sake of sessions without replicas.
         from fwbench.frameworks.mxnet.replicas import MXNetMember
         from fwbench.frameworks.mxnet.servers import MXNetServing
 
-        return MXNetMember(seat, _context) if seat.role == WORKER else MXNetServing(seat)
+        return MXNetMember(place, _context) if place.role == WORKER else MXNetServing(place)
 
     def profiler(self, device: str) -> Profiler:
         """``mx.profiler``."""

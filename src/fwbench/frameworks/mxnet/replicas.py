@@ -13,7 +13,7 @@ from mxnet import gluon
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, ReplicatedLearner, Seat, ServedSteps
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner, ServedSteps
 from fwbench.frameworks.mxnet.servers import ModelStore, NullSteps, SparseReads, Stored, enter
 from fwbench.frameworks.mxnet.training import MXNetLearner
 
@@ -28,12 +28,12 @@ class MXNetMember(Member):
     """A worker of a distributed KVStore.
 
     Args:
-        seat: its place among the others.
+        place: its place among the others.
         context: MXNet's of a device.
     """
 
-    def __init__(self, seat: Seat, context: Callable[[str], Any]) -> None:
-        super().__init__(seat)
+    def __init__(self, place: Place, context: Callable[[str], Any]) -> None:
+        super().__init__(place)
         self._context = context
         self._next_key = 0
         self._models: dict[tuple[str, int, str], ModelStore] = {}
@@ -45,8 +45,8 @@ class MXNetMember(Member):
 
     def join(self, addresses: Sequence[str]) -> None:
         """``mx.kv.create``, which returns when workers, servers and scheduler are there."""
-        enter(self.seat, addresses)
-        self._store = mx.kv.create(_STORES[self.seat.strategy])
+        enter(self.place, addresses)
+        self._store = mx.kv.create(_STORES[self.place.strategy])
 
     def barrier(self) -> None:
         """The KVStore's, which is between its workers."""
@@ -66,7 +66,7 @@ class MXNetMember(Member):
     def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
         """``pull`` of each shard, then ``push``; servers add up with an optimizer of fwbench's."""
         store = ModelStore(self._store, self._keys(len(shards)))
-        return NullSteps(store, [(self.seat.rank + 1) * shard for shard in shards])
+        return NullSteps(store, [(self.place.rank + 1) * shard for shard in shards])
 
     def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
         """``row_sparse_pull`` from a table that is sparse itself."""
@@ -80,7 +80,7 @@ class MXNetMember(Member):
         model = job.training.name, job.training.parameters, job.dtype
         if model not in self._models:
             self._models[model] = ModelStore(self._store, self._keys(_KEYS))
-        return _Replicated(job, self._context(job.device), self.seat, self._models[model])
+        return _Replicated(job, self._context(job.device), self.place, self._models[model])
 
     def close(self) -> None:
         """Leave the store."""
@@ -103,11 +103,11 @@ class _Learner(MXNetLearner):
 
     updates_on_servers = True
 
-    def __init__(self, job: Job, context: Any, seat: Seat, store: ModelStore) -> None:
+    def __init__(self, job: Job, context: Any, place: Place, store: ModelStore) -> None:
         self._store = store
         super().__init__(job, context)
-        if seat.strategy == "ps_sync":  # an update has the gradients of all workers
-            self._labels *= seat.replicas
+        if place.strategy == "ps_sync":  # an update has the gradients of all workers
+            self._labels *= place.replicas
 
     def _trainer_of(self, optimizer: Any) -> Any:
         """The KVStore's, which begins where all workers' networks begin."""
@@ -141,10 +141,10 @@ class _Learner(MXNetLearner):
 
 
 class _Replicated(ReplicatedLearner):
-    def __init__(self, job: Job, context: Any, seat: Seat, store: ModelStore) -> None:
-        self.learner: _Learner = _Learner(job, context, seat, store)
+    def __init__(self, job: Job, context: Any, place: Place, store: ModelStore) -> None:
+        self.learner: _Learner = _Learner(job, context, place, store)
 
-    def rehearse(self, examples: Any, labels: Any) -> None:
+    def warm_start(self, examples: Any, labels: Any) -> None:
         """Have servers hold what they would update with, of which workers see nothing else."""
         self.learner.reset(exact=True)
         self.learner.show_gradients()
@@ -155,6 +155,6 @@ class _Replicated(ReplicatedLearner):
         """Those of the rehearsal."""
         return self._gradients
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """``mx.nd.waitall``: servers answer when they have updated."""
         mx.nd.waitall()

@@ -19,25 +19,25 @@ import numpy as np
 from mxnet.kvstore.kvstore_server import KVStoreServer
 from numpy.typing import NDArray
 
-from fwbench.frameworks.member import SERVER, Participant, Seat, ServedSteps
+from fwbench.frameworks.member import SERVER, Participant, Place, ServedSteps
 
 
-def enter(seat: Seat, addresses: Sequence[str]) -> None:
+def enter(place: Place, addresses: Sequence[str]) -> None:
     """Tell ps-lite the place of this process; it reads that when the first store is made.
 
     Args:
-        seat: this process'.
+        place: this process'.
         addresses: of all processes.
     """
-    _, _, (scheduler,) = seat.by_role(addresses)
+    _, _, (scheduler,) = place.by_role(addresses)
     host, _, port = scheduler.rpartition(":")
     os.environ |= {
-        "DMLC_ROLE": seat.role,
+        "DMLC_ROLE": place.role,
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": port,
-        "DMLC_NODE_HOST": seat.host,
-        "DMLC_NUM_WORKER": str(seat.replicas),
-        "DMLC_NUM_SERVER": str(seat.servers),
+        "DMLC_NODE_HOST": place.host,
+        "DMLC_NUM_WORKER": str(place.replicas),
+        "DMLC_NUM_SERVER": str(place.servers),
     }
 
 
@@ -151,31 +151,31 @@ class ModelStore(SharedStore):
 class MXNetServing(Participant):
     """A parameter server, or the scheduler."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
         self._port = 0
-        if seat.role != SERVER:
+        if place.role != SERVER:
             # It listens where it is told to. Until then nobody else gets the port, as ps-lite
             # alone shares addresses that nobody listens at.
             self._kept = socket.socket()
             self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._kept.bind((seat.host, 0))
+            self._kept.bind((place.host, 0))
             _, self._port = self._kept.getsockname()
 
     @property
     def address(self) -> str:
         """Host and port of the scheduler; nobody needs those of servers."""
-        return f"{self.seat.host}:{self._port}"
+        return f"{self.place.host}:{self._port}"
 
     def join(self, addresses: Sequence[str]) -> None:
         """Begin to serve, in a thread; workers know when all are connected."""
-        enter(self.seat, addresses)
+        enter(self.place, addresses)
         self._store = _Served(mx.kv.create("dist"))
         threading.Thread(target=_serve, args=[self._store], daemon=True).start()
 
     def updates(self) -> Mapping[str, int] | None:
         """Of the parameters of all models so far."""
-        return self._store.updates() if self.seat.role == SERVER else None
+        return self._store.updates() if self.place.role == SERVER else None
 
     def close(self) -> None:
         """It serves for as long as its process lives."""
@@ -213,7 +213,7 @@ class _Served(SharedStore):
 class _Settled(ServedSteps):
     """Steps whose updates are made when MXNet has nothing left to do: servers answer then."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """``mx.nd.waitall``."""
         mx.nd.waitall()
 

@@ -11,7 +11,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.gaps import GAPS
 from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
@@ -80,9 +80,9 @@ class NumPy(Framework):
         """The function itself with its inputs."""
         return partial(implementation(np), *inputs)
 
-    def member(self, seat: Seat) -> Member:
+    def member(self, place: Place) -> Member:
         """Sockets in a ring: fwbench's own, as NumPy has none."""
         # Here: processes without others need no sockets.
         from fwbench.frameworks.numpy.replicas import Ring
 
-        return Ring(seat)
+        return Ring(place)

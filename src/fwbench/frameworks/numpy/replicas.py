@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.member import Member, Place
 
 _NOTHING = memoryview(b"")
 
@@ -29,9 +29,9 @@ _PIECE_BYTES = 64 * 1024
 class Ring(Member):
     """A replica that sends to the next one and receives from the one before."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self._listener = socket.create_server((seat.host, 0))
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._listener = socket.create_server((place.host, 0))
 
     @property
     def address(self) -> str:
@@ -50,30 +50,30 @@ class Ring(Member):
         self.barrier()
 
     def _neighbour(self, distance: int) -> int:
-        return (self.seat.rank + distance) % self.seat.replicas
+        return (self.place.rank + distance) % self.place.replicas
 
     def barrier(self) -> None:
         """A byte around the ring: after W - 1 of them every replica has heard of all others."""
         heard = bytearray(1)
-        for _ in range(self.seat.replicas - 1):
+        for _ in range(self.place.replicas - 1):
             self._exchange(memoryview(b"."), memoryview(heard))
 
     def all_reduce(self, source: NDArray[Any]) -> Callable[[], Any]:
         """Scatter the sums of parts around the ring, then gather them."""
         result = np.empty_like(source)
-        parts = np.array_split(result, self.seat.replicas)
+        parts = np.array_split(result, self.place.replicas)
         return partial(self._reduced, source, result, parts, self._buffer(parts))
 
     def reduce_scatter(self, source: NDArray[Any]) -> Callable[[], Any]:
         """The first half of an all-reduce, in a copy."""
         sums = np.empty_like(source)
-        parts = np.split(sums, self.seat.replicas)
+        parts = np.split(sums, self.place.replicas)
         return partial(self._scattered, source, sums, parts, self._buffer(parts))
 
     def all_gather(self, source: NDArray[Any]) -> Callable[[], Any]:
         """The second half of an all-reduce."""
-        result = np.empty(len(source) * self.seat.replicas, source.dtype)
-        return partial(self._gathered, source, result, np.split(result, self.seat.replicas))
+        result = np.empty(len(source) * self.place.replicas, source.dtype)
+        return partial(self._gathered, source, result, np.split(result, self.place.replicas))
 
     def broadcast(self, source: NDArray[Any]) -> Callable[[int], Any]:
         """Around the ring in pieces: each is sent on while the next one arrives."""
@@ -105,23 +105,23 @@ class Ring(Member):
     ) -> NDArray[Any]:
         """Add up each part on its way around the ring to its own replica."""
         np.copyto(sums, source)
-        for step in range(self.seat.replicas - 1):
+        for step in range(self.place.replicas - 1):
             part = parts[self._neighbour(-step - 2)]
             other = received[: len(part)]
             self._exchange(_bytes(parts[self._neighbour(-step - 1)]), _bytes(other))
             np.add(part, other, out=part)
-        return parts[self.seat.rank]
+        return parts[self.place.rank]
 
     def _gathered(
         self, source: NDArray[Any], result: NDArray[Any], parts: Sequence[NDArray[Any]]
     ) -> NDArray[Any]:
-        np.copyto(parts[self.seat.rank], source)
+        np.copyto(parts[self.place.rank], source)
         self._pass_on(parts)
         return result
 
     def _pass_on(self, parts: Sequence[NDArray[Any]]) -> None:
         """Send this replica's part around the ring, and then each that arrives."""
-        for step in range(self.seat.replicas - 1):
+        for step in range(self.place.replicas - 1):
             arriving = parts[self._neighbour(-step - 1)]
             self._exchange(_bytes(parts[self._neighbour(-step)]), _bytes(arriving))
 
@@ -132,7 +132,7 @@ class Ring(Member):
         pieces: Sequence[memoryview],
         root: int,
     ) -> NDArray[Any]:
-        if self.seat.rank == root:
+        if self.place.rank == root:
             self._exchange(_bytes(source), _NOTHING)
             return source
         is_last = self._neighbour(1) == root

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
-from fwbench.frameworks.member import Participant, RoleCopies, Seat
+from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.gaps import GAPS
@@ -281,12 +281,12 @@ class TensorFlow(Framework):
 
         return TensorFlowModelLearner(job)
 
-    def member(self, seat: Seat) -> Participant:
+    def member(self, place: Place) -> Participant:
         """A worker of MultiWorkerMirroredStrategy, or a task of ParameterServerStrategy."""
         # Here, as above: Keras.
         from fwbench.frameworks.tensorflow import replicas, servers
 
-        return (servers.participant if seat.servers else replicas.MirroredMember)(seat)
+        return (servers.participant if place.servers else replicas.MirroredMember)(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What TensorFlow's allocator has handed out on a GPU."""

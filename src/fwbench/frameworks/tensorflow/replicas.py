@@ -10,7 +10,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner
 from fwbench.frameworks.tensorflow.gradients import of_first_update
 from fwbench.frameworks.tensorflow.servers import ReservedPort
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
@@ -19,9 +19,9 @@ from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 class MirroredMember(Member):
     """A worker of a strategy whose collectives run in a ring over gRPC."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self._port = ReservedPort(seat.host)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._port = ReservedPort(place.host)
         self._strategy: Any = None
 
     @property
@@ -35,7 +35,7 @@ class MirroredMember(Member):
         resolver = distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": list(addresses)}),
             task_type="worker",
-            task_id=self.seat.rank,
+            task_id=self.place.rank,
             rpc_layer="grpc",
         )
         options = distribute.experimental.CommunicationOptions(

@@ -23,8 +23,8 @@ from fwbench.frameworks.member import (
     WORKER,
     Member,
     Participant,
+    Place,
     ReplicatedLearner,
-    Seat,
     ServedSteps,
     Updates,
 )
@@ -37,17 +37,17 @@ _JOBS = {WORKER: "worker", SERVER: "ps"}
 _COORDINATOR = "chief"
 
 
-def participant(seat: Seat) -> Participant:
+def participant(place: Place) -> Participant:
     """This process as a task of a cluster with parameter servers.
 
     Args:
-        seat: its place.
+        place: its place.
     """
-    return ServerTask(seat) if seat.role in _JOBS else Coordinator(seat)
+    return ServerTask(place) if place.role in _JOBS else Coordinator(place)
 
 
-def _cluster(seat: Seat, addresses: Sequence[str]) -> Any:
-    workers, servers, coordinator = seat.by_role(addresses)
+def _cluster(place: Place, addresses: Sequence[str]) -> Any:
+    workers, servers, coordinator = place.by_role(addresses)
     jobs = {_JOBS[WORKER]: workers, _JOBS[SERVER]: servers, _COORDINATOR: coordinator}
     return tf.train.ClusterSpec({job: list(tasks) for job, tasks in jobs.items()})
 
@@ -55,9 +55,9 @@ def _cluster(seat: Seat, addresses: Sequence[str]) -> Any:
 class ServerTask(Participant):
     """A worker or a parameter server: ``tf.distribute.Server``, which does what it is given."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self._port = ReservedPort(seat.host)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._port = ReservedPort(place.host)
 
     @property
     def address(self) -> str:
@@ -70,12 +70,12 @@ class ServerTask(Participant):
         config = tf.compat.v1.ConfigProto(
             intra_op_parallelism_threads=threading.get_intra_op_parallelism_threads(),
             # One that waits for another task must not keep others from answering that task.
-            inter_op_parallelism_threads=self.seat.replicas + 1,
+            inter_op_parallelism_threads=self.place.replicas + 1,
         )
         self._server = tf.distribute.Server(
-            _cluster(self.seat, addresses),
-            job_name=_JOBS[self.seat.role],
-            task_index=self.seat.rank,
+            _cluster(self.place, addresses),
+            job_name=_JOBS[self.place.role],
+            task_index=self.place.rank,
             protocol="grpc",
             config=config,
         )
@@ -89,9 +89,9 @@ class ServerTask(Participant):
 class Coordinator(Member):
     """What gives workers their steps: ``ClusterCoordinator``."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self._port = ReservedPort(seat.host)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._port = ReservedPort(place.host)
         self._coordinator: Any = None
 
     @property
@@ -102,12 +102,12 @@ class Coordinator(Member):
     @property
     def ranks(self) -> Sequence[int]:
         """All workers."""
-        return range(self.seat.replicas)
+        return range(self.place.replicas)
 
     def join(self, addresses: Sequence[str]) -> None:
         """Connect to the tasks, which are serving by then or soon."""
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            _cluster(self.seat, addresses), task_type=_COORDINATOR, task_id=0, rpc_layer="grpc"
+            _cluster(self.place, addresses), task_type=_COORDINATOR, task_id=0, rpc_layer="grpc"
         )
         strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -123,7 +123,7 @@ class Coordinator(Member):
 
     def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
         """A variable for each shard; a step reads all, then adds to all."""
-        return NullSteps(self._coordinator, shards, self.seat.replicas)
+        return NullSteps(self._coordinator, shards, self.place.replicas)
 
     def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
         """``tf.gather`` from a variable, where that lies."""
@@ -223,7 +223,7 @@ class _Served(ReplicatedLearner):
         """What the optimiser's slots, on the servers, say of the first update."""
         return of_first_update(self.learner)
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """``ClusterCoordinator.join``."""
         self.learner.coordinator.join()
 
@@ -284,7 +284,7 @@ class _Scheduled(ServedSteps):
         """Copies of what the worker has."""
         return [np.asarray(array) for array in answer.fetch()]
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """``ClusterCoordinator.join``."""
         self._coordinator.join()
 

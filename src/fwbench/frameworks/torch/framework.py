@@ -21,7 +21,7 @@ from fwbench.frameworks.contract import (
 from fwbench.frameworks.copies import Copies
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
-from fwbench.frameworks.member import Member, Seat
+from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import precision
@@ -275,12 +275,12 @@ class Torch(Framework):
 
         return TorchModelLearner(job)
 
-    def member(self, seat: Seat) -> Member:
+    def member(self, place: Place) -> Member:
         """``torch.distributed`` over gloo."""
         # Here: its imports take a moment that processes without others need not wait for.
         from fwbench.frameworks.torch.replicas import TorchMember
 
-        return TorchMember(seat)
+        return TorchMember(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """What PyTorch's allocator has handed out on a GPU."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch.nn.parallel import DistributedDataParallel
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, ReplicatedLearner, Seat
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner
 from fwbench.frameworks.torch.training import TorchLearner
 
 #: By their names from PyTorch 2.13 on, or by those before, which warn since.
@@ -27,18 +27,18 @@ _ALL_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_t
 class TorchMember(Member):
     """A rank of a process group whose store is the first one's."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
         self._store: Any = None
         self._port = 0
-        if seat.rank == 0:
+        if place.rank == 0:
             # A listener of our own: PyTorch's would listen on every interface.
-            listener = socket.create_server((seat.host, 0))
+            listener = socket.create_server((place.host, 0))
             _, self._port = listener.getsockname()
             self._store = dist.TCPStore(
-                seat.host,
+                place.host,
                 self._port,
-                seat.replicas,
+                place.replicas,
                 is_master=True,
                 wait_for_workers=False,
                 master_listen_fd=listener.detach(),
@@ -47,15 +47,15 @@ class TorchMember(Member):
     @property
     def address(self) -> str:
         """Host and port of the store."""
-        return f"{self.seat.host}:{self._port}"
+        return f"{self.place.host}:{self._port}"
 
     def join(self, addresses: Sequence[str]) -> None:
         """``init_process_group``, on the interface of this host's address alone."""
         host, _, port = addresses[0].rpartition(":")
-        seat = self.seat
-        store = self._store or dist.TCPStore(host, int(port), seat.replicas, is_master=False)
-        os.environ["GLOO_SOCKET_IFNAME"] = _interface(seat.host)
-        dist.init_process_group("gloo", store=store, rank=seat.rank, world_size=seat.replicas)
+        place = self.place
+        store = self._store or dist.TCPStore(host, int(port), place.replicas, is_master=False)
+        os.environ["GLOO_SOCKET_IFNAME"] = _interface(place.host)
+        dist.init_process_group("gloo", store=store, rank=place.rank, world_size=place.replicas)
         self.barrier()
 
     def barrier(self) -> None:
@@ -68,17 +68,17 @@ class TorchMember(Member):
 
     def reduce_scatter(self, source: Any) -> Callable[[], Any]:
         """``torch.distributed.reduce_scatter_single``."""
-        part = source.new_empty(len(source) // self.seat.replicas)
+        part = source.new_empty(len(source) // self.place.replicas)
         return partial(_into, _REDUCE_SCATTER, part, source)
 
     def all_gather(self, source: Any) -> Callable[[], Any]:
         """``torch.distributed.all_gather_single``."""
-        whole = source.new_empty(len(source) * self.seat.replicas)
+        whole = source.new_empty(len(source) * self.place.replicas)
         return partial(_into, _ALL_GATHER, whole, source)
 
     def broadcast(self, source: Any) -> Callable[[int], Any]:
         """``torch.distributed.broadcast``, which only reads the array of its source."""
-        return partial(_broadcast, self.seat.rank, torch.empty_like(source), source)
+        return partial(_broadcast, self.place.rank, torch.empty_like(source), source)
 
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model within ``DistributedDataParallel``, which averages gradients."""
@@ -126,7 +126,7 @@ class _Learner(TorchLearner):
         grads = (parameter.grad for parameter in self._parameters)
         return [grad.to_dense().cpu().numpy() for grad in grads]
 
-    def silent(self) -> AbstractContextManager[Any]:
+    def without_exchange(self) -> AbstractContextManager[Any]:
         """``DistributedDataParallel.no_sync``."""
         context: AbstractContextManager[Any] = self._forward.no_sync()
         return context
@@ -140,6 +140,6 @@ class _Replicated(ReplicatedLearner):
         """Those that the backward pass has left, averaged."""
         return self.learner.gradients()
 
-    def silent(self) -> AbstractContextManager[Any]:
+    def without_exchange(self) -> AbstractContextManager[Any]:
         """Steps without an exchange."""
-        return self.learner.silent()
+        return self.learner.without_exchange()

@@ -10,7 +10,7 @@ from fwbench.cases import precision
 from fwbench.measure.condition import CONTENDED, DRIFTING
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, mebibytes
-from fwbench.terms.link import LOOPBACK
+from fwbench.terms.replicas import LOOPBACK
 
 Cases = Sequence[CaseFacts]
 

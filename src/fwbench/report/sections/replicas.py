@@ -19,7 +19,7 @@ from fwbench.report.model import Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.scaling import Scaling, Shared
 from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
-from fwbench.terms.link import LOOPBACK
+from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
 

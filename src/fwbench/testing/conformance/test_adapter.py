@@ -8,7 +8,7 @@ from fwbench.grid import Cell
 from fwbench.machine import usable_cpus
 from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
 from fwbench.testing.conformance.adapter import Adapter
-from fwbench.workers.describe import describe
+from fwbench.workers.inventory import describe
 
 
 def test_manifest_survives_json(adapter: Adapter) -> None:

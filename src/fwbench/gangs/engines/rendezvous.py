@@ -1,7 +1,7 @@
-"""Where processes that something else has started come to: a TCP port of their controller.
+"""The TCP port of a controller at which processes connect that something else has started.
 
-Whoever connects says a secret first, then which process it is. The secret comes to a process with
-its invitation, by its environment or its standard input: command lines can be read by every user.
+A process that connects sends a secret first, then its number. It has the secret from its ticket, in
+its environment or its standard input: every user can read command lines.
 """
 
 from __future__ import annotations
@@ -13,42 +13,40 @@ import socket
 import struct
 import sys
 import time
-from contextlib import suppress
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from fwbench.errors import GangFailed, UsageError
 
-#: The environment variable with the invitation of a process.
-INVITATION = "FWBENCH_INVITATION"
+#: The environment variable with the ticket of a process.
+TICKET = "FWBENCH_TICKET"
 
-#: What programs that start processes on several machines call the number of each: Open MPI;
-#: MPICH, Intel MPI and others that speak PMI or PMIx; Slurm.
+#: The variables in which programs that start processes on several machines put the number of each:
+#: Open MPI; MPICH, Intel MPI and others that speak PMI or PMIx; Slurm.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
-#: The two connections of a process: that of the role, and that of what watches it.
+#: The two connections of a process: that of the role, and that of its launcher.
 ROLE, WATCH = 0, 1
 
 _TOKEN_BYTES = 32
 _GREETING = struct.Struct(f"!{_TOKEN_BYTES}sIB")  # secret, rank, which connection
 _WELCOME = b"+"
 
-#: How long a stranger may take to say what it is, and a process to be let in.
+#: How long a stranger may take to send its greeting, and a process may wait to be accepted.
 _GREETING_S = 1.0
 _WELCOME_S = 30.0
 
-#: A machine that has gone without a word is noticed within half a minute.
+#: A machine that has gone without closing its connections is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
 
-class Invitation(NamedTuple):
-    """What a process needs to come.
+class Ticket(NamedTuple):
+    """What a process needs to connect.
 
     Attributes:
         host: of the controller.
-        port: at which it waits.
+        port: of its rendezvous.
         token: the secret.
-        rank: which process it is; None if what starts it says so in its environment.
+        rank: the number of the process; None if it is in the environment of the process.
     """
 
     host: str
@@ -57,22 +55,22 @@ class Invitation(NamedTuple):
     rank: int | None = None
 
     def __str__(self) -> str:
-        """As :meth:`parse` reads it."""
+        """The text that :meth:`parse` reads."""
         return " ".join(str(value) for value in self if value is not None)
 
     @classmethod
-    def parse(cls, text: str) -> Invitation:
-        """The invitation that a text stands for.
+    def parse(cls, text: str) -> Ticket:
+        """The ticket that a text stands for.
 
         Raises:
-            UsageError: the text is none, or nothing says which process this is.
+            UsageError: the text is not a ticket, or nothing gives the number of this process.
         """
         try:
             host, port, token, *rank = text.split()
             return cls(host, int(port), token, int(rank[0]) if rank else _rank())
         except ValueError:
             raise UsageError(
-                "this process was started without an invitation of fwbench's: engines start it"
+                "this process was started without a ticket of fwbench: it is for engines to start"
             ) from None
 
 
@@ -86,12 +84,12 @@ def _rank() -> int:
     )
 
 
-class Meeting:
-    """A port at which processes are waited for.
+class Rendezvous:
+    """A port at which the processes of a gang connect.
 
     Args:
-        host: the address of this machine that they connect to; nobody reaches loopback from
-            another machine.
+        host: the address of this machine that they connect to; other machines cannot reach
+            loopback.
 
     Raises:
         UsageError: this machine does not have the address.
@@ -103,73 +101,73 @@ class Meeting:
             self._listener = socket.create_server((host, 0), family=family, backlog=512)
         except OSError as error:
             raise UsageError(
-                f"the address {host} is none of this machine's ({error.strerror or error}): give "
+                f"this machine does not have the address {host} ({error.strerror or error}): give "
                 "one at which the other machines reach it"
             ) from None
         self._host = host
         self._token = secrets.token_hex(_TOKEN_BYTES // 2)
-        self._came: dict[tuple[int, int], socket.socket] = {}
+        self._accepted: dict[tuple[int, int], socket.socket] = {}
 
-    def invitation(self, rank: int | None = None) -> Invitation:
-        """What a process needs to come.
+    def ticket(self, rank: int | None = None) -> Ticket:
+        """The ticket of a process.
 
         Args:
-            rank: which one; None if what starts it tells it.
+            rank: its number; None if the program that starts it puts it into its environment.
         """
-        return Invitation(self._host, self._listener.getsockname()[1], self._token, rank)
+        return Ticket(self._host, self._listener.getsockname()[1], self._token, rank)
 
     def wait(self, rank: int, until_s: float) -> tuple[socket.socket, socket.socket] | None:
-        """Both connections of a process, once; None if it has not come in time.
+        """Both connections of a process, once; None if it has not connected in time.
 
         Args:
-            rank: which process.
+            rank: its number.
             until_s: until when, by the monotonic clock.
         """
-        while not {(rank, ROLE), (rank, WATCH)} <= self._came.keys():
+        while not {(rank, ROLE), (rank, WATCH)} <= self._accepted.keys():
             self._listener.settimeout(max(0.0, until_s - time.monotonic()) or 0.001)
             try:
                 end, _ = self._listener.accept()
-            except OSError:  # nobody in time
+            except OSError:  # the time is over
                 return None
-            self._let_in(end)
-        return self._came.pop((rank, ROLE)), self._came.pop((rank, WATCH))
+            self._accept(end)
+        return self._accepted.pop((rank, ROLE)), self._accepted.pop((rank, WATCH))
 
-    def _let_in(self, end: socket.socket) -> None:
-        """Keep a connection if it says the secret, and is not there yet; close it otherwise."""
+    def _accept(self, end: socket.socket) -> None:
+        """Keep a new connection that sends the secret; close any other."""
         end.settimeout(_GREETING_S)
         try:
             token, rank, kind = _GREETING.unpack(_read(end, _GREETING.size))
             known = hmac.compare_digest(token, self._token.encode())
-            if known and kind in (ROLE, WATCH) and (rank, kind) not in self._came:
+            if known and kind in (ROLE, WATCH) and (rank, kind) not in self._accepted:
                 end.sendall(_WELCOME)
-                _prepare(end)
-                self._came[rank, kind] = end
+                _configure(end)
+                self._accepted[rank, kind] = end
                 return
         except OSError:
             pass
         end.close()
 
     def close(self) -> None:
-        """Wait for nobody any more."""
+        """Close the port, and connections that were not waited for."""
         self._listener.close()
-        while self._came:
-            self._came.popitem()[1].close()
+        while self._accepted:
+            self._accepted.popitem()[1].close()
 
 
-def come(invitation: Invitation, kind: int) -> socket.socket:
-    """A connection to the controller that has sent an invitation.
+def connect(ticket: Ticket, kind: int) -> socket.socket:
+    """Connect to the controller that has issued a ticket.
 
     Args:
-        invitation: of this process.
-        kind: which of its connections.
+        ticket: of this process.
+        kind: which of its connections: :data:`ROLE` or :data:`WATCH`.
 
     Raises:
-        GangFailed: the controller is not there, or lets nobody in with this secret.
+        GangFailed: the controller cannot be reached, or does not accept the secret.
     """
-    where = f"the controller at {invitation.host}, port {invitation.port},"
+    where = f"the controller at {ticket.host}, port {ticket.port},"
     try:
-        end = socket.create_connection((invitation.host, invitation.port), _WELCOME_S)
-        end.sendall(_GREETING.pack(invitation.token.encode(), invitation.rank or 0, kind))
+        end = socket.create_connection((ticket.host, ticket.port), _WELCOME_S)
+        end.sendall(_GREETING.pack(ticket.token.encode(), ticket.rank or 0, kind))
         welcome = end.recv(1)
     except OSError as error:
         raise GangFailed(
@@ -179,11 +177,11 @@ def come(invitation: Invitation, kind: int) -> socket.socket:
     if welcome != _WELCOME:
         end.close()
         raise GangFailed(f"{where} does not know this process: its secret is another gang's")
-    _prepare(end)
+    _configure(end)
     return end
 
 
-def _prepare(end: socket.socket) -> None:
+def _configure(end: socket.socket) -> None:
     end.settimeout(None)
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -200,14 +198,3 @@ def _read(end: socket.socket, size_bytes: int) -> bytes:
             raise ConnectionError("closed")
         read += part
     return read
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address means the machine itself, whichever it is.
-
-    Args:
-        address: of a socket.
-    """
-    with suppress(ValueError):
-        return ip_address(address).is_loopback
-    return address == "localhost"

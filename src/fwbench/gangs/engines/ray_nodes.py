@@ -1,8 +1,8 @@
 """The command that starts processes on the nodes of a Ray cluster, as mpiexec does by MPI.
 
-``python -m fwbench.processes.nodes N`` finds N nodes, starts an usher on each
-(:mod:`fwbench.processes.usher`), and runs as long as they do. The first line of its standard input
-is their invitation; without one it only looks whether there are enough nodes.
+``python -m fwbench.gangs.engines.ray_nodes N`` finds N nodes, starts a launcher on each
+(:mod:`fwbench.gangs.engines.launcher`), and runs as long as they do. The first line of its standard
+input is their ticket; without a ticket it only checks that there are enough nodes.
 
 Ray: https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 """
@@ -21,8 +21,8 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from fwbench.errors import FwbenchError, GangFailed, UsageError
+from fwbench.gangs.engines.launcher import command
 from fwbench.processes import child
-from fwbench.processes.usher import command
 
 #: How long the cluster may take to be reached, and to find room on its nodes.
 _REACH_S = 5.0
@@ -36,20 +36,20 @@ _HOW = (
 
 def main() -> None:
     """Entry point; argument of the process: how many nodes."""
-    child.begin()
-    number, invitation = int(sys.argv[1]), sys.stdin.readline().strip()
+    child.initialize()
+    number, ticket = int(sys.argv[1]), sys.stdin.readline().strip()
     try:
         with _cluster():
             _refuse_more(number)
-            if invitation:
-                _start(number, invitation)
+            if ticket:
+                _start(number, ticket)
     except FwbenchError as error:
         sys.exit(f"fwbench: {error}")
 
 
 @contextmanager
 def _cluster() -> Iterator[None]:
-    """Connected to the cluster of RAY_ADDRESS, or to the one that runs on this machine.
+    """Connect to the cluster of RAY_ADDRESS, or to the one that runs on this machine.
 
     Raises:
         UsageError: there is none.
@@ -58,7 +58,7 @@ def _cluster() -> Iterator[None]:
     whose = f"RAY_ADDRESS={address}" if address else "this machine"
     try:
         _reach(address)
-        # What Ray has to say goes to its logs; what went wrong is said here.
+        # Ray's messages go to its logs; errors are reported here.
         ray.init("auto", logging_level="CRITICAL", log_to_driver=False)
     except Exception as error:
         raise UsageError(
@@ -74,8 +74,8 @@ def _reach(address: str) -> None:
     """Connect to a cluster's address, which Ray itself would try for a minute.
 
     Raises:
-        OSError: nobody is there.
-        ValueError: it is no HOST:PORT.
+        OSError: no process listens there.
+        ValueError: it is not HOST:PORT.
     """
     if address in ("", "auto"):
         return
@@ -105,8 +105,8 @@ def _refuse_more(number: int) -> None:
         )
 
 
-def _start(number: int, invitation: str) -> None:
-    """Start an usher on each of so many nodes, and wait until all have ended.
+def _start(number: int, ticket: str) -> None:
+    """Start a launcher on each of ``number`` nodes, and wait until all have ended.
 
     Raises:
         GangFailed: the nodes are busy, or a process ended before its time.
@@ -116,23 +116,22 @@ def _start(number: int, invitation: str) -> None:
         if not group.wait(_ROOM_S):
             raise GangFailed(
                 f"Ray found no free CPU on {number} nodes within {_ROOM_S:g} s: others use them "
-                "(ray status says who)"
+                "(see ray status)"
             )
         running = [
-            _on(group, rank).remote(command()[1:], f"{invitation} {rank}\n")
-            for rank in range(number)
+            _on(group, rank).remote(command()[1:], f"{ticket} {rank}\n") for rank in range(number)
         ]
         while running:
             ended, running = ray.wait(running)
-            for each in ended:
-                if failure := _outcome(each):
+            for task in ended:
+                if failure := _failure(task):
                     raise GangFailed(failure)
     finally:
         remove_placement_group(group)
 
 
 def _on(group: PlacementGroup, rank: int) -> ray.remote_function.RemoteFunction:
-    """A task on a node of a group; started once, since its process is expected once."""
+    """A task on a node of a group, never retried: its process is expected once."""
     return ray.remote(_run).options(
         num_cpus=1,
         max_retries=0,
@@ -140,7 +139,7 @@ def _on(group: PlacementGroup, rank: int) -> ray.remote_function.RemoteFunction:
     )
 
 
-def _outcome(task: ray.ObjectRef) -> str:
+def _failure(task: ray.ObjectRef) -> str:
     """How a task failed; empty if it did not."""
     try:
         return ray.get(task)
@@ -148,21 +147,21 @@ def _outcome(task: ray.ObjectRef) -> str:
         return f"Ray lost a process: {_first_line(error)}"
 
 
-def _run(arguments: Sequence[str], said: str) -> str:
-    """On a node: run a command of the interpreter there; returns how it failed, if it did.
+def _run(arguments: Sequence[str], given: str) -> str:
+    """Run a command of the interpreter of a node, and return how it failed, if it did.
 
     Ray takes this function to the node by value, so that the message is this one where fwbench is
     not installed there.
     """
-    # Ray's processes have a niceness of 15, and would wait for whatever else runs there.
+    # Ray's processes have a niceness of 15, and would wait for other programs there.
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     ended = subprocess.run(
-        [sys.executable, *arguments], input=said, stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, *arguments], input=given, stderr=subprocess.PIPE, text=True, check=False
     )
     if ended.returncode == 0:
         return ""
-    return f"{sys.executable} on {socket.gethostname()} ended so: {ended.stderr.strip()}"
+    return f"{sys.executable} on {socket.gethostname()} failed: {ended.stderr.strip()}"
 
 
 if __name__ == "__main__":

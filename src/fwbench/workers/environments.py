@@ -8,6 +8,7 @@ environment whose name is a framework's, or ``FRAMEWORK@LABEL``, gives its own n
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -21,7 +22,6 @@ from typing import Any
 from fwbench import project
 from fwbench.errors import FrameworkBroken, StorageError, UsageError
 from fwbench.names import framework_of
-from fwbench.workers import provenance
 
 #: Where environments are, if not under the project.
 VARIABLE = "FWBENCH_ENVS"
@@ -64,7 +64,7 @@ class Environment:
     @property
     def is_made_here(self) -> bool:
         """Whether ``fwbench env add`` made it on this machine; nothing of any other is run."""
-        return provenance.is_known(self.folder, self.interpreter)
+        return is_known(self.folder, self.interpreter)
 
     @property
     def path(self) -> list[str]:
@@ -188,7 +188,7 @@ def complete(environment: Environment) -> None:
     Raises:
         StorageError: a mark cannot be written.
     """
-    provenance.note(environment.folder, environment.interpreter)
+    note(environment.folder, environment.interpreter)
     facts = dataclasses.asdict(environment)
     del facts["name"], facts["folder"]
     mark = environment.folder / FACTS
@@ -210,3 +210,83 @@ def _read(mark: Path) -> Environment:
             f"cannot read {mark} ({error}); recreate the environment: "
             f"fwbench env remove {mark.parent.name}, then fwbench env add"
         ) from error
+
+
+_PROGRAM = "fwbench"
+
+
+def note(folder: Path, interpreter: str) -> None:
+    """Note that the environment in a folder was made here, with this interpreter.
+
+    Args:
+        folder: of the environment.
+        interpreter: the path of its Python.
+
+    Raises:
+        StorageError: there is no place for it, or it cannot be written.
+    """
+    file = _file(folder)
+    facts = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror}") from error
+
+
+def is_known(folder: Path, interpreter: str) -> bool:
+    """Whether the environment in a folder was made here, and its interpreter is still the same.
+
+    Args:
+        folder: of the environment.
+        interpreter: the path of its Python.
+    """
+    with suppress(OSError, StorageError, ValueError):
+        facts = json.loads(_file(folder).read_text(encoding="utf-8"))
+        expected = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}
+        return bool(facts == expected)
+    return False
+
+
+def forget(folder: Path) -> None:
+    """Forget an environment that is removed."""
+    with suppress(OSError, StorageError):
+        _file(folder).unlink()
+
+
+def _file(folder: Path) -> Path:
+    """The file of an environment.
+
+    Raises:
+        StorageError: this user has no folder for it; one below the current folder would not do.
+    """
+    import platformdirs  # few have environments
+
+    state = Path(platformdirs.user_state_dir(_PROGRAM))
+    if not state.is_absolute():
+        raise StorageError(
+            f"no place to note that {folder} was made here: this user has no home; set "
+            "XDG_STATE_HOME to the absolute path of a folder"
+        )
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    return state / "environments" / f"{name}.json"
+
+
+def _identity(folder: Path, interpreter: str) -> list[str]:
+    """What an interpreter is: the program it leads to, and what decides where its modules are.
+
+    The content of a program outside the environment does not count: updates of the system change
+    it, and no repository can.
+    """
+    program = Path(interpreter).resolve()
+    contents = [folder / "pyvenv.cfg"]
+    if program.is_relative_to(folder.resolve()):
+        contents.append(program)
+    return [str(program), *map(_digest, contents)]
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -10,17 +10,18 @@ import time
 import pytest
 
 from fwbench.errors import WorkerDied
-from fwbench.processes import process
-from fwbench.processes.process import WorkerProcess, WorkerSpec
+from fwbench.workers import process
+from fwbench.workers.process import WorkerProcess, WorkerSpec
 
 
 class Unkillable:
-    """A process that its driver holds: it dies of no signal, and whoever waits, waits for ever."""
+    """A Popen of a process that its driver holds: it dies of no signal."""
 
-    pid = 2**22 + 1  # nobody's
+    pid = 2**22 + 1  # no process has it
+    stdin = None
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection.dup()  # open, as long as it is alive
+    def __init__(self, *_: object, pass_fds: tuple[int, ...], **__: object) -> None:
+        self._connection = os.dup(pass_fds[0])  # open, as long as it is alive
 
     def poll(self) -> None:
         """It is alive."""
@@ -37,7 +38,7 @@ class Unkillable:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
     """A worker that cannot be ended."""
-    monkeypatch.setattr(process, "_started", lambda *started: Unkillable(started[2]))
+    monkeypatch.setattr(subprocess, "Popen", Unkillable)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     return WorkerProcess(WorkerSpec("stuck"), 1)
 
@@ -60,8 +61,8 @@ def test_numpy_spins_where_it_is_measured(
     """Elsewhere its products are references, and their threads would slow what is measured."""
     given: dict[str, str] = {}
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: given.update(env))
+    monkeypatch.setattr(process, "Process", lambda _, variables, **__: given.update(variables))
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        process._started(WorkerSpec(framework), 1, theirs, None, None)
+        process._started(WorkerSpec(framework), 1, theirs, inherit_output=False)
     assert ("OPENBLAS_THREAD_TIMEOUT" not in given) is spins

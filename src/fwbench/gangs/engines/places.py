@@ -1,0 +1,174 @@
+"""The file of ``--fw-places``, and the engine that starts roles on the machines that it lists."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fwbench.errors import UsageError
+from fwbench.gangs.engines.hosts import RemoteHosts, Starter
+from fwbench.gangs.engines.launcher import command
+from fwbench.gangs.engines.rendezvous import Rendezvous
+from fwbench.gangs.launch import refuse_network
+from fwbench.gangs.place import is_loopback
+from fwbench.options.values import LOCAL
+
+_LOOPBACK = "127.0.0.1"
+
+#: The keys of the file and of each of its places, with the types of their values.
+_KEYS = {"address": str, "mpiexec": list, "place": list}
+_PLACE_KEYS = {"command": list, "python": str, "roles": int, "address": str}
+
+_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of words"}
+
+
+class Machine(NamedTuple):
+    """A machine that roles run on.
+
+    Attributes:
+        command: the words before a command that is to run there, such as ``ssh node1``.
+        python: the interpreter there, with the same fwbench and frameworks.
+        roles: how many run there.
+        address: at which the others reach it; empty for the address from which it connects.
+    """
+
+    command: Sequence[str]
+    python: str = "python3"
+    roles: int = 1
+    address: str = ""
+
+
+class Machines(NamedTuple):
+    """Where the roles of gangs run, as far as a file says it.
+
+    Attributes:
+        address: of this machine, as the others reach it; loopback if there are no others.
+        mpiexec: the command that starts processes by MPI, with its options.
+        by_role: the machine of each role, in their order; empty if the engine decides.
+        file: its path, for messages.
+    """
+
+    address: str = _LOOPBACK
+    mpiexec: Sequence[str] = ("mpiexec",)
+    by_role: Sequence[Machine] = ()
+    file: str = ""
+
+    @property
+    def are_here(self) -> bool:
+        """Whether all are this machine, because others cannot reach it at its address."""
+        return is_loopback(self.address)
+
+    @classmethod
+    def read(cls, file: Path | None) -> Machines:
+        """Read a TOML file; None stands for this machine alone.
+
+        Raises:
+            UsageError: it cannot be read, is not TOML, or has other keys or values.
+        """
+        if file is None:
+            return cls()
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"the places of {file} cannot be read: {error}") from None
+        _check(content, _KEYS, f"{file}")
+        by_role = [
+            machine
+            for number, place in enumerate(content.pop("place", []), 1)
+            for machine in _machines(place, f"{file}, place {number}")
+        ]
+        return cls(**content, by_role=by_role, file=str(file))
+
+    def refuse_places(self, engine: str, decider: str) -> None:
+        """Refuse a file that lists machines for an engine that chooses them itself.
+
+        Args:
+            engine: its name.
+            decider: what chooses them.
+
+        Raises:
+            UsageError: the file has places.
+        """
+        if self.by_role:
+            raise UsageError(
+                f"{self.file} has places, and with --fw-engine {engine} {decider} decides where "
+                "roles run: leave them out of the file, or use --fw-engine local"
+            )
+
+
+def _machines(place: Any, where: str) -> list[Machine]:
+    """The machine of a place, once for each of its roles."""
+    if not isinstance(place, dict):
+        raise UsageError(f"{where}: {place!r} is not a table; write [[place]], and its keys below")
+    _check(place, _PLACE_KEYS, where)
+    if not place.get("command"):
+        raise UsageError(
+            f'{where} does not say how a command is started there: add command = ["ssh", "node1"]'
+        )
+    machine = Machine(**place)
+    if machine.roles < 1:
+        raise UsageError(f"{where}: roles = {machine.roles}; it must be 1 or more")
+    return [machine] * machine.roles
+
+
+def _are_words(value: Any) -> bool:
+    return bool(value) and all(isinstance(word, str) for word in value)
+
+
+def _check(content: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+    for key, value in content.items():
+        if key not in known:
+            raise UsageError(f"{where}: {key!r} is not known; known: {', '.join(known)}")
+        is_text = not isinstance(value, list) or key == "place"
+        if type(value) is not known[key] or not (is_text or _are_words(value)):
+            raise UsageError(f"{where}: {key} = {value!r} is not {_TYPE_NAMES[known[key]]}")
+
+
+class ListedMachines:
+    """The engine ``local`` with a file of places: it starts roles on the machines of the file.
+
+    Args:
+        machines: of the file.
+
+    Raises:
+        UsageError: the file has no places.
+    """
+
+    #: What has a network already, for messages.
+    joined_by = "the places of a file"
+
+    def __init__(self, machines: Machines) -> None:
+        if not machines.by_role:
+            raise UsageError(
+                f"{machines.file} has no places for --fw-engine {LOCAL}: add [[place]], and "
+                'below it command = ["ssh", "node1"]'
+            )
+        self._machines = machines
+
+    def refuse_more(self, number: int) -> None:
+        """Refuse more roles than the file has places for."""
+        places = len(self._machines.by_role)
+        if places < number:
+            raise UsageError(
+                f"a gang of {number} processes needs as many places, and {self._machines.file} has "
+                f"{places}: add places, or roles to a place"
+            )
+
+    def hosts(self, number: int, network: str) -> RemoteHosts:
+        """The first machines of the file."""
+        refuse_network(network, self.joined_by)
+        self.refuse_more(number)
+        machines = self._machines.by_role[:number]
+        with ExitStack() as unfinished:
+            rendezvous = Rendezvous(self._machines.address)
+            unfinished.callback(rendezvous.close)
+            starters = []
+            for rank, machine in enumerate(machines):
+                words = [*machine.command, *command(machine.python)]
+                starters.append(Starter(words, {}, f"{rendezvous.ticket(rank)}\n"))
+                unfinished.callback(starters[-1].end)
+            unfinished.pop_all()
+        return RemoteHosts(rendezvous, starters, [machine.address for machine in machines])

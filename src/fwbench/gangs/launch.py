@@ -1,0 +1,393 @@
+"""Roles as their controller sees them, and the engine ``local``, which starts them here.
+
+Other engines are in :mod:`fwbench.gangs.engines`, or in other packages.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from fwbench.errors import NetworkUnavailable
+from fwbench.gangs.network import ShapedNetwork
+from fwbench.machine import thread_variables
+from fwbench.options.values import LOCAL
+from fwbench.processes.channel import Channel, readable
+from fwbench.processes.process import Process
+from fwbench.terms.replicas import LOOPBACK, link_of
+
+#: What a role runs. A string, because it is an argument of an interpreter.
+ROLE_MAIN = "from fwbench.gangs.role import main; main()"
+
+#: How long the rest of a message may take that has begun.
+_PART_S = 5.0
+
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+
+#: States of threads that run or are ready to, and that wait for a disk.
+_AT_WORK = ("R", "D")
+
+#: The variables of this process' environment that roles on other machines get: its toggles.
+_OWN_VARIABLES = "FWBENCH_"
+
+#: Requests to a :class:`RoleHandle` that have no answer.
+UNANSWERED = ("mark", "ask_for_traceback")
+
+
+class RoleHandle(Protocol):
+    """The process of a role: a child of this one, or one on another machine."""
+
+    @property
+    def pid(self) -> int:
+        """Its process ID, on its machine."""
+
+    def request(self, name: str, *values: Any, lost: Any = None) -> Any:
+        """Call a method of the process.
+
+        Args:
+            name: of a method of :class:`LocalRole`.
+            values: its arguments.
+            lost: the answer if the process cannot be reached any more.
+        """
+
+    def kill(self) -> None:
+        """End it, and discard its output."""
+
+
+class LocalRole(Process):
+    """A role as a child of this process, and in its session: they end together.
+
+    Args:
+        end: the role's end of its connection to the controller, which it inherits.
+        arguments: of the process, after the descriptor of its connection.
+        variables: of its environment, in addition to this process' own.
+        prefix: a command that runs the rest of its line and becomes this process, such as one that
+            enters a network namespace.
+
+    Raises:
+        OSError: the system does not start the process.
+    """
+
+    def __init__(
+        self,
+        end: socket.socket,
+        arguments: Collection[str],
+        variables: Mapping[str, str],
+        prefix: Sequence[str] = (),
+    ) -> None:
+        # -P: a torch.py in the current folder is not PyTorch.
+        python = (sys.executable, "-P", "-c", ROLE_MAIN)
+        command = [*prefix, *python, str(end.fileno()), *arguments]
+        super().__init__(command, {**os.environ, **variables}, connection=end)
+
+    def request(self, name: str, *values: Any, lost: Any = None) -> Any:
+        """Call one of its methods."""
+        return getattr(self, name)(*values)
+
+    def is_asleep(self) -> bool:
+        """Return whether no thread of it runs, nor of a process that it started; see proc(5).
+
+        It may wait for others, or be stopped. Always False where the system does not tell.
+        """
+        if sys.platform != "linux":
+            return False
+        return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
+
+    def is_stopped(self) -> bool:
+        """Return whether a signal or a debugger has stopped it."""
+        with suppress(psutil.Error):
+            return psutil.Process(self.pid).status() in _STOPPED
+        return False
+
+
+class RoleProcess:
+    """A process of a gang, and the connection to it.
+
+    Args:
+        name: for messages: ``worker 1 of 2``.
+        handle: its process.
+        end: this process' end of the connection.
+    """
+
+    def __init__(self, name: str, handle: RoleHandle, end: socket.socket) -> None:
+        self.name = name
+        self._handle = handle
+        self._channel = Channel(end)
+
+    @property
+    def pid(self) -> int:
+        """The process ID, on its machine."""
+        return self._handle.pid
+
+    def fileno(self) -> int:
+        """The descriptor of its connection, for :func:`ready`."""
+        return self._channel.fileno()
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message.
+
+        Args:
+            kind: of the message; see :mod:`fwbench.gangs.role`.
+            values: that JSON can hold.
+
+        Raises:
+            OSError: the role has closed the connection.
+        """
+        self._channel.send(kind, *values)
+
+    def receive(self) -> list[Any]:
+        """The message that has arrived: its kind and its values.
+
+        Raises:
+            EOFError: the role has closed the connection.
+            OSError: the connection is broken, or the message does not end.
+            IsolationError: what arrived is not a message.
+        """
+        return self._channel.receive(_PART_S)
+
+    def ending(self, timeout_s: float = 0.0) -> str | None:
+        """How the process ended, as a clause; None if it still runs after ``timeout_s``."""
+        lost = "was lost with its launcher (killed, or its machine cannot be reached any more)"
+        answer: str | None = self._handle.request("ending", timeout_s, lost=lost)
+        return answer
+
+    def mark(self) -> None:
+        """Let :meth:`tail` begin here."""
+        self._handle.request("mark")
+
+    def tail(self) -> str:
+        """The last lines that it wrote since the mark, ready to append to a message."""
+        return str(self._handle.request("tail", lost="; its output is lost"))
+
+    def is_asleep(self) -> bool:
+        """Return whether no thread of it runs."""
+        return bool(self._handle.request("is_asleep", lost=False))
+
+    def is_stopped(self) -> bool:
+        """Return whether a signal or a debugger has stopped it."""
+        return bool(self._handle.request("is_stopped", lost=False))
+
+    def ask_for_traceback(self) -> None:
+        """Have it write where it is."""
+        self._handle.request("ask_for_traceback")
+
+    def stop(self) -> None:
+        """Close its connection, at which it ends by itself."""
+        self._channel.close()
+
+    def kill(self) -> None:
+        """End it, and discard its output."""
+        self._handle.kill()
+        self._channel.close()
+
+
+def _sleeps(pid: int) -> bool:
+    with suppress(OSError):  # it has ended
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            state = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+            if state in _AT_WORK:
+                return False
+    return True
+
+
+def _descendants(pid: int) -> list[int]:
+    with suppress(psutil.Error):
+        return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+    return []
+
+
+def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]:
+    """The roles that have sent something, or whose connection has ended.
+
+    Args:
+        roles: to wait for.
+        timeout_s: how long, for the first of them.
+    """
+    descriptors = readable([role.fileno() for role in roles], timeout_s)
+    return [role for role in roles if role.fileno() in descriptors]
+
+
+def role_arguments(framework: str, threads: int) -> tuple[list[str], dict[str, str]]:
+    """The arguments of a role's process, and variables of its environment, on any machine.
+
+    Args:
+        framework: that it loads.
+        threads: that it computes with.
+    """
+    own = {name: value for name, value in os.environ.items() if name.startswith(_OWN_VARIABLES)}
+    return [framework, str(threads)], own | thread_variables(threads)
+
+
+class Hosts(Protocol):
+    """Where the roles of one gang run: a host for each, as far as the network goes."""
+
+    def address(self, host: int) -> str:
+        """The address at which roles on other hosts reach the one on this.
+
+        Args:
+            host: its number, from 0.
+        """
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
+        """Start a role.
+
+        Args:
+            host: where.
+            name: for messages.
+            framework: that it loads.
+            threads: that it computes with.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+
+    def traffic_bytes(self, host: int) -> int | None:
+        """The bytes that a host has received and sent; None if they are not counted for it alone.
+
+        Args:
+            host: its number.
+        """
+
+    def close(self) -> None:
+        """Release the hosts, whose roles have ended."""
+
+
+class Engine(Protocol):
+    """Finds hosts for gangs.
+
+    Engines other than ``local`` are created from the
+    :class:`~fwbench.gangs.engines.places.Machines` of the file of ``--fw-places``.
+    """
+
+    def refuse_more(self, number: int) -> None:
+        """Refuse a gang with too many roles, as far as that is known before it starts.
+
+        Args:
+            number: of its roles.
+
+        Raises:
+            UsageError: there are fewer machines, each for one of them.
+        """
+
+    def hosts(self, number: int, network: str) -> Hosts:
+        """Hosts for the roles of a gang.
+
+        Args:
+            number: of them.
+            network: that joins them, as the toggle ``network`` calls it.
+
+        Raises:
+            NetworkUnavailable: there is no such network.
+        """
+
+
+class Local:
+    """Starts roles as child processes on this machine."""
+
+    def refuse_more(self, number: int) -> None:
+        """Refuse nothing: this machine takes any number of roles."""
+
+    def hosts(self, number: int, network: str) -> Hosts:
+        """Hosts on the loopback interface, or each in a network namespace of its own."""
+        return Shaped(number, network) if network != LOOPBACK else Loopback()
+
+
+def refuse_network(network: str, owner: str) -> None:
+    """Refuse to shape a network that exists already.
+
+    Args:
+        network: as the toggle ``network`` calls it.
+        owner: what has a network already; empty if one can be created.
+
+    Raises:
+        NetworkUnavailable: another network than that is asked for.
+    """
+    if owner and network != LOOPBACK:
+        raise NetworkUnavailable(
+            f"--fw-network {network} is created between processes of one machine, and {owner} have "
+            f"their own: leave out --fw-network, or use --fw-engine {LOCAL} without --fw-places"
+        )
+
+
+class Loopback:
+    """Child processes that talk over the loopback interface of their machine."""
+
+    def address(self, host: int) -> str:
+        """The address of loopback."""
+        return "127.0.0.1"
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
+        """Start a role by this interpreter, in this session of processes."""
+        return start_here(name, framework, threads, ())
+
+    def traffic_bytes(self, host: int) -> int | None:
+        """None: all processes share the counters of loopback."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Shaped:
+    """Child processes in network namespaces that are joined by a switch.
+
+    Args:
+        number: of namespaces.
+        network: the name of their links.
+
+    Raises:
+        NetworkUnavailable: the system lacks something that it takes.
+    """
+
+    def __init__(self, number: int, network: str) -> None:
+        link = link_of(network)
+        assert link is not None, network  # noqa: S101 (Loopback is for the other one)
+        self.network = ShapedNetwork(link, number)
+
+    def address(self, host: int) -> str:
+        """The address of the namespace."""
+        return self.network.address(host)
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
+        """Start a role by this interpreter, in the namespace."""
+        return start_here(name, framework, threads, self.network.prefix(host))
+
+    def traffic_bytes(self, host: int) -> int | None:
+        """The bytes that its link has carried."""
+        try:
+            return self.network.traffic_bytes(host)
+        except OSError:  # it has gone
+            return None
+
+    def close(self) -> None:
+        """Remove the namespaces."""
+        self.network.close()
+
+
+def start_here(name: str, framework: str, threads: int, prefix: Sequence[str]) -> RoleProcess:
+    """Start a role as a child of this process, over a pair of sockets.
+
+    Args:
+        name: for messages.
+        framework: that it loads.
+        threads: that it computes with.
+        prefix: as of :class:`LocalRole`.
+
+    Raises:
+        OSError: the system does not start the process.
+    """
+    own_end, other_end = socket.socketpair()
+    with other_end:
+        try:
+            role = LocalRole(other_end, *role_arguments(framework, threads), prefix)
+            return RoleProcess(name, role, own_end)
+        except OSError:
+            own_end.close()
+            raise
