@@ -89,7 +89,7 @@ def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the cells of a marker are made from, in addition to the selection.
+    """Settings of a marker's cells in addition to the selection.
 
     Attributes:
         toggles: the values asked for, by toggle.

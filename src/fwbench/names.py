@@ -34,7 +34,7 @@ def framework_of(reference: str) -> str:
 
 
 def is_complex(dtype: str) -> bool:
-    """Whether a dtype is that of complex numbers."""
+    """True if a dtype is that of complex numbers."""
     return dtype in _PARTS
 
 
@@ -49,7 +49,7 @@ def numpy_dtype(dtype: str) -> str:
 
 
 def product_precision(dtype: str, toggles: Mapping[str, Any]) -> str:
-    """What products are computed in: the dtype of the parts, or ``tf32`` where that is on.
+    """Precision of products: the dtype of the parts, or ``tf32`` where that is on.
 
     Args:
         dtype: of the case.

@@ -61,12 +61,12 @@ _SHAPE = re.compile(r"(?=.*[a-z])[a-z]*([1-9][0-9]{0,8}[a-z]*)+")
 
 
 def is_shape(text: str) -> bool:
-    """Whether a text may stand for a shape; whose it is says an operation's :class:`Form`."""
+    """True if a text may stand for a shape; whose it is says an operation's :class:`Form`."""
     return _SHAPE.fullmatch(text) is not None
 
 
 class Form:
-    """How the shapes of an operation are written.
+    """Format of the shapes of an operation.
 
     Args:
         template: a name in braces for each number, and what stands between them:
@@ -130,7 +130,7 @@ _UNREAD = Form("{n}")
 
 
 def unread(text: str) -> Shape:
-    """What was asked for as a size, for work that has no such size.
+    """Requested sizes that the work does not have.
 
     Args:
         text: as it was given.
@@ -167,7 +167,7 @@ class Sizes:
         return sizes or (self.quick if name in _OWN else ())
 
     def declares(self, name: str) -> bool:
-        """Whether a preset has sizes of its own, and is not the quick one."""
+        """True if a preset has sizes of its own, and is not the quick one."""
         return bool(getattr(self, name))
 
     @property
@@ -190,7 +190,7 @@ PRESETS = tuple(field.name for field in fields(Sizes))
 
 @dataclass(frozen=True)
 class Schedule:
-    """How many epochs, repetitions and steps a training loop has.
+    """Numbers of epochs, repetitions and steps of a training loop.
 
     Attributes:
         epochs: of one repetition, warm-up epochs included.

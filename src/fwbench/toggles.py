@@ -379,12 +379,12 @@ def problem(toggle: Toggle) -> str | None:
 
 
 def is_of_process(name: str) -> bool:
-    """Whether a toggle must be set before a framework is imported, as every framework's own."""
+    """True if a toggle must be set before a framework is imported, as every framework's own."""
     return name not in TOGGLES or TOGGLES[name].process
 
 
 def is_of_gang(name: str) -> bool:
-    """Whether a toggle says which processes do a case together."""
+    """True if a toggle says which processes do a case together."""
     return name in TOGGLES and TOGGLES[name].gang
 
 
@@ -399,5 +399,5 @@ def value_of(name: str) -> str:
 
 
 def is_on(name: str) -> bool:
-    """Whether a toggle of this process was asked for and is on."""
+    """True if a toggle of this process was asked for and is on."""
     return os.environ.get(variable(name)) == "on"

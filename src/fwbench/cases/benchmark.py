@@ -1,4 +1,4 @@
-"""What times the work of a case, as cases see it; the plugin adapts pytest-benchmark to it."""
+"""Timer of a case's work, as cases see it; the plugin adapts pytest-benchmark to it."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class Benchmark(Protocol):
         """
 
     def rounds_of(self, round_s: float) -> int:
-        """How many rounds of so many seconds the limits of timing ask for."""
+        """Number of rounds of this length within the limits of timing."""
 
     @property
     def enabled(self) -> bool:
-        """Whether anything is timed; not with ``--benchmark-disable``."""
+        """True if anything is timed; not with ``--benchmark-disable``."""
 
     @property
     def timed(self) -> bool:
-        """Whether rounds have been timed."""
+        """True if rounds have been timed."""
 
     @property
     def rounds_s(self) -> Sequence[float]:
@@ -65,11 +65,11 @@ class Benchmark(Protocol):
 
     @property
     def iterations(self) -> int:
-        """How many calls a round has; known once rounds have been timed."""
+        """Number of calls in a round; known once rounds have been timed."""
 
     @property
     def calls(self) -> int:
-        """How many calls were made in all, those included that are in no statistics.
+        """Number of all calls, including those that are in no statistics.
 
         0 where that is not known.
         """

@@ -51,7 +51,7 @@ def bind(cell: Cell, framework: Framework) -> Work:
 
 
 def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], OperationWork]:
-    """What knows the right results of an operation."""
+    """The work of an operation, which knows its right results."""
     if products.is_large(operation, cell):
         return products.ProductGradient if cell.direction == "backward" else products.Product
     if cell.direction == "backward":

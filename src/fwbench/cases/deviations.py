@@ -1,4 +1,4 @@
-"""How far an array is from its reference, element by element.
+"""Deviation of an array from its reference, element by element.
 
 Errors are relative to the larger of the reference's element and the root mean square of the
 reference, so that an element which happens to be near zero does not look wrong.
@@ -78,7 +78,7 @@ def _block_errors(
 
 
 def _least_scale(reference: NDArray[Any]) -> float:
-    """What errors are at least relative to: the root mean square of the reference, or 1 of zeros.
+    """Smallest scale of errors: the root mean square of the reference, or 1 of zeros.
 
     Only finite numbers count.
     """

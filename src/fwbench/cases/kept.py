@@ -1,4 +1,4 @@
-"""What cases have in common: operands and references, computed once for all that need them.
+"""Cache of operands and references, computed once for all cases that need them.
 
 A framework's executions and directions have the same operands, one case after the other. To draw
 them and to compute their references takes longer than to compare with them.

@@ -1,4 +1,4 @@
-"""What the failure of a case on a GPU leaves unsaid: what is free there, and who else has it.
+"""Additions to the failure of a case on a GPU: free memory there, and its other users.
 
 A framework says how much memory it asked for, or that the device is busy, and seldom why.
 """

@@ -76,7 +76,7 @@ def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
 
 
 def is_float32(values: NDArray[Any]) -> bool:
-    """Whether numbers have no more digits than float32 has; few of them may by chance."""
+    """True if numbers have no more digits than float32 has; few of them may by chance."""
     known = values[np.isfinite(values) & (values != 0)]
     with np.errstate(over="ignore"):
         narrow = known.astype(np.complex64 if np.iscomplexobj(known) else np.float32)
@@ -89,7 +89,7 @@ def of_dtype(dtype: str) -> int | None:
 
 
 def is_reduced(facts: CaseFacts) -> bool:
-    """Whether a case was computed in a narrower format than that of its dtype.
+    """True if a case was computed in a narrower format than that of its dtype.
 
     Args:
         facts: of its record; what earlier versions wrote does not say.

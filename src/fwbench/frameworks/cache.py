@@ -56,7 +56,7 @@ class ManifestCache:
         self._state = functools.cache(state)
 
     def get(self, name: str) -> Manifest | Absent | None:
-        """What a framework has said of itself; None if it must be asked."""
+        """Stored manifest of a framework; None if it must be requested."""
         if not self._cache:
             return None
         # Anyone may write there, a newer fwbench too: what is not as expected is asked for again,
@@ -142,7 +142,7 @@ def _text(path: Path) -> str:
 
 
 def _digest(stored: Mapping[str, Any]) -> str:
-    """What changes with anything that is stored."""
+    """Digest that changes with anything that is stored."""
     values = {key: value for key, value in stored.items() if key != "digest"}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -186,7 +186,7 @@ def _top(module: str) -> str | None:
 
 
 def state(place: str) -> list[tuple[str, int, int]]:
-    """What changes when a package does: its Python files, when each was changed, its size.
+    """Digest of a package: its Python files, the time of each change, its size.
 
     Args:
         place: a folder, or one file.

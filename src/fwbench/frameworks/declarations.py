@@ -68,7 +68,7 @@ def notices(
     gaps: Iterable[Gap],
     offered: Mapping[str, Collection[str]],
 ) -> Iterator[str]:
-    """What the author of a framework's package should know: paths and gaps that are out of date.
+    """Notices for the author of a framework's package: paths and gaps that are out of date.
 
     Args:
         framework: its name.

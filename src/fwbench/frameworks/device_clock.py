@@ -97,7 +97,7 @@ class CuptiPython(Listener):
 
 
 class Cupti(DeviceClock):
-    """What the GPU did in each call: the sum of it, without the pauses between.
+    """Work of the GPU in each call: the sum of it, without the pauses between.
 
     Args:
         wait: until it has nothing left to do.

@@ -10,7 +10,7 @@ from fwbench.frameworks.contract import Framework
 
 
 def responds(framework: Framework, device: str) -> bool:
-    """Whether a framework can still place a number on a device, and read it back.
+    """True if a framework can still place a number on a device, and read it back.
 
     Args:
         framework: loaded in this process.

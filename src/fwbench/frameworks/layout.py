@@ -24,7 +24,7 @@ Conversion = Callable[[Arrays], list[NDArray[Any]]]
 
 @dataclass(frozen=True)
 class Layout:
-    """How operands and results lie in a framework.
+    """Layout of operands and results in a framework.
 
     Attributes:
         place: makes the framework's operands of the definition's.

@@ -45,6 +45,6 @@ def with_plan(run: BoundCall, plan: Plan) -> BoundCall:
 
 
 def planned_bytes(run: BoundCall) -> int | None:
-    """What a planner reserves for the results of bound work; None where there is no planner."""
+    """Memory that a planner reserves for the results of bound work; None without one."""
     plan: Plan | None = getattr(run, _PLAN, None)
     return None if plan is None else plan()

@@ -100,7 +100,7 @@ def together(operators: Sequence[Operator]) -> list[Operator]:
 
 @dataclass(frozen=True)
 class Event:
-    """What a thread did for some time.
+    """Work of a thread for some time.
 
     Attributes:
         thread: where, by its plane and its name.

@@ -42,7 +42,7 @@ class Call:
         return partial(function, **self.keywords) if self.keywords else function
 
     def is_in(self, namespace: Any) -> bool:
-        """Whether the path leads to something that can be called."""
+        """True if the path leads to something that can be called."""
         try:
             return callable(self(namespace))
         except (AttributeError, ImportError, TypeError):  # some packages import on demand
@@ -67,7 +67,7 @@ class Laid:
 
 
 def layout_of(implementation: Implementation) -> Layout:
-    """How the arrays of an implementation lie.
+    """Layout of the arrays of an implementation.
 
     Args:
         implementation: of an operation.

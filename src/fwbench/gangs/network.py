@@ -82,11 +82,11 @@ class ShapedNetwork:
         return f"10.77.{place // 250}.{place % 250 + 1}"
 
     def prefix(self, place: int) -> list[str]:
-        """What comes before a command that is to run in a replica's namespace."""
+        """Prefix of a command that is to run in a replica's namespace."""
         return self._places[place].prefix
 
     def traffic_bytes(self, place: int) -> int:
-        """What has come and gone over a replica's link.
+        """Received and sent bytes of a replica's link.
 
         Raises:
             OSError: it is not there any more.
@@ -125,7 +125,7 @@ def _shape(namespace: Namespace, interfaces: list[str], link: Link) -> None:
 
 
 def _queues(link: Link) -> dict[str, list[str]]:
-    """What is asked of ``tc``, by the kind of queue: the delay comes before the rate."""
+    """Queues for ``tc``, by kind: the delay comes before the rate."""
     limit_bytes = round(link.bytes_per_s * _QUEUE_S) + _BURST_BYTES
     bucket = f"tbf rate {link.rate_bits_per_s}bit burst {_BURST_BYTES}b limit {limit_bytes}b"
     if not link.delay_s:

@@ -20,7 +20,7 @@ _AT_MOST = 0.9
 
 @dataclass(frozen=True)
 class Composition:
-    """What cases must have in common to be done by one gang.
+    """Properties that cases of one gang have in common.
 
     Attributes:
         framework: its name, as its own process knows it.

@@ -78,7 +78,7 @@ class GangPool:
 
     @cached_property
     def are_here(self) -> bool:
-        """Whether all their processes are on this machine."""
+        """True if all their processes are on this machine."""
         if self._places is None:
             return True
         from fwbench.gangs.engines.places import Machines  # few have such a file

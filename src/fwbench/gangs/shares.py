@@ -1,4 +1,4 @@
-"""What one replica does of a case: its step, and what it finds when it checks itself."""
+"""One replica's share of a case: its step, and its checks."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ class Share(ABC):
 
     @abstractmethod
     def verify_last(self) -> dict[str, Any]:
-        """What the last timed step has left.
+        """Result of the last timed step.
 
         Raises:
             VerificationError: it is wrong.
         """
 
     def waiter(self) -> Callable[[], Any] | None:
-        """What waits until the steps that were taken are done; None if they are."""
+        """Function that waits until the steps are done; None if they are."""
         return self.framework.waiter(self.task.device)
 
     def without_exchange(self) -> AbstractContextManager[Any] | None:
@@ -179,7 +179,7 @@ class TrainedShare(Share):
         return [self._learner.step(*self._learner.place(batch))]
 
     def _exchanged(self, batch: int) -> dict[str, Any]:
-        """How far the gradient of the first step is off the reference's, and if too far.
+        """Error of the first step's gradient against the reference, and whether it is too large.
 
         One replica compares; that the others have the same shows in their weights.
 

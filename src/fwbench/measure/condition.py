@@ -1,4 +1,4 @@
-"""What the rounds of a case were like: clean, drifting or contended, and whether threads spun.
+"""Condition of the rounds of a case: clean, drifting or contended, and whether threads spun.
 
 Every threshold is here; docs/measuring.md says which measurements they come from.
 """
@@ -68,7 +68,7 @@ def of_launches(conditions: Sequence[str]) -> str:
 
 
 def drift(rounds_s: Sequence[float]) -> float | None:
-    """How much longer the last fifth of the rounds took than the first, as a share.
+    """Extra time of the last fifth of the rounds over the first, as a share.
 
     Args:
         rounds_s: seconds of a call in each round, in the order of time.
@@ -84,7 +84,7 @@ def drift(rounds_s: Sequence[float]) -> float | None:
 
 
 def is_drifting(rounds_s: Sequence[float]) -> bool:
-    """Whether the rounds became slower or faster by more than noise explains.
+    """True if the rounds became slower or faster by more than noise explains.
 
     The drift must be large, and the medians of up to 25 consecutive blocks must have a trend by the
     Mann-Kendall test (Mann, Econometrica 13, 1945; Kendall, Rank Correlation Methods, 1975) at 1 %,
@@ -122,7 +122,7 @@ def is_contended(
     slowed: float | None = None,
     others_on_gpu: int | None = None,
 ) -> bool:
-    """Whether other processes took processors, or the GPU, that the rounds needed.
+    """True if other processes took processors, or the GPU, that the rounds needed.
 
     It takes both others that are busy and rounds that show it. Others alone may have run on idle
     processors; and on two processors JAX's own three threads preempt each other in half of the
@@ -147,12 +147,12 @@ def is_contended(
 
 
 def slowdown(rounds_s: Sequence[float]) -> float:
-    """How many times as long as the fastest round the median round took."""
+    """Median round over the fastest round, as a factor."""
     return statistics.median(rounds_s) / min(rounds_s)
 
 
 def is_spinning(rounds_s: Sequence[float], cpu_s: float, threads: int | None) -> bool:
-    """Whether threads spent processor time on waiting for each other.
+    """True if threads spent processor time on waiting for each other.
 
     A call needs at most the time of the fastest round on every thread. Losing a processor makes it
     longer but adds no processor time; a thread that waits actively (OpenMP's default) does.

@@ -107,7 +107,7 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
 
 
 def int8_features(proc: Path = Path("/proc")) -> str | None:
-    """What the processors have for products of 8 bits, as Linux names it; None where unknown.
+    """Processor features for products of 8 bits, as Linux names them; None where unknown.
 
     Args:
         proc: where procfs is mounted.
@@ -117,7 +117,7 @@ def int8_features(proc: Path = Path("/proc")) -> str | None:
 
 
 def _flags(proc: Path) -> set[str]:
-    """What the processors can do, as Linux names it; none where the system does not tell."""
+    """Processor features as Linux names them; empty where the system does not tell."""
     try:
         text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

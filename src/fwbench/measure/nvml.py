@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) says of a GPU: who it is, how busy, how fast, how warm.
+"""State of a GPU from NVIDIA's management library (NVML): identity, use, clocks, temperature.
 
 All of it is None where NVML does not tell: no driver, no permission, no such counter, or a slice of
 a GPU (MIG), which has no utilisation of its own. Nothing here fails a case.
@@ -37,7 +37,7 @@ _THROTTLED_BELOW = 0.75
 
 @dataclass(frozen=True)
 class GpuUse:
-    """What NVML says of a GPU at a moment.
+    """Use of a GPU at a moment, from NVML.
 
     Attributes:
         utilization: share of the last sampling period (a second or less) in which a kernel ran.
@@ -117,11 +117,11 @@ class Gpu:
 
     @property
     def model(self) -> str | None:
-        """What its maker calls it; of a slice, with its profile."""
+        """Model as its maker calls it; of a slice, with its profile."""
         return _asked(lambda: _text(self._nvml.nvmlDeviceGetName(self._handle)))
 
     def use(self) -> GpuUse | None:
-        """How busy it is; None for a slice."""
+        """Use of the GPU; None for a slice."""
         nvml, handle = self._nvml, self._handle
         return _asked(
             lambda: GpuUse(
@@ -187,24 +187,24 @@ class Gpu:
         )
 
     def memory(self) -> GpuMemory | None:
-        """How much of its memory is free."""
+        """Free memory of the GPU."""
         info = _asked(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
         return None if info is None else GpuMemory(int(info.free), int(info.total))
 
     def takes_one_process(self) -> bool | None:
-        """Whether it is in EXCLUSIVE_PROCESS mode."""
+        """True if it is in EXCLUSIVE_PROCESS mode."""
         nvml, whole = self._nvml, self._whole
         return _asked(
             lambda: nvml.nvmlDeviceGetComputeMode(whole) == nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
         )
 
     def users(self) -> int | None:
-        """How many processes use it, in addition to this one, whoever has started them."""
+        """Number of other processes that use it, from any user."""
         pids = self._pids()
         return None if pids is None else len(pids - {os.getpid()})
 
     def others(self) -> int | None:
-        """How many processes of others use it; None where NVML does not tell.
+        """Number of other users' processes on it; None where NVML does not tell.
 
         Those of the same parent are the session's own, which wait while this one is measured. In a
         container NVML may number processes as the host does: this one is not among them then, and
@@ -221,7 +221,7 @@ class Gpu:
 
 
 def is_throttled(state: GpuState, default_hz: float | None) -> bool:
-    """Whether a GPU runs so far below its default clock that its times say little.
+    """True if a GPU runs so far below its default clock that its times say little.
 
     A clock that someone has set lower is meant to be.
 
@@ -235,7 +235,7 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
 
 
 def one_at_a_time() -> bool:
-    """Whether a GPU of this machine is in EXCLUSIVE_PROCESS mode; False where NVML is silent."""
+    """True if a GPU of this machine is in EXCLUSIVE_PROCESS mode; False where NVML is silent."""
     return bool(_asked(_exclusive))
 
 
@@ -308,7 +308,7 @@ def _handle(nvml: Any, number: int, uuid: str, environ: Mapping[str, str]) -> An
 
 
 def _counts_alike(nvml: Any, environ: Mapping[str, str]) -> bool:
-    """Whether CUDA's order is NVML's: that of the bus, or of GPUs that are all alike."""
+    """True if CUDA's order is NVML's: that of the bus, or of GPUs that are all alike."""
     if environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return True
     handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
@@ -335,7 +335,7 @@ def _parent(pid: int) -> int:
 
 
 def _asked(ask: Callable[..., T], *arguments: Any) -> T | None:
-    """What NVML answers; None where it does not."""
+    """Answer of NVML; None where there is none."""
     try:
         return ask(*arguments)
     except Exception:  # noqa: BLE001 (no driver, no permission, no such counter: all the same)

@@ -18,7 +18,7 @@ _RESET_PEAK = "5"
 
 
 class CpuUse(NamedTuple):
-    """What a process has had of its processors.
+    """Processor time of a process, and its preemptions.
 
     Attributes:
         cpu_s: processor time of all its threads.
@@ -29,12 +29,12 @@ class CpuUse(NamedTuple):
     preempted: int
 
     def __sub__(self, earlier: CpuUse) -> CpuUse:
-        """What it has had since then."""
+        """Use since an earlier reading."""
         return CpuUse(self.cpu_s - earlier.cpu_s, self.preempted - earlier.preempted)
 
 
 class OtherProcesses:
-    """How many processors other processes kept busy while this context was entered.
+    """Number of processors that other processes kept busy while this context was entered.
 
     Processes that this one has started, such as those that load data, are its own.
 
@@ -96,7 +96,7 @@ def _children(process: Path = _SELF) -> list[int]:
 
 
 def cpu_use() -> CpuUse:
-    """What this process has had so far."""
+    """Processor use of this process so far."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return CpuUse(usage.ru_utime + usage.ru_stime, usage.ru_nivcsw)
 

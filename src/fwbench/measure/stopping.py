@@ -38,7 +38,7 @@ _EXACT_ROUNDS_AT_MOST = 1000
 
 
 class StoppingFacts(TypedDict):
-    """What is recorded of the rule; see :class:`fwbench.records.facts.CaseFacts`."""
+    """Facts of the rule; see :class:`fwbench.records.facts.CaseFacts`."""
 
     precision: float
     median_interval: float | None
@@ -67,7 +67,7 @@ class Stopping:
         self._precise = False
 
     def add(self, seconds: float) -> bool:
-        """Whether the round that took so many seconds was the last one."""
+        """True if the round that took so many seconds was the last one."""
         # Whatever stands here is between two rounds, where asynchronous work can see it.
         self._rounds_s.append(seconds)
         self._total_s += seconds

@@ -26,7 +26,7 @@ _PAUSES_AT_MOST = 10
 
 @dataclass(frozen=True)
 class GpuCondition:
-    """What a GPU was like while a case was measured; None where NVML does not tell.
+    """State of a GPU while a case was measured; None where NVML does not tell.
 
     Attributes:
         sm_clock_hz: the median clock of its multiprocessors.
@@ -83,7 +83,7 @@ class GpuWatch:
         return rounds_s
 
     def condition(self) -> GpuCondition:
-        """What the GPU was like, from the first look to now."""
+        """State of the GPU from the first reading until now."""
         last = self._look()
         clocks_hz = [state.sm_clock_hz for state in self._states if state.sm_clock_hz is not None]
         reasons = [state.reasons for state in self._states if state.reasons is not None]

@@ -1,4 +1,4 @@
-"""What this process has sent to others over TCP, as the kernel counts it.
+"""Bytes that this process has sent over TCP, as the kernel counts them.
 
 Counters of network interfaces are those of all processes of a machine; a socket's are its own.
 """
@@ -22,7 +22,7 @@ _OFFSET_BYTES = 200
 
 
 def sent_bytes() -> int | None:
-    """What the TCP sockets that are open now have sent; None where the system does not tell."""
+    """Bytes sent by the TCP sockets that are open now; None where the system does not tell."""
     if sys.platform != "linux":
         return None
     sent = [*map(_sent_by, _sockets())]

@@ -158,7 +158,7 @@ def _refusing(check: Callable[..., None], *arguments: Any) -> None:
 
 
 def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
-    """What passes on the facts of an epoch: to the hook, which the user's process calls."""
+    """Callback that passes facts of an epoch to the hook, which the user's process calls."""
     worker = item.config.pluginmanager.get_plugin("fwbench-worker")
     if worker is not None:
         return partial(worker.channel.send, "epoch")

@@ -49,7 +49,7 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
 
 
 def _asked(session: Session, items: Iterable[pytest.Item]) -> dict[pytest.Item, Selection]:
-    """What is asked for where each item is; looked up once for each marker."""
+    """Requested selection where each item is; looked up once for each marker."""
     by_mark: dict[int, Selection] = {}
     asked = {}
     for item in items:
@@ -72,7 +72,7 @@ def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
 
 
 def _is_in(asked: Selection, cell: Cell) -> bool:
-    """Whether a case is in the families that are asked for; None stands for whatever is there."""
+    """True if a case is in the families that are asked for; None stands for whatever is there."""
     families, workload = asked.families, cell.workload
     if families is None or workload.family in families:
         return True
@@ -82,12 +82,12 @@ def _is_in(asked: Selection, cell: Cell) -> bool:
 
 
 def _is_for_all(asked: Selection) -> bool:
-    """Whether work of every family is asked for, or what represents it."""
+    """True if work of every family is asked for, or what represents it."""
     return bool({ALL, REPRESENTATIVES} & {*(asked.families or ())})
 
 
 def _represents(cell: Cell, sizes: object) -> bool:
-    """Whether a case is among those that represent the families where no tests are named.
+    """True if a case is among those that represent the families where no tests are named.
 
     They are operations that stand for others; if no sizes are asked for, at the smallest and at the
     largest of the quick ones: what a call costs, and what the arithmetic costs. If sizes are that
@@ -106,7 +106,7 @@ def _represents(cell: Cell, sizes: object) -> bool:
 
 
 def _names_tests(config: pytest.Config) -> bool:
-    """Whether the command line asks for particular tests: ``-k``, ``-m``, files, node ids.
+    """True if the command line asks for particular tests: ``-k``, ``-m``, files, node ids.
 
     So does ``--lf``: the tests that failed were selected when they ran. Files that are added to a
     directory ask for no more of the directory.

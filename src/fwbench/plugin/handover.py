@@ -1,4 +1,4 @@
-"""What a worker's pytest session takes over from the parent's, and what it leaves to it."""
+"""Handover of the parent's pytest session to a worker's, and what stays with the parent."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def worker_session(
 
 
 def _of_project(root: Path) -> list[str]:
-    """What of ``sys.path`` is the project's, and not this interpreter's."""
+    """Entries of ``sys.path`` that are the project's, and not this interpreter's."""
     return [
         entry
         for entry in sys.path

@@ -111,16 +111,16 @@ class FixtureBenchmark:
 
     @property
     def enabled(self) -> bool:
-        """Whether anything is timed; not with ``--benchmark-disable``."""
+        """True if anything is timed; not with ``--benchmark-disable``."""
         return bool(self.fixture.enabled)
 
     @property
     def timed(self) -> bool:
-        """Whether rounds have been timed."""
+        """True if rounds have been timed."""
         return self.fixture.stats is not None
 
     def rounds_of(self, round_s: float) -> int:
-        """How many rounds of so many seconds the limits of pytest-benchmark ask for."""
+        """Number of rounds of this length within the limits of pytest-benchmark."""
         wanted = self.fixture._max_time / round_s  # noqa: SLF001
         return max(int(self.fixture._min_rounds), math.ceil(wanted))  # noqa: SLF001
 
@@ -132,12 +132,12 @@ class FixtureBenchmark:
 
     @property
     def iterations(self) -> int:
-        """How many calls a round has; known once rounds have been timed."""
+        """Number of calls in a round; known once rounds have been timed."""
         return int(self.fixture.stats.iterations)
 
     @property
     def calls(self) -> int:
-        """How many calls were made in all, those included that are in no statistics.
+        """Number of all calls, including those that are in no statistics.
 
         0 where they are profiled: those calls are not counted.
         """
@@ -203,7 +203,7 @@ class BenchmarkSession:
 
     @property
     def disabled(self) -> bool:
-        """Whether nothing will be timed."""
+        """True if nothing will be timed."""
         return bool(self._session.disabled)
 
     @property
@@ -219,12 +219,12 @@ class BenchmarkSession:
 
     @property
     def max_time_s(self) -> float:
-        """How long the rounds of ``--benchmark-max-time`` take together at most."""
+        """Longest time of all rounds together, from ``--benchmark-max-time``."""
         return float(self._session.options["max_time"])
 
     @property
     def written(self) -> list[tuple[str, Path]]:
-        """What the session writes at its end: each option, and a path that it has a file at."""
+        """Files that the session writes at its end: each option, and its path."""
         session, storage = self._session, self._session.storage
         paths = []
         if session.json:
@@ -285,12 +285,12 @@ class BenchmarkSession:
         self._session.benchmarks.clear()
 
     def machine_info(self) -> dict[str, Any]:
-        """What pytest-benchmark stores of the machine."""
+        """Facts of the machine that pytest-benchmark stores."""
         info: dict[str, Any] = self._session.get_machine_info()
         return info
 
     def commit_info(self) -> dict[str, Any]:
-        """What pytest-benchmark stores of the revision."""
+        """Facts of the revision that pytest-benchmark stores."""
         hook = self._config.hook
         info: dict[str, Any] = hook.pytest_benchmark_generate_commit_info(config=self._config)
         hook.pytest_benchmark_update_commit_info(config=self._config, commit_info=info)

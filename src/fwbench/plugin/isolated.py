@@ -64,14 +64,14 @@ class IsolatedRunner:
         return ran
 
     def begin(self, session: pytest.Session) -> None:
-        """What comes before the first item."""
+        """Begin the session, before the first item."""
         cases = cases_of(session)
         self.follow(cases)
         if self.will_run(session):
             self.load(cases)
 
     def will_run(self, session: pytest.Session) -> bool:
-        """Whether pytest will go from item to item: not after errors of collection."""
+        """True if pytest will go from item to item: not after errors of collection."""
         option = self.config.option
         stops = session.testsfailed and not option.continue_on_collection_errors
         return not (option.collectonly or stops)

@@ -108,7 +108,7 @@ class MultiLaunchRunner(IsolatedRunner):
         return bool(at_most) and at_most <= sum(done.failed for done in self.launched.values())
 
     def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
-        """What the launches brought; nothing of a case that failures elsewhere kept from them."""
+        """Reports of the launches; none of a case that failures elsewhere kept from them."""
         done = self.launched.pop(item.nodeid, None)
         return () if done is None else done.finished()
 
@@ -124,7 +124,7 @@ class MultiLaunchRunner(IsolatedRunner):
 def _result(
     reports: Sequence[pytest.TestReport], entry: dict[str, Any] | None, took_s: float
 ) -> Result:
-    """What a launch brought of a case, as those who choose the next ones see it."""
+    """Result of a case in a launch, for the choice of the next ones."""
     failed = any(report.failed for report in reports)
     if entry is None or failed:
         return Result(took_s, lost="failed" if failed else "skipped")
@@ -134,7 +134,7 @@ def _result(
 
 
 class _CaseLaunches:
-    """What the launches of one case have brought so far.
+    """Results of the launches of one case so far.
 
     Attributes:
         failed: whether one of them failed; it was the last one then.

@@ -1,4 +1,4 @@
-"""What fwbench knows of other plugins of pytest, none of which need be there."""
+"""Facts about other pytest plugins, none of which need be installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pytest-benchmark's fixture makes its rounds, and when it ends them.
+"""Rounds by pytest-benchmark's fixture, and the rule that ends them.
 
 This is a part of :mod:`fwbench.plugin.host`; no other module touches pytest-benchmark's objects.
 """
@@ -71,7 +71,7 @@ class Rounds:
         self.calls = 0
 
     def take_last(self) -> Any:
-        """What the last call that was timed has returned; it is kept no longer."""
+        """Result of the last timed call, which is not stored any longer."""
         return self._last.pop()
 
     def make_runner(

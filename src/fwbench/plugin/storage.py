@@ -167,7 +167,7 @@ class Store:
         output_json.update(self._private(output_json))
 
     def _private(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What becomes JSON, without absolute paths unless these are asked for."""
+        """Values for JSON, without absolute paths unless these are requested."""
         if self.session.options.record_host:
             return values
         private: Mapping[str, Any] = Places(self.config.rootpath).without_paths(values)
@@ -179,7 +179,7 @@ class Store:
             machine_info.update(without_host(machine_info))
 
     def session_facts(self) -> SessionFacts:
-        """What is recorded of the session in addition to its records, before it ends."""
+        """Facts of the session in addition to its records, before it ends."""
         options, plan = self.session.options, self.session.plan
         return SessionFacts(
             version=__version__,
@@ -200,7 +200,7 @@ class Store:
         )
 
     def _outcome(self) -> SessionOutcome | None:
-        """Whether the session ended well. What a crash leaves in the journal says nothing of it."""
+        """Outcome of the session; None in a journal, which a crash may have left."""
         if self.tests is None:
             return None
         ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -272,5 +272,5 @@ def _compared(name: str, entry: Entry) -> CaseFacts:
 
 
 def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, str]]:
-    """What two records of the same case have in common."""
+    """Key of records of the same case."""
     return frozenset((name, str(value)) for name, value in (params or {}).items())

@@ -17,7 +17,7 @@ SIGNALS = [
 
 
 class _Interruption:
-    """What is known of the signals of this process.
+    """Signals of this process so far.
 
     Attributes:
         arrived: whether there was one; further ones are ignored.

@@ -48,7 +48,7 @@ class Namespace:
             raise NetworkUnavailable(_refused(errors, rootless=self._rootless))
 
     def entering(self, *namespaces: str) -> list[str]:
-        """What comes before a command that is to run in namespaces of this one's process.
+        """Prefix of a command that is to run in namespaces of this one's process.
 
         Args:
             namespaces: as options of ``nsenter``.
@@ -63,7 +63,7 @@ class Namespace:
 
     @property
     def prefix(self) -> list[str]:
-        """What comes before a command that is to run in it, which keeps its process."""
+        """Prefix of a command that is to run in it, and keeps its process."""
         return self.entering(*(["--user"] if self._rootless else []), "--net")
 
     def configure(self, tool: str, commands: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class Namespace:
             raise NetworkUnavailable(f"{tool} could not set up a network namespace: {said}")
 
     def traffic_bytes(self, interface: str) -> tuple[int, int]:
-        """What an interface has received and sent.
+        """Received and sent bytes of an interface.
 
         Args:
             interface: its name.

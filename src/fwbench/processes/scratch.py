@@ -72,7 +72,7 @@ def abandoned() -> Iterator[Path]:
 
 
 def _is_ours(found: Path) -> bool:
-    """Whether a folder was made here, by this user; one that is empty had no time to be marked."""
+    """True if a folder was made here, by this user; one that is empty had no time to be marked."""
     try:
         mine = found.lstat().st_uid == os.getuid()
         return mine and ((found / _MARK).exists() or not any(found.iterdir()))

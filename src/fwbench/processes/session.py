@@ -102,7 +102,7 @@ def become(arguments: Sequence[str]) -> NoReturn:
 
 
 def has_died(done: Finished) -> bool:
-    """Whether a session was ended by a signal or a crash, so that another one may do better.
+    """True if a session was ended by a signal or a crash, so that another one may do better.
 
     Args:
         done: the session.

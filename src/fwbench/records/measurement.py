@@ -104,7 +104,7 @@ class Measurement:
 
     @property
     def has_launches(self) -> bool:
-        """Whether the values are of launches, each in a process of its own."""
+        """True if the values are of launches, each in a process of its own."""
         return bool(self.facts.get("launches"))
 
     @property
@@ -125,7 +125,7 @@ class Measurement:
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether it learned from generated data."""
+        """True if it learned from generated data."""
         return self.facts.data is not None and self.facts.data.source == "synthetic"
 
     def without_values(self) -> Self:

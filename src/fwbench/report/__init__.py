@@ -1,1 +1,1 @@
-"""What people read of a session."""
+"""Reports of sessions for people."""

@@ -1,4 +1,4 @@
-"""What an exchange would take with more replicas than were measured: a model, and its limits.
+"""Model of exchanges with more replicas than were measured, and its limits.
 
 An exchange takes alpha for every message on its way and beta for every byte of it (Hockney, "The
 communication challenge for MPP", Parallel Computing 20, 1994). A ring all-reduce of S bytes takes
@@ -50,12 +50,12 @@ class Exchange:
 
     @property
     def wire_share(self) -> float | None:
-        """How much of its wire the busiest replica has used; None without a wire of known rate."""
+        """Share of its wire that the busiest replica used; None without a wire of known rate."""
         return self.gang.link_utilization
 
     @property
     def cpu_share(self) -> float:
-        """How much of the processors of their machines replicas have used."""
+        """Share of the processors of their machines that replicas have used."""
         by_host = {rank.host: rank.cpus for rank in self.gang.ranks}
         used_s = sum(rank.cpu_s for rank in self.gang.ranks)
         return used_s / self.time_s / sum(by_host.values())
@@ -104,7 +104,7 @@ class AlphaBeta:
 
 
 def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -> list[Modelled]:
-    """What more replicas would take, if that can be said.
+    """Expected times with more replicas, where the model has them.
 
     Args:
         workload: the name of the exchange.

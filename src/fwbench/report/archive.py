@@ -109,7 +109,7 @@ def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
 
 
 def _each_part(files: Sequence[Path], only: str) -> Iterable[tuple[_Cases, list[str]]]:
-    """What is in files, as many at once as there are CPUs; in their order."""
+    """Contents of files, as many at once as there are CPUs; in their order."""
     processes = min(usable_cpus(), _PROCESSES, len(files) // _WORTH_A_PROCESS)
     if processes <= 1:
         return [_read(files, only)]
@@ -177,7 +177,7 @@ def _when(recorded: str, file: Path) -> str:
 
 
 def _machine(run: Run, record: Measurement) -> str:
-    """What a case was measured on, and with how many threads."""
+    """Machine and number of threads of a case."""
     threads = run.session.threads
     used = "unknown threads" if threads is None else count(threads, "thread")
     on_gpu = bool(record.facts) and record.facts.device.startswith("gpu")

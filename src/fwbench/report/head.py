@@ -1,4 +1,4 @@
-"""What a report says above everything else: on what, when, with which versions, and the answer."""
+"""Head of a report: machine, date, versions, and the answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Head:
-    """What is said of one run.
+    """Head of one run.
 
     Attributes:
         title: of the run; empty where it is the only one.
@@ -60,7 +60,7 @@ class Head:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """What the report is of: its frameworks and its machine."""
+    """Title of the report: its frameworks and its machine."""
     names = frameworks(runs)
     machines = list(dict.fromkeys(run.cpu for run in runs if run.cpu))
     if not names:
@@ -75,7 +75,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
-    """What is said of each run that has cases.
+    """Head of each run that has cases.
 
     Args:
         runs: in the order in which they are shown.
@@ -107,7 +107,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def launches(session: SessionFacts) -> str:
-    """How often each case was launched: ``5``, or with a budget ``1 to 14 a case``."""
+    """Launches of each case: ``5``, or with a budget ``1 to 14 a case``."""
     if session.launches is None:
         return ""
     least = session.launches.launches

@@ -1,4 +1,4 @@
-"""What a report is made from: runs, read and flattened, whoever wrote them."""
+"""Model of a report: runs, read and flattened, from any writer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """True if there is nothing to show."""
         return not self.records and not (self.comparison and self.comparison.judgements)
 
     @property
@@ -109,7 +109,7 @@ def _run(stored: StoredRun, number: int) -> Run:
 
 
 def _incompleteness(session: SessionFacts, measured: int) -> str:
-    """How many cases were measured, if the session did not get to all; empty if it did."""
+    """Number of measured cases, if the session did not get to all; empty if it did."""
     outcome, planned = session.outcome, session.planned
     if outcome is None:
         ended = "ended in an unknown way" if planned is not None and measured < planned else ""
@@ -158,5 +158,5 @@ def frameworks(runs: Sequence[Run]) -> list[str]:
 
 
 def have_same_machine(runs: Iterable[Run]) -> bool:
-    """Whether all runs with cases are from one model of CPU; ratios between others say nothing."""
+    """True if all runs with cases are from one model of CPU; ratios between others say nothing."""
     return len({run.cpu for run in runs if run.records}) <= 1

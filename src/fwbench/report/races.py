@@ -47,7 +47,7 @@ def _wrapped(texts: Iterable[str], width: int) -> list[str]:
 
 
 def headline(race: StoredRace) -> str:
-    """How many groups have which verdict: ``4 groups: 2 fastest, 1 tie, 1 undecided``."""
+    """Number of groups by verdict: ``4 groups: 2 fastest, 1 tie, 1 undecided``."""
     if not race.groups:
         return (
             "no contestant has a rival: those with the same work did it in different ways (a view "
@@ -75,7 +75,7 @@ def verdict(group: StoredGroup) -> str:
 
 
 def why_undecided(group: StoredGroup) -> str:
-    """What a decision would have taken, or what stood in its way."""
+    """Cost of a decision, or the obstacle to it."""
     racing = [each for each in group.contestants if each.standing == "open"]
     if len(racing) < 2:  # noqa: PLR2004 (nobody is alone in a race)
         lost = [f"{each.name} {each.why}" for each in group.contestants if each.why]
@@ -107,7 +107,7 @@ def budget_lines(budget: StoredBudget, width: int) -> list[str]:
 
 
 def spent(budget: StoredBudget) -> str:
-    """What a budget was spent on: ``14 launches in 4 min 50 s of 5 min``."""
+    """Use of a budget: ``14 launches in 4 min 50 s of 5 min``."""
     launches = count(budget.launches, "launch", "launches")
     return f"{launches} in {duration(budget.took_s)} of {duration(budget.budget_s)}"
 
@@ -124,7 +124,7 @@ def _too_short(budget: StoredBudget) -> list[str]:
 
 
 def unsettled(budget: StoredBudget) -> list[str]:
-    """How many times are not known well enough, and the least certain of them; often nothing."""
+    """Number of times that are not known well enough, and the least certain; often empty."""
     if budget.resolution is None or budget.unsettled is None:
         return []
     cases = count(budget.cases, "case")
@@ -144,7 +144,7 @@ def _share(share: float | None) -> str:
 
 
 def _winners(race: StoredRace) -> Iterator[str]:
-    """How often each contestant is the fastest."""
+    """Number of wins of each contestant."""
     firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
     if firsts:
         yield "fastest: " + ", ".join(f"{name} in {n}" for name, n in firsts.most_common())
@@ -168,7 +168,7 @@ _FACTOR = 1.0
 
 
 def behind(contestant: StoredContestant) -> str:
-    """How much longer a contestant takes than the leader; the reason where that is not known."""
+    """Extra time of a contestant over the leader; the reason where that is not known."""
     share = contestant.behind
     if share is None:
         return "" if contestant.why is None else f"({contestant.why})"

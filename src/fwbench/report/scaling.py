@@ -59,12 +59,12 @@ class Shared:
 
     @property
     def gang(self) -> GangFacts | None:
-        """What is known of its replicas; None of a single one."""
+        """Facts of its replicas; None of a single one."""
         return self.facts.gang
 
     @property
     def replicas(self) -> int:
-        """How many shared it."""
+        """Number of replicas that shared it."""
         return 1 if self.gang is None else self.gang.replicas
 
     @property
@@ -79,7 +79,7 @@ class Shared:
 
     @property
     def servers(self) -> int:
-        """How many parameter servers there were."""
+        """Number of parameter servers."""
         return 0 if self.gang is None else self.gang.servers
 
     def _named(self, servers: str) -> str:
@@ -101,14 +101,14 @@ class Shared:
 
     @property
     def unit(self) -> str:
-        """What :attr:`rate` counts."""
+        """Unit that :attr:`rate` counts."""
         if self.facts.tokens_per_s:
             return "tokens"
         return "images" if self.facts.images_per_s else "examples"
 
 
 def is_scaling(record: Measurement) -> bool:
-    """Whether a number of replicas was requested for a case."""
+    """True if a number of replicas was requested for a case."""
     return "replicas" in record.requested
 
 
@@ -148,7 +148,7 @@ class Scaling:
         return any(case.gang is not None and case.alone == contestant for case in self.cases)
 
     def single(self, case: Shared) -> Shared | None:
-        """What one replica of the same contestant has taken, if it was measured."""
+        """Time of one replica of the same contestant, if it was measured."""
         singles = (each for each in self.cases if each.gang is None and each.alone == case.alone)
         return next(singles, None)
 

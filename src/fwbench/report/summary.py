@@ -1,4 +1,4 @@
-"""What a report says first: on what, how fast, what differs most, what is missing and why."""
+"""Summary of a report: machine, speed, largest differences, missing cases and their reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 10
 
 
 def notes(runs: Sequence[Run]) -> list[str]:
-    """What must be known before anything is read."""
+    """Notes for readers, before everything else."""
     texts = []
     for run, name in zip(runs, labels(runs), strict=True):
         said = [*filter(None, [run.incompleteness]), *_conditions(run)]
@@ -76,7 +76,7 @@ def rankings(runs: Sequence[Run]) -> list[Section]:
 
 
 def differences(runs: Sequence[Run]) -> list[Section]:
-    """What differs most between contestants."""
+    """Largest differences between contestants."""
     return _filled(
         _differences(f"Largest differences{suffix}", run.contests)
         for run, suffix in zip(runs, _suffixes(runs), strict=True)
@@ -84,7 +84,7 @@ def differences(runs: Sequence[Run]) -> list[Section]:
 
 
 def gaps(runs: Sequence[Run]) -> list[Section]:
-    """What was not measured, and what was not reached."""
+    """Cases that were not measured, and those that were not reached."""
     return _filled(
         section
         for run, suffix in zip(runs, _suffixes(runs), strict=True)

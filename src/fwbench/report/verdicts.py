@@ -84,7 +84,7 @@ def header(comparison: Comparison) -> list[str]:
 
 
 def _alarm(comparison: Comparison) -> list[str]:
-    """What a reader must know before anything else."""
+    """Warning for a reader, before everything else."""
     interrupted = "interrupted: what follows is what was known by then"
     return [interrupted] * comparison.interrupted + _nothing_judged(comparison)
 
@@ -130,7 +130,7 @@ def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
 
 
 def _size(judgement: Judgement) -> float:
-    """How large a change is, in either direction for those that improved."""
+    """Size of a change, in either direction for improved ones."""
     change = math.log(judgement.ratio) if judgement.ratio else 0.0
     return abs(change) if judgement.verdict is Verdict.IMPROVED else change
 

@@ -31,7 +31,7 @@ def files() -> list[Path]:
 
 
 def is_packaged() -> bool:
-    """Whether this package holds the tests, so that Python finds them as modules."""
+    """True if this package holds the tests, so that Python finds them as modules."""
     return any(_PACKAGE.glob("test_*.py"))
 
 

@@ -109,7 +109,7 @@ class Link:
 
     @property
     def bytes_per_s(self) -> float:
-        """What it carries in each direction."""
+        """Rate in each direction."""
         return self.rate_bits_per_s / 8
 
 

@@ -63,7 +63,7 @@ class Environment:
 
     @property
     def is_made_here(self) -> bool:
-        """Whether ``fwbench env add`` made it on this machine; nothing of any other is run."""
+        """True if ``fwbench env add`` made it on this machine; nothing of any other is run."""
         return is_known(self.folder, self.interpreter)
 
     @property
@@ -235,7 +235,7 @@ def note(folder: Path, interpreter: str) -> None:
 
 
 def is_known(folder: Path, interpreter: str) -> bool:
-    """Whether the environment in a folder was made here, and its interpreter is still the same.
+    """True if the environment in a folder was made here, and its interpreter is still the same.
 
     Args:
         folder: of the environment.
@@ -273,7 +273,7 @@ def _file(folder: Path) -> Path:
 
 
 def _identity(folder: Path, interpreter: str) -> list[str]:
-    """What an interpreter is: the program it leads to, and what decides where its modules are.
+    """Identity of an interpreter: its program, and the settings that decide on its modules.
 
     The content of a program outside the environment does not count: updates of the system change
     it, and no repository can.

@@ -125,7 +125,7 @@ class _Installer:
 
 
 def _installer(folder: Path, python: str | None) -> _Installer:
-    """What uv is given where it is installed, and else what venv and pip are.
+    """Command of the installer: uv where it is installed, or else venv and pip.
 
     Raises:
         UsageError: there is no such interpreter.
@@ -175,7 +175,7 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -
 
 
 def _this_fwbench() -> list[str]:
-    """What installs the fwbench that runs this: from where it came from itself (PEP 610)."""
+    """Requirement that installs this fwbench from its own source (PEP 610)."""
     origin = metadata.distribution("fwbench").read_text("direct_url.json")
     if origin is None:
         return [f"fwbench=={__version__}"]
@@ -189,7 +189,7 @@ def _this_fwbench() -> list[str]:
 
 
 def _looked_at(folder: Path, name: str) -> dict[str, Any]:
-    """What ``fwbench doctor`` says in an environment.
+    """Output of ``fwbench doctor`` in an environment.
 
     Raises:
         InstallationError: nothing, or that the framework that gives it its name cannot be used.

@@ -151,7 +151,7 @@ class Inventory:
         return {}
 
     def is_named(self, name: str) -> bool:
-        """Whether a framework lies in a named environment."""
+        """True if a framework lies in a named environment."""
         return self._environments.environment_of(name) is not None
 
     def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
@@ -163,7 +163,7 @@ class Inventory:
         return answer
 
     def _is_elsewhere(self, name: str) -> bool:
-        """Whether a framework is, or once was, in a named environment."""
+        """True if a framework is, or once was, in a named environment."""
         environment = self._environments.environment_of(name)
         # Of a name with a label its worker knows; of one without, the environment is the framework.
         return environment is not None and ("@" in name or name in environment.frameworks)

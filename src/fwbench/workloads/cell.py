@@ -64,18 +64,18 @@ class Cell:
 
     @property
     def group(self) -> str:
-        """What is compared side by side: frameworks, executions and toggles of the same work."""
+        """Key of cells that are compared: frameworks, executions and toggles of the same work."""
         parts = [self.workload.name, self.device, self.direction, self.dtype, str(self.size)]
         return " ".join([*parts, *self._synthetic, *toggles.asynchronous(self.toggles)])
 
     @property
     def batch(self) -> int:
-        """How many examples a step of training has."""
+        """Number of examples in a step of training."""
         return self.size if isinstance(self.size, int) else self.size["batch"]
 
     @property
     def replicas(self) -> int:
-        """How many processes share the work."""
+        """Number of processes that share the work."""
         return int(self.toggle("replicas"))
 
     @property

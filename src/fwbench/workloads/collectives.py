@@ -1,4 +1,4 @@
-"""What replicas do together without any model: all-reduce, its two halves, and broadcast."""
+"""Collective operations of replicas without a model: all-reduce, its two halves, and broadcast."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Collective(Workload):
         return self.sizes
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of replicas; none of a framework whose replicas fwbench has not built."""
+        """Executions of replicas; none of a framework without replicas in fwbench."""
         return manifest.gang_executions
 
 

@@ -17,7 +17,7 @@ INPUTS, NORMAL, ZEROS = "inputs", "normal", "zeros"
 
 
 def has_numbers(operands: Sequence[NDArray[Any]]) -> bool:
-    """Whether any of the operands is floating-point or complex."""
+    """True if any of the operands is floating-point or complex."""
     return any(np.issubdtype(x.dtype, np.inexact) for x in operands)
 
 
@@ -33,7 +33,7 @@ def zeros(operands: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
 def is_defined(
     reference: Callable[..., Any], operands: Sequence[NDArray[Any]], parameters: Sequence[Any]
 ) -> bool:
-    """Whether a function of zeros has finite results.
+    """True if a function of zeros has finite results.
 
     Args:
         reference: of an operation.

@@ -1,4 +1,4 @@
-"""What a user's model takes: arrays of random numbers, whose shapes name the batch."""
+"""Inputs of a user's model: arrays of random numbers, whose shapes name the batch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Input:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its numbers are whole."""
+        """True if its numbers are whole."""
         return self.below is not None
 
     def shape_of(self, batch: int) -> tuple[int, ...]:

@@ -158,7 +158,7 @@ class Model:
 
     @property
     def taken(self) -> tuple[Input, ...]:
-        """What the model takes, one or several."""
+        """Inputs of the model, one or several."""
         return (self.inputs,) if isinstance(self.inputs, Input) else tuple(self.inputs)
 
     @cached_property
@@ -173,7 +173,7 @@ class Model:
 
     @property
     def trains(self) -> bool:
-        """Whether it is declared what a version is trained to do."""
+        """True if it is declared what a version is trained to do."""
         return self.targets is not None or any(one.loss for one in self.versions.values())
 
     @property
@@ -220,7 +220,7 @@ class ModelObjective(Objective):
         return 1
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
-        """As for networks, times the model's own factor."""
+        """Scales of losses as for networks, times the model's own factor."""
         return self.model.tolerance * np.abs(super().loss_scales(expected))
 
     def check_batches(self, batch: int, steps: int) -> list[Any]:
@@ -284,7 +284,7 @@ class ModelInference(Workload):
         return ModelObjective(self.model)
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of networks; a framework without any has a gap in ``eager``."""
+        """Executions of networks; a framework without any has a gap in ``eager``."""
         return manifest.network_executions or ("eager",)
 
 

@@ -1,4 +1,4 @@
-"""What is known of random numbers: their distribution's moments, and where they lie."""
+"""Properties of random numbers: the moments of their distribution, and their range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of independent random numbers of one distribution.
+    """Properties of independent random numbers of one distribution.
 
     Attributes:
         mean: of the distribution.

@@ -1,4 +1,4 @@
-"""What a learner minimises: a network, examples and labels, an optimiser. It names no framework."""
+"""Objective of a learner: a network, examples and labels, an optimiser. It names no framework."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Objective:
     weights: Sequence[Arrays] | None = field(default=None, kw_only=True)
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
-        """What each of the first losses may be off by, in parts of what is allowed of a dtype.
+        """Tolerance of each of the first losses, as a factor of the dtype's.
 
         Args:
             expected: the losses of the reference.
@@ -120,23 +120,23 @@ class Objective:
 
     @property
     def checked_steps(self) -> int:
-        """How many losses are compared before anything is timed."""
+        """Number of losses that are compared before anything is timed."""
         return CHECKED_STEPS if self.loss_growth is None else len(self.loss_growth)
 
     @cached_property
     def graph(self) -> Graph:
-        """What the network consists of."""
+        """Graph of the network."""
         return trace(self.network, self.shape)
 
     @property
     def vocabulary(self) -> int | None:
-        """How many tokens there are; None for images."""
+        """Number of tokens; None for images."""
         first = self.graph.nodes[0].layer
         return first.vocabulary if isinstance(first, layers.Embedding) else None
 
     @property
     def unit(self) -> str:
-        """What an example consists of, for rates: images, or tokens."""
+        """Unit of an example, for rates: images, or tokens."""
         return "images" if self.vocabulary is None else "tokens"
 
     @property
@@ -146,7 +146,7 @@ class Objective:
 
     @property
     def labels_shape(self) -> Shape:
-        """Of an example's labels: () of one, (length,) where the network answers for each token."""
+        """Shape of an example's labels: () of one, (length,) of one for each token."""
         each = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
         return self.shape if each else ()
 
@@ -163,7 +163,7 @@ class Objective:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """Number of trained parameters."""
         return self.graph.parameters
 
     def check_batches(self, batch: int, steps: int) -> list[Batch]:
@@ -263,5 +263,5 @@ class Classifier(Objective):
 
 
 def check_rows(batch: int) -> int:
-    """How many different examples a batch of the check has: 8, 4, 2 or 1."""
+    """Number of different examples in a batch of the check: 8, 4, 2 or 1."""
     return math.gcd(batch, CHECK_ROWS)

@@ -1,4 +1,4 @@
-"""What an operation is: inputs, a NumPy reference, sizes, cost. It names no framework."""
+"""Operations: inputs, a NumPy reference, sizes, cost. They name no framework."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Operation(Workload):
 
     @property
     def form(self) -> Form | None:
-        """How its shapes are written; None where a size is a whole number."""
+        """Format of its shapes; None where a size is a whole number."""
         size = self.by_preset.quick[0]
         return size.form if isinstance(size, Shape) else None
 
@@ -250,16 +250,16 @@ class Operation(Workload):
 
     @property
     def creates(self) -> bool:
-        """Whether the operation turns host data into an array, which must be a copy."""
+        """True if the operation turns host data into an array, which must be a copy."""
         return self.source is not None
 
     @property
     def is_in_tables(self) -> bool:
-        """Whether frameworks' tables name it; others are methods of their adapters."""
+        """True if frameworks' tables name it; others are methods of their adapters."""
         return not (self.creates or self.copies_to)
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """What ``direction`` costs at ``size``; None where it is not declared."""
+        """Cost of ``direction`` at ``size``; None where it is not declared."""
         cost = self.cost if direction == "forward" else self.backward_cost
         return None if cost is None else cost(size)
 

@@ -1,4 +1,4 @@
-"""What workers do with parameter servers without any model: the null step, and sparse reads."""
+"""Work of workers with parameter servers without a model: the null step, and sparse reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ServedStep(Workload):
         return self.sizes
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of replicas; none of a framework whose replicas fwbench has not built."""
+        """Executions of replicas; none of a framework without replicas in fwbench."""
         return manifest.gang_executions
 
 

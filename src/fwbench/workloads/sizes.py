@@ -30,7 +30,7 @@ def sizes(workload: Workload, asked: Asked) -> tuple[Size, ...]:
 
 
 def lacked(workload: Workload, asked: Asked) -> Iterator[tuple[str, str]]:
-    """What is asked for and the workload does not have: as it was written, and why not.
+    """Requested sizes that the workload does not have: as they were written, and the reason.
 
     Args:
         workload: whose sizes.
@@ -67,7 +67,7 @@ def refuse(missing: Mapping[str, Collection[Workload]], there: Collection[str]) 
 
 
 def _written(workload: Workload) -> str:
-    """How its sizes are written, with examples."""
+    """Format of its sizes, with examples."""
     examples = ", ".join(map(str, workload.by_preset.quick))
     if workload.form is None:
         return f"whole numbers, such as {examples}"
@@ -75,7 +75,7 @@ def _written(workload: Workload) -> str:
 
 
 def _all_written(workloads: Collection[Workload]) -> str:
-    """How their sizes are written, each form once, with the examples of the first one."""
+    """Formats of their sizes, each once, with the examples of the first one."""
     by_form: dict[str, list[Workload]] = {}
     for workload in workloads:
         form = "" if workload.form is None else workload.form.template

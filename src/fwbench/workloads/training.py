@@ -1,4 +1,4 @@
-"""What a training loop is: model, data, optimiser, batch sizes, epochs. It names no framework."""
+"""Training loops: model, data, optimiser, batch sizes, epochs. They name no framework."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WithNetwork(Workload):
         """The executions in which a framework can do it; none if it cannot."""
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those that are offered; a framework without any has a gap in ``eager``."""
+        """Offered executions; a framework without any has a gap in ``eager``."""
         return self.offered(manifest) or ("eager",)
 
     def executions_to_name(self, manifest: Manifest) -> Collection[str]:
@@ -81,15 +81,15 @@ class Trains(WithNetwork):
 
     @abstractmethod
     def at(self, size: Size) -> Objective:
-        """What is trained at a size."""
+        """Training at a size."""
 
     def offered(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of training."""
+        """Executions of training."""
         return manifest.training_executions
 
 
 class TrainsInLoop(Trains):
-    """What loops and their parts have in common."""
+    """Common base of loops and their parts."""
 
     @property
     @abstractmethod
@@ -107,7 +107,7 @@ class TrainsInLoop(Trains):
 
     @property
     def smallest(self) -> int:
-        """As many examples as the check has different ones."""
+        """Number of different examples in the check."""
         return CHECK_ROWS
 
     def missing(self, preset: str | None) -> str | None:
@@ -173,7 +173,7 @@ class Training(Objective, TrainsInLoop):
         return frozenset({"workers", "decay"} | ({"sparse"} if self.vocabulary else set()))
 
     def schedule(self, preset: str | None) -> Schedule:
-        """That of the preset; a few steps where sizes were given instead."""
+        """Schedule of the preset; a few steps where sizes were given instead."""
         return self.schedules.get(preset or "quick", next(iter(self.schedules.values())))
 
 
@@ -192,7 +192,7 @@ class Step(TrainsInLoop):
 
     @property
     def representative(self) -> bool:  # type: ignore[override]
-        """Whether the loop is."""
+        """True if the loop is."""
         return self.training.representative
 
     @property
@@ -219,7 +219,7 @@ class Loading(TrainsInLoop):
 
     @property
     def representative(self) -> bool:  # type: ignore[override]
-        """Whether the loop is."""
+        """True if the loop is."""
         return self.training.representative
 
     @property

@@ -1,4 +1,4 @@
-"""What every workload has, whether an operation, a training loop, or a part of one."""
+"""Common base of workloads: operations, training loops, and parts of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cost:
 
 
 class Workload(ABC):
-    """What is computed. It names no framework.
+    """Work to be measured. It names no framework.
 
     Attributes:
         name: the first part of every case id.
@@ -72,7 +72,7 @@ class Workload(ABC):
 
     @property
     def form(self) -> Form | None:
-        """How its shapes are written; None where a size is a whole number."""
+        """Format of its shapes; None where a size is a whole number."""
         return None
 
     def size_of(self, asked: int | str) -> Size | None:
@@ -101,7 +101,7 @@ class Workload(ABC):
         return None
 
     def schedule(self, preset: str | None) -> Schedule | None:
-        """How long to train with a preset, or with sizes instead; None for what is not a loop.
+        """Schedule with a preset, or with sizes instead; None for other work than loops.
 
         Args:
             preset: its name; None where sizes were given.
@@ -131,7 +131,7 @@ class Workload(ABC):
         return size
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """What ``direction`` costs at ``size``; None where it is not declared.
+        """Cost of ``direction`` at ``size``; None where it is not declared.
 
         Args:
             direction: ``forward`` or ``backward``.
@@ -140,7 +140,7 @@ class Workload(ABC):
         return None
 
     def number_of(self, size: Size) -> int:
-        """How large work of this size is, in one number: a shape's is what a call moves at least.
+        """Amount of work of this size in one number; of a shape, the elements moved at least.
 
         Args:
             size: of the case.
@@ -152,8 +152,8 @@ class Workload(ABC):
 
     @abstractmethod
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """How a framework can run it."""
+        """Executions of a framework."""
 
     def executions_to_name(self, manifest: Manifest) -> Collection[str]:
-        """Those that make a cell when they are asked for by name: of others it is a gap."""
+        """Executions that make a cell if they are named: of others it is a gap."""
         return self.executions(manifest)

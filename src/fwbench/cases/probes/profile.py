@@ -67,7 +67,7 @@ def _profiler(case: Case) -> Profiler:
 
 
 def _shares(operators: Sequence[Operator]) -> Profile:
-    """How the time is shared out among classes, and the operators that take most of it."""
+    """Shares of the time by class, and the operators that take most of it."""
     total_s = sum(each.time_s for each in operators)
     shares: dict[str, float] = {}
     for each in operators:

@@ -41,7 +41,7 @@ class Network:
         self._recompute = recompute
 
     def initial_state(self, *, drops: bool) -> list[Arrays]:
-        """What each layer keeps from one step to the next, before the first.
+        """State of each layer before the first step.
 
         Moving averages of batch normalization; of dropout a random key, and its rate.
 

@@ -1,4 +1,4 @@
-"""What XLA has planned for a compiled function: its buffers, as far as they are its own."""
+"""XLA's plan for a compiled function: its buffers, as far as they are its own."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from fwbench.frameworks.profiler import Event, Operator, Profiler, instruction, 
 
 
 class JaxProfiler(Profiler):
-    """What JAX's profiler says of XLA's instructions."""
+    """JAX's profiler of XLA's instructions."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of instructions; those of the runtime and of Python are left out."""

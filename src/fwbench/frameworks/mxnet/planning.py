@@ -31,7 +31,7 @@ _MATCH_RANGE_VARIABLE = "NNVM_EXEC_MATCH_RANGE"
 def planned_bytes(
     graph: Any, arrays: Mapping[str, Any], *, training: bool, constant: Collection[str] = ()
 ) -> int:
-    """What is reserved for the results of a graph, inputs and their gradients apart.
+    """Memory reserved for the results of a graph, inputs and their gradients apart.
 
     Args:
         graph: a symbol.
@@ -45,7 +45,7 @@ def planned_bytes(
 def by_strategy(
     graph: Any, arrays: Mapping[str, Any], *, training: bool, constant: Collection[str] = ()
 ) -> dict[str, int]:
-    """What is reserved by what the planner shares: nothing, in place, between results, both.
+    """Reserved memory by sharing strategy: none, in place, between results, both.
 
     The process must not have made an executor before.
 
@@ -118,7 +118,7 @@ def _errors() -> Iterator[IO[str]]:
 def of_operation(
     function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[int] = ()
 ) -> int:
-    """What is reserved for the results of an operation.
+    """Memory reserved for the results of an operation.
 
     Args:
         function: takes symbols.
@@ -187,7 +187,7 @@ def read(log: str) -> list[Planned]:
 def unshared_bytes(
     nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]], itemsize_bytes: int
 ) -> int:
-    """What all results take together, gradients by parameters apart.
+    """Memory of all results together, gradients by parameters apart.
 
     Args:
         nodes: as :func:`read` gives them.
@@ -201,7 +201,7 @@ def unshared_bytes(
 def shared_bytes(
     nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]], itemsize_bytes: int
 ) -> int:
-    """What results take that use each other's memory, never that of an operand.
+    """Memory of results that use each other's memory, never that of an operand.
 
     An upper bound: operators that do not need all of their operands are not known, so some memory
     is freed later than MXNet frees it.

@@ -24,7 +24,7 @@ _NO_OPERATORS = ("WaitForVar", "DeleteVariable", "ResourceParallelRandomSetSeed"
 
 
 class MXNetProfiler(Profiler):
-    """What MXNet's profiler says of operators."""
+    """MXNet's profiler of operators."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the table that MXNet adds up."""

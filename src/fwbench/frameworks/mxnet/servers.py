@@ -174,7 +174,7 @@ class MXNetServing(Participant):
         threading.Thread(target=_serve, args=[self._store], daemon=True).start()
 
     def updates(self) -> Mapping[str, int] | None:
-        """Of the parameters of all models so far."""
+        """Updates of the parameters of all models so far."""
         return self._store.updates() if self.place.role == SERVER else None
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class _Served(SharedStore):
         super()._set_updater(updater)
 
     def updates(self) -> Counter[str]:
-        """How often each key was updated."""
+        """Number of updates of each key."""
         if self._updater is None:
             return self._earlier
         counts = self._updater.optimizer._index_update_count  # noqa: SLF001 (no other way)
@@ -280,5 +280,5 @@ class SparseReads(_Settled):
         return read
 
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
-        """Those rows of the sparse array that it has."""
+        """Rows of the sparse array that it has."""
         return [answer.data.asnumpy()]

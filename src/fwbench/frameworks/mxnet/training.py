@@ -103,7 +103,7 @@ class MXNetLearner(Learner):
         self._trainer = self._trainer_of(new_optimizer(job.training.optimizer, lazy=job.sparse))
 
     def _trainer_of(self, optimizer: Any) -> Any:
-        """What updates the parameters."""
+        """Trainer that updates the parameters."""
         return gluon.Trainer(self._net.collect_params(), optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
@@ -178,7 +178,7 @@ class MXNetLearner(Learner):
         self._trainer.set_learning_rate(learning_rate)
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Those that have a gradient."""
+        """Names of the parameters that have a gradient."""
         return (parameter.data().asnumpy() for parameter in self._parameters)
 
     def place(self, batch: Batch) -> Placed:
@@ -203,13 +203,13 @@ class MXNetLearner(Learner):
         return cast("NDArray[Any]", self._net(x).asnumpy().astype(np.float64))
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Of a hybridized network; nobody plans what is not a graph."""
+        """Planned memory of a hybridized network; without a graph there is no plan."""
         if self.job.execution != "hybridize":
             return None
         return self._plan(planning.planned_bytes, training=training)
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """Of a hybridized network; two strategies are MXNet's own, and two computed."""
+        """Planned memory of a hybridized network; two strategies are MXNet's, and two computed."""
         if self.job.execution != "hybridize":
             return None
         return self._plan(planning.by_strategy, training=training)
@@ -234,7 +234,7 @@ def saved_bytes(net: Any) -> int:
 
 
 def _averages(block: Any) -> list[NDArray[Any]]:
-    """What the moving averages of batch normalization begin with: means, then variances."""
+    """Initial moving averages of batch normalization: means, then variances."""
     if not isinstance(block, gluon.nn.BatchNorm):
         return []
     channels = block.gamma.shape
@@ -350,7 +350,7 @@ class _Trainers:
             trainer.step(batch)
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Of all."""
+        """Set the learning rate of all parameters."""
         for trainer in self._trainers:
             trainer.set_learning_rate(learning_rate)
 

@@ -27,7 +27,7 @@ _INPUT, _OUTPUT = "examples", "logits"
 
 
 class Export(NamedTuple):
-    """What is to be exported; it can be sent to another process, unlike a network's function.
+    """Description of an export; unlike a network's function it can be sent to another process.
 
     Attributes:
         source: the framework that builds and exports it.
@@ -47,7 +47,7 @@ class Export(NamedTuple):
 
     @classmethod
     def of(cls, job: Job, source: str) -> Export:
-        """What a job asks for.
+        """Export for a job.
 
         Args:
             job: a network in use.

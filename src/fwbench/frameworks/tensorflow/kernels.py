@@ -138,13 +138,13 @@ def mse(x: Any, y: Any) -> Any:
 
 
 def huber(x: Any, y: Any) -> Any:
-    """As ``tf.keras.losses.huber``, which computes in float32 whatever the dtype."""
+    """Loss like ``tf.keras.losses.huber``, which computes in float32 in any dtype."""
     distance = tf.abs(x - y)
     return tf.reduce_mean(tf.where(distance < 1, 0.5 * tf.square(distance), distance - 0.5))
 
 
 def ctc_loss(tf: Any, n: int, times: int, labels: int) -> Any:
-    """Of dense labels."""
+    """CTC loss of dense labels."""
     lengths = tf.fill([n], labels), tf.fill([n], times)
 
     def ctc_loss(x: Any, y: Any) -> Any:

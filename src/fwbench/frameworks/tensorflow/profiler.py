@@ -45,7 +45,7 @@ _CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Ca
 
 
 class TensorFlowProfiler(Profiler):
-    """What TensorFlow's profiler says of operators, and of XLA's instructions."""
+    """TensorFlow's profiler of operators, and of XLA's instructions."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of kernels; those of its scheduler are left out."""

@@ -95,7 +95,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
 
 
 def ctc_loss(torch: Any, n: int, times: int, labels: int) -> Any:
-    """Of logarithms of shares, time first."""
+    """CTC loss of logarithms of shares, time first."""
     log_softmax, ctc_loss = torch.log_softmax, torch.nn.functional.ctc_loss
     lengths = torch.full((n,), times), torch.full((n,), labels)
     return lambda x, y: ctc_loss(log_softmax(x, -1), y, *lengths, reduction="none")

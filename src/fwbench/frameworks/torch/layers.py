@@ -52,7 +52,7 @@ def _recomputed(norms: Sequence[nn.Module]) -> Recomputed:
 
 
 def _contexts(norms: Sequence[nn.Module]) -> tuple[AbstractContextManager[None], ...]:
-    """Of the forward pass, and of the one in the backward pass."""
+    """Contexts of the forward pass, and of the one in the backward pass."""
     return nullcontext(), _averages_kept(norms)
 
 

@@ -52,7 +52,7 @@ def switches() -> dict[str, Any]:
 
 
 def _places() -> dict[str, Any]:
-    """What has a precision of its own: products, convolutions, recurrent layers; none before 2.9.
+    """Settings with a precision of their own: products, convolutions, recurrent layers, from 2.9.
 
     cuDNN computes the latter two in TF32 unless it is told not to.
     """

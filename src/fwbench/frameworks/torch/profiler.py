@@ -14,7 +14,7 @@ from fwbench.frameworks.profiler import Operator, Prefixes, Profiler
 
 
 class TorchProfiler(Profiler):
-    """What PyTorch's profiler says of operators.
+    """PyTorch's profiler of operators.
 
     Args:
         device: of the case.

@@ -194,7 +194,7 @@ class TorchLearner(Learner):
                 group["lr"] = learning_rate
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Those that have a gradient."""
+        """Names of the parameters that have a gradient."""
         return (parameter.detach().cpu().numpy() for parameter in self._parameters)
 
     def _tensors(self, batch: Batch) -> Placed:

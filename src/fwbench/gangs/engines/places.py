@@ -58,7 +58,7 @@ class Machines(NamedTuple):
 
     @property
     def are_here(self) -> bool:
-        """Whether all are this machine, because others cannot reach it at its address."""
+        """True if all are this machine, because others cannot reach it at its address."""
         return is_loopback(self.address)
 
     @classmethod

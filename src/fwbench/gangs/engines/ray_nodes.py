@@ -140,7 +140,7 @@ def _on(group: PlacementGroup, rank: int) -> ray.remote_function.RemoteFunction:
 
 
 def _failure(task: ray.ObjectRef) -> str:
-    """How a task failed; empty if it did not."""
+    """Failure of a task; empty if it did not fail."""
     try:
         return ray.get(task)
     except ray.exceptions.RayError as error:

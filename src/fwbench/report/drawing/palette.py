@@ -1,4 +1,4 @@
-"""How contestants are drawn: a colour for each framework, a dash for each execution.
+"""Looks of contestants: a colour for each framework, a dash for each execution.
 
 The only table of colours and dashes: lines, bars, legends and the page take them from here.
 """
@@ -56,7 +56,7 @@ _PALER, _PALEST = 0.3, 0.4
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn.
+    """Look of a series.
 
     Attributes:
         colour: as ``#rrggbb``.
@@ -82,13 +82,13 @@ class Look:
 
     @property
     def line(self) -> str:
-        """What is special in its line, as a style of SVG."""
+        """Style of its line in SVG."""
         dash = f"stroke-dasharray:{self.dash}" if self.dash else ""
         return ";".join(filter(None, [dash, "" if self.has_dots else "stroke-width:1.5"]))
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What an element that is drawn so says of itself, for the page's filters."""
+        """Attributes of an element of this look, for the page's filters."""
         return {f"data-{name}": value for name, value in self.keys.items()}
 
     @property
@@ -107,7 +107,7 @@ def colours(frameworks: Iterable[str]) -> dict[str, str]:
 def looks(
     contestants: Mapping[str, tuple[str, str]], colours: Mapping[str, str]
 ) -> dict[str, Look]:
-    """How contestants are drawn, by the names of their lines.
+    """Looks of contestants, by the names of their lines.
 
     Args:
         contestants: framework and execution, by the name of the line; where several lines have the

@@ -38,17 +38,17 @@ def condition_of(facts: CaseFacts) -> str:
 
 
 def is_contended(facts: CaseFacts) -> bool:
-    """Whether a case had to share its processors, so that its time is an upper bound."""
+    """True if a case had to share its processors, so that its time is an upper bound."""
     return condition_of(facts) == CONTENDED
 
 
 def is_exchange(facts: CaseFacts) -> bool:
-    """Whether replicas only exchanged arrays."""
+    """True if replicas only exchanged arrays."""
     return facts.gang is not None and facts.direction != "train"
 
 
 def is_unranked(facts: CaseFacts) -> bool:
-    """Whether a time cannot be compared with others: contended, or an exchange over memory.
+    """True if a time cannot be compared with others: contended, or an exchange over memory.
 
     An exchange over loopback waits for processors and not for bytes: the same one took 0.5 ms in
     one minute and 2.6 ms in another.
@@ -59,7 +59,7 @@ def is_unranked(facts: CaseFacts) -> bool:
 
 
 def is_after_leak(facts: CaseFacts) -> bool:
-    """Whether earlier cases of its process held memory of its GPU that they should not have."""
+    """True if earlier cases of its process held memory of its GPU that they should not have."""
     return (facts.device_memory_left_bytes or 0) > _KEPT_BYTES
 
 

@@ -52,7 +52,7 @@ class Contest:
 
     @property
     def family(self) -> tuple[Any, ...]:
-        """What it has in common with the same work of another size."""
+        """Key of the same work in all sizes."""
         facts = self.facts
         return facts.workload, facts.device, facts.direction, facts.dtype, self.label
 
@@ -137,7 +137,7 @@ def ratios_to_fastest(
 
 
 def work(facts: CaseFacts) -> tuple[Any, ...]:
-    """What cases of the same work have in common, the toggles that change it among that."""
+    """Key of cases of the same work, including the toggles that change it."""
     toggles = facts.toggles or {}
     changing = (
         toggles.get(toggle.name, toggle.default)

@@ -245,7 +245,7 @@ def _unranked(
 
 
 def has_several(device: str) -> bool:
-    """Whether the time of a call on a device may mean more than one thing.
+    """True if the time of a call on a device may mean more than one thing.
 
     Args:
         device: ``cpu`` or ``gpu:N``.

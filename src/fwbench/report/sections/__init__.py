@@ -1,4 +1,4 @@
-"""What a report shows at length: a module a kind of sections.
+"""Detailed part of a report: a module for each kind of sections.
 
 A module defines ``ORDER``, its place in the report, and ``sections(runs, names)``, which returns
 what it shows of the runs, called by these names.

@@ -97,7 +97,7 @@ class _HeatMap:
 
     @property
     def has_rivals(self) -> bool:
-        """Whether there is anything to compare, apart from the same in several runs."""
+        """True if there is anything to compare, apart from the same in several runs."""
         return len({record.contestant for record in self.records}) > 1
 
     @cached_property
@@ -211,7 +211,7 @@ def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measureme
 
 
 def _skipped(missing: NotMeasured, suffix: str) -> _Gap:
-    """What the id of a case says of it, ``gemm-mxnet-cpu-eager-forward-float32-64-workers:2``.
+    """Parts of the id of a case, ``gemm-mxnet-cpu-eager-forward-float32-64-workers:2``.
 
     Args:
         missing: the case.

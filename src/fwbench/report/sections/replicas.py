@@ -105,7 +105,7 @@ def _notes(own: str, cases: Sequence[Shared], *, has_model: bool = False) -> lis
 
 
 def _on_wire(gang: GangFacts | None) -> list[TableCell]:
-    """What replicas sent, how far they were apart, and what joined them."""
+    """Bytes that replicas sent, their distance, and the network between them."""
     if gang is None:
         return [TableCell("")] * len(_WIRE)
     sent, least = gang.bytes_per_step, gang.least_bytes_per_step
@@ -232,7 +232,7 @@ def _ideal(name: str) -> str:
 
 
 def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool) -> lines.Limits:
-    """What no exchange and no waiting would leave of each line, from its smallest number on."""
+    """Ideal of each line, without exchange and waiting, from its smallest number on."""
     ideals = {}
     for name, points in series.items():
         first, last = points[0], points[-1]
@@ -244,7 +244,7 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
 
 
 def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
-    """Of contestants, and of the ideals of those that have one."""
+    """Looks of contestants, and of their ideals."""
     contestants = {
         name: (case.facts.framework, case.facts.execution)
         for name, line in work.lines.items()
@@ -308,7 +308,7 @@ def _contestants(group: Sequence[Scaling]) -> list[str]:
 
 
 def _models(work: Scaling) -> dict[str, list[Modelled]]:
-    """What more replicas would take, by contestant, where that can be said."""
+    """Expected times with more replicas, by contestant, where the model has them."""
     facts = work.cases[0].facts
     size_bytes = facts.size * ITEMSIZE_BYTES[facts.dtype]
     return {

@@ -1,1 +1,1 @@
-"""What is printed when a session ends: tables of times, what is in doubt, and the answer."""
+"""Output at the end of a session: tables of times, doubts, and the answer."""

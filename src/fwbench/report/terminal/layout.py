@@ -51,7 +51,7 @@ class _Column:
 
     @classmethod
     def of_matrix(cls, matrix: Matrix, names: Column) -> _Column:
-        """As wide as its widest cell or heading."""
+        """Width of the widest cell or heading."""
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
         numbers = max(len(cell.text) for cell in cells)
@@ -81,7 +81,7 @@ _TOO_NARROW = "the terminal is too narrow for the table: COLUMNS=80 makes it wid
 
 @dataclass(frozen=True)
 class _Labels:
-    """What stands before the columns: names to the left, sizes to the right.
+    """Labels before the columns: names to the left, sizes to the right.
 
     Attributes:
         name: columns of the names.
@@ -93,7 +93,7 @@ class _Labels:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row], most: int) -> _Labels | None:
-        """As wide as they need, at most so wide; None if that is too little for them.
+        """Needed width, up to a limit; None if that is too little.
 
         Args:
             rows: with names and sizes.

@@ -104,7 +104,7 @@ def signs(cases: Iterable[CaseFacts]) -> str:
 
 
 def legend(used: Iterable[str]) -> str:
-    """What the signs that were used mean; empty where there are none."""
+    """Meaning of the signs that were used; empty where there are none."""
     used = {*used}
     return "  ".join(f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used)
 
@@ -174,7 +174,7 @@ Rows = Callable[[Iterable[Contest], Failures], list[Row]]
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of the measurements a table shows.
+    """Amount of detail of a table.
 
     Attributes:
         what: meaning of a cell.
@@ -287,7 +287,7 @@ def _style(value: float, least: float) -> str:
 
 
 def ratio_text(number: float) -> str:
-    """How many times as long, with three digits: ``1.23x``, ``12.3x``, ``1,234x``."""
+    """A ratio with three digits: ``1.23x``, ``12.3x``, ``1,234x``."""
     if number < 9.995:  # noqa: PLR2004 (what rounds to 10)
         return f"{number:.2f}x"
     return f"{number:.1f}x" if number < 99.95 else f"{number:,.0f}x"  # noqa: PLR2004 (to 100)

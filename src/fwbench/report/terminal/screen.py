@@ -25,7 +25,7 @@ _LOOP_LINES = 12
 
 @dataclass(frozen=True)
 class View:
-    """How much is shown, and how wide.
+    """Amount of detail, and width.
 
     Attributes:
         width: columns of the terminal.
@@ -41,7 +41,7 @@ class View:
 
     @property
     def in_full(self) -> bool:
-        """Whether nothing is summed up."""
+        """True if nothing is summed up."""
         return self.verbosity > 0
 
 

@@ -79,7 +79,7 @@ def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
 
 
 def _baselines(details: Sequence[Section], runs: Sequence[Run]) -> dict[str, str]:
-    """What ratios can be formed against: contestants, and runs of one machine, if several."""
+    """Possible bases of ratios: contestants, and runs of one machine, if several."""
     timings = [
         cell.timing
         for section in details

@@ -1,4 +1,4 @@
-"""What a data set is, and how one lies on disk."""
+"""Data sets, and their layouts on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Split:
     y: NDArray[np.int32]
 
     def __len__(self) -> int:
-        """How many examples it has."""
+        """Number of examples."""
         return len(self.y)
 
 
@@ -100,7 +100,7 @@ class FileLayout:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of it is there."""
+        """True if anything of it is there."""
         return bool(self.present()) or (self.folder is not None and self.folder.is_dir())
 
     @property
@@ -112,7 +112,7 @@ class FileLayout:
 
 
 class Kind(Protocol):
-    """What the module of a data set offers."""
+    """Interface of a data set's module."""
 
     #: Files and folders of the same data in a form that is not read, with the name of the form.
     OTHER_FORMS: Mapping[str, str]
@@ -123,7 +123,7 @@ class Kind(Protocol):
 
     @property
     def TRAIN_EXAMPLES(self) -> int | None:  # noqa: N802 (a constant of the module)
-        """How many examples the training part has; None where that differs."""
+        """Number of examples in the training part; None where that differs."""
 
     def layouts(self, folder: Path) -> Iterator[FileLayout]:
         """The ways in which the data set may lie in ``folder``, the preferred one first."""

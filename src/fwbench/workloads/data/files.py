@@ -171,12 +171,12 @@ def _each(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:
-    """Whether a member's content follows its header as it is."""
+    """True if a member's content follows its header as it is."""
     return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
 
 
 class _Forward:
-    """What tarfile needs of a file: only ever forward, and never much at a time.
+    """File for tarfile that is read forward, in small parts.
 
     A header can name any size, also a negative one. tarfile believes it: it would read an extended
     header of any size into memory, and go back to read the same member over and over.
@@ -198,7 +198,7 @@ class _Forward:
         return data
 
     def tell(self) -> int:
-        """How many bytes were read."""
+        """Number of bytes that were read."""
         return self._position
 
     def seek(self, position: int) -> int:

@@ -232,7 +232,7 @@ def _padded(tokens: _ReviewTokens) -> NDArray[np.int32]:
 
 
 def _key(paths: Sequence[Path]) -> str:
-    """What the tokens depend on, as a short name: the same for the same files."""
+    """Short name of the tokens: the same for the same files."""
     digest = hashlib.blake2b(repr((_VERSION, VOCABULARY, LENGTH)).encode(), digest_size=8)
     for path in paths:
         with files.reading(path):
@@ -245,7 +245,7 @@ def _key(paths: Sequence[Path]) -> str:
 
 
 def _recall(path: Path) -> _ReviewTokens | None:
-    """What :func:`_keep` wrote; None where there is nothing, or nothing that can be used."""
+    """Values that :func:`_keep` wrote; None where there are none that can be used."""
     most = 4 * CLASS_EXAMPLES
     try:
         tokens = _ReviewTokens(
@@ -257,7 +257,7 @@ def _recall(path: Path) -> _ReviewTokens | None:
 
 
 def _fits(stored: _ReviewTokens, reviews: int) -> bool:
-    """Whether these can be the tokens of so many reviews."""
+    """True if these can be the tokens of so many reviews."""
     tokens, lengths, labels = stored.tokens, stored.lengths, stored.labels
     return (
         [array.dtype.name for array in (tokens, lengths, labels)] == ["uint16", "int32", "int32"]

@@ -53,7 +53,7 @@ class Part:
 
     @property
     def header(self) -> bytes:
-        """How the IDX file begins: the magic number, then the shape."""
+        """Head of the IDX file: the magic number, then the shape."""
         return struct.pack(f">{1 + len(self.shape)}I", _magic(len(self.shape)), *self.shape)
 
     @property

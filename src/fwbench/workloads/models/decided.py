@@ -135,7 +135,7 @@ def _movable(graph: Graph, place: int) -> int | None:
 
 
 def _rectified(layer: Any, parameters: Arrays, inputs: Sequence[Results]) -> Results:
-    """What a layer rectifies, of each batch."""
+    """Inputs of a rectifying layer, of each batch."""
     if isinstance(layer, layers.Relu):
         return inputs[0]
     plain = replace(layer, relu=False)

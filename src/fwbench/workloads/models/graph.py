@@ -50,7 +50,7 @@ def sequential(*layers: Layer) -> Network:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """What a network consists of.
+    """Layers of a network, and their connections.
 
     Attributes:
         shape: of the input, without the batch.
@@ -70,7 +70,7 @@ class Graph:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """Number of trained parameters."""
         return sum(weight.size for node in self.nodes for weight in node.weights)
 
     @property
@@ -85,7 +85,7 @@ class Graph:
 
     @property
     def terms(self) -> int:
-        """How many terms an element of a result adds up at most, of kernels."""
+        """Largest number of terms that an element of a result adds up, of kernels."""
         kernels = (node.weights[0] for node in self.nodes if node.weights)
         return max((math.prod(kernel.shape[:-1]) for kernel in kernels), default=1)
 
@@ -235,7 +235,7 @@ class Graph:
 
 
 def trace(network: Network, shape: Shape) -> Graph:
-    """What a network does with an input.
+    """Work of a network on an input.
 
     Args:
         network: the function.

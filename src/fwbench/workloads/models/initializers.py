@@ -1,4 +1,4 @@
-"""What parameters begin with: arrays of a shape, drawn by NumPy."""
+"""Initial values of parameters: arrays of a shape, drawn by NumPy."""
 
 from __future__ import annotations
 

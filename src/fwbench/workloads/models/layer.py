@@ -1,4 +1,4 @@
-"""What a layer is, and what a network is traced into: weights, values, nodes."""
+"""Layers, and the trace of a network: weights, values, nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Weight:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     def draw(self, rng: np.random.Generator) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What a network is made of: layers, their shapes and their parameters. They name no framework.
+"""Parts of networks: layers, their shapes and their parameters. They name no framework.
 
 Images are (height, width, channels), texts (length,), sequences (length, units), all without the
 batch. The parameters of a layer are NumPy arrays in these layouts; a framework's file converts
@@ -62,7 +62,7 @@ class Conv(Layer):
 
     @property
     def zeros(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """How many zeros (above, below) and (left, right).
+        """Number of zeros (above, below) and (left, right).
 
         TensorFlow and PyTorch put the odd zero of an even kernel after the image.
         """
@@ -129,7 +129,7 @@ class _Pool(Layer):
         return self.size if self.stride is None else self.stride
 
     def output(self, shape: Shape) -> Shape:
-        """As many squares as there are in height and width; what is left over is dropped."""
+        """Number of squares in height and width; a remainder is dropped."""
         height, width, channels = shape
         down, across = (
             (size + 2 * self.padding - self.size) // self.step + 1 for size in (height, width)
@@ -174,7 +174,7 @@ class Dense(Layer):
     initializer: Draw = field(default=glorot, repr=False)
 
     def output(self, shape: Shape) -> Shape:
-        """As many elements as units in the last dimension."""
+        """Shape with as many elements as units in the last dimension."""
         return (*shape[:-1], self.units)
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
@@ -225,7 +225,7 @@ class BatchNorm(Layer):
     differs_in_training = True
 
     def output(self, shape: Shape) -> Shape:
-        """That of the input, an image or a vector.
+        """Shape of the input, an image or a vector.
 
         Raises:
             DeclarationError: it is a sequence, whose channels frameworks look for in two places.
@@ -245,7 +245,7 @@ class Add(Layer):
     elementwise = True
 
     def output(self, *shapes: Shape) -> Shape:
-        """That of each of them.
+        """Shape of each input.
 
         Raises:
             DeclarationError: they differ.
@@ -260,7 +260,7 @@ class Concat(Layer):
     """The channels of several results, one after the other."""
 
     def output(self, *shapes: Shape) -> Shape:
-        """As many channels as they have together.
+        """Shape with the channels of all inputs together.
 
         Raises:
             DeclarationError: other dimensions differ, or they are sequences.

@@ -57,7 +57,7 @@ class Pass(WithNetwork):
 
     @property
     def form(self) -> Form | None:
-        """How sizes are written; None where they are batch sizes alone."""
+        """Format of sizes; None where they are batch sizes alone."""
         return self.trains.form
 
     def at(self, size: Size) -> Objective:
@@ -72,11 +72,11 @@ class Pass(WithNetwork):
         return self.trains.at(size)
 
     def number_of(self, size: Size) -> int:
-        """As for the training of the network."""
+        """Number for the size, as for the training of the network."""
         return self.trains.number_of(size)
 
     def offered(self, manifest: Manifest) -> tuple[str, ...]:
-        """Those of networks."""
+        """Executions of networks."""
         return manifest.network_executions
 
     @abstractmethod
@@ -140,16 +140,16 @@ class ForwardBackward(Pass):
 
     @property
     def toggles(self) -> frozenset[str]:
-        """Those of the network's step that are about its gradients."""
+        """Toggles of the network's step that are about its gradients."""
         return self.trains.toggles & {"recompute"}
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """As for a step of training, whose update is no arithmetic of kernels."""
+        """Cost as for a step of training, whose update is no arithmetic of kernels."""
         return cost_of_gradients(self.at(size).graph, batch_of(size))
 
 
 def batch_of(size: Size) -> int:
-    """How many examples a batch has.
+    """Number of examples in a batch.
 
     Args:
         size: of the case.

@@ -36,7 +36,7 @@ def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[A
 
 
 def _states(inputs: Array, recurrent: Array) -> tuple[Array, Array, Array]:
-    """What an LSTM goes through.
+    """States of an LSTM, step by step.
 
     Args:
         inputs: the inputs' part of what the gates are functions of, (batch, length, 4 units).

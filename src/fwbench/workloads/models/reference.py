@@ -1,4 +1,4 @@
-"""What the losses of a training loop are: all of it in NumPy, in float64, with no framework.
+"""Reference losses of a training loop: all of it in NumPy, in float64, with no framework.
 
 The gradients are those of :mod:`fwbench.workloads.models.gradients`, node by node in reverse order
 (reverse accumulation; Goodfellow, Bengio and Courville, Deep Learning, 2016, section 6.5). Dropout

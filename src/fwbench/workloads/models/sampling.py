@@ -66,7 +66,7 @@ class SampledWords(Layer):
         return Weight((self.vocabulary, shape[-1]), glorot), Weight((self.vocabulary,), zeros)
 
     def multiply_adds(self, *shapes: Shape) -> int:
-        """Those of the words whose logits are computed."""
+        """Multiplications of the words whose logits are computed."""
         return math.prod(shapes[0]) * (1 + self.samples)
 
 

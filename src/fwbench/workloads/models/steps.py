@@ -27,7 +27,7 @@ _WHOLE = 64
 
 @dataclass(frozen=True)
 class _Check:
-    """How a network is trained, and what its first losses may be off by.
+    """Description of a training, and the tolerances of its first losses.
 
     Learning rates are so small that the losses differ between frameworks by rounding alone, and so
     large that an update which is left out shows. Batch normalization makes the gradients of a deep
@@ -112,7 +112,7 @@ class ModelStep(Trains):
 
     @property
     def form(self) -> Form:
-        """How sizes are written."""
+        """Format of sizes."""
         return self.smallest.form
 
     def at(self, size: Size) -> Objective:
@@ -132,7 +132,7 @@ class ModelStep(Trains):
         return frozenset({"recompute"})
 
     def toggle_gap(self, name: str, value: str) -> str | None:
-        """As ever; in addition, what is one segment is neither computed once more nor divided."""
+        """Gap of a training's toggle; a single segment is neither recomputed nor divided."""
         asked = name == "recompute" and value == "on", name == "model_parallel" and value != "1"
         if any(asked) and len(self.at(self.smallest).graph.segments) == 1:
             what = "keeps all results" if asked[0] else "cannot be divided among devices"
@@ -146,11 +146,11 @@ class ModelStep(Trains):
         return self.form.read(self.form.template.format(**numbers))
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """That of the gradients, and parameters that are read and written once."""
+        """Cost of the gradients, and of parameters that are read and written once."""
         return cost_of_gradients(self.at(size).graph, _shape(size)["batch"])
 
     def number_of(self, size: Size) -> int:
-        """What the work grows with, which orders the sizes of a network.
+        """Number by which the work grows, which orders the sizes of a network.
 
         Of pictures the pixels of a batch, by the share of filters and units in 64 that the divisor
         leaves; of texts the tokens of a batch, by the layers and by the square of the units. No
@@ -220,7 +220,7 @@ def _of_texts(
     paper: str,
     classes: int | None = None,
 ) -> ModelStep:
-    """Of a network whose classes are all words, or so many of its answers."""
+    """Training step of a network whose classes are all words, or this number of its answers."""
 
     def objective(size: Shape) -> Objective:
         return Objective(

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Window:
-    """How the kernel of a convolution moves over its input: the parameter of implementations.
+    """Movement of a convolution's kernel over its input: the parameter of implementations.
 
     Attributes:
         kernel: its extent along each axis of space.
@@ -73,7 +73,7 @@ class Window:
         return (before - 1) * self.stride + self.kernel[axis] - 2 * self.padding
 
     def tap(self, place: tuple[int, ...], extents: tuple[int, ...]) -> tuple[slice, ...]:
-        """What one element of the kernel meets in an input, padding included.
+        """Elements of an input, padding included, that one element of the kernel meets.
 
         Args:
             place: of the element.
@@ -157,7 +157,7 @@ class _Geometry:
         return rng.standard_normal(self.input(size)), w
 
     def terms(self, size: Shape) -> int:
-        """What an element of the result adds up."""
+        """Number of terms that an element of the result adds up."""
         return math.prod(self.kernel(size)) // self.window(size).filters
 
     def cost(self, passes: int, size: Shape) -> Cost:

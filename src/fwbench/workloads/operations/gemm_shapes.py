@@ -21,7 +21,7 @@ _VOCABULARY = 500_000
 
 
 def _gated(layers: Iterable[int], batches: Iterable[int]) -> list[_Problem]:
-    """Those of some of the layers with gates, by their number in the list."""
+    """Sizes of some of the layers with gates, by their number in the list."""
     return [(m, n, k) for (m, k), n in product([_GATED[i] for i in layers], batches)]
 
 

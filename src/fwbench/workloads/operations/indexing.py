@@ -151,7 +151,7 @@ def _count(terms: str, size: Shape) -> float:
 
 
 class _Counts(NamedTuple):
-    """What an operation moves and computes, as :func:`_count` reads it.
+    """Elements that an operation moves and computes, as :func:`_count` reads them.
 
     Attributes:
         reads: elements, indices among them; of a table no more than is picked.

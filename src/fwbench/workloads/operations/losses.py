@@ -90,7 +90,7 @@ def _softmax(name: str, reference: Callable[[Array], Array]) -> Operation:
 
 
 def _targets(labels: bool, size: Shape) -> int:
-    """How many targets there are: one for each row, or for each element."""
+    """Number of targets: one for each row, or for each element."""
     return size["n"] if labels else _elements(size)
 
 

@@ -1,4 +1,4 @@
-"""What the harness itself costs in a framework: reported, never subtracted."""
+"""Costs of the harness itself in a framework: reported, never subtracted."""
 
 from __future__ import annotations
 

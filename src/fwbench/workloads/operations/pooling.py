@@ -51,7 +51,7 @@ def _pooled(reduce: Callable[..., Array], kernel: tuple[int, ...], x: Array) -> 
 
 
 def _elements(kernel: tuple[int, ...], size: Shape) -> tuple[int, int]:
-    """Of the input, and of the result."""
+    """Elements of the input, and of the result."""
     n, *space, c = _shape(size)
     extents = [(before - k) // 2 + 1 for before, k in zip(space, kernel, strict=True)]
     return n * math.prod(space) * c, n * math.prod(extents) * c

@@ -117,7 +117,7 @@ def in_float8(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _float8_factors(size: Shape, rng: np.random.Generator) -> Arrays:
-    """Of two matrices, the second one transposed: the one layout that GPUs have for float8."""
+    """Factors of float8, the second one transposed: the one layout that GPUs have."""
     return tuple(map(in_float8, _numbers(("mk", "nk"), size, rng)))
 
 

@@ -94,7 +94,7 @@ def _uniformly(values: Sequence[int], **others: Any) -> Moments:
 
 
 def _dropout(_size: int, _x: NDArray[Any]) -> Moments:
-    """Of what every element was multiplied with."""
+    """Factors by which every element was multiplied."""
     kept = 1.0 - DROPPED
     return discrete((0.0, 1.0 / kept), (DROPPED, kept), drawn=lambda y, x: y / x)
 

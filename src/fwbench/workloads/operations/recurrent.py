@@ -147,7 +147,7 @@ def _dynamic_cost(passes: int, operands: int, results: int, size: Shape) -> Cost
 
 
 def _flops(gates: int, pointwise: int, units: int) -> int:
-    """What a step of one sequence takes."""
+    """Operations in a step of one sequence."""
     return 2 * 2 * units * gates * units + pointwise * units
 
 

@@ -30,7 +30,7 @@ def _numbers(size: Shape, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def _sum_off_zero(size: Shape, rng: np.random.Generator) -> Arrays:
-    """Of both signs, with a sum some four times the root of their number: never near 0."""
+    """Numbers of both signs with a sum of some four times the root of their number."""
     x = _numbers(size, rng)
     return (x + 4.0 / np.sqrt(x.size),)
 

@@ -72,7 +72,7 @@ def _top(x: Array) -> Arrays:
 
 
 def _comparisons(n: int, m: int) -> float:
-    """Of n sorts of m numbers; sorts by merging need nearly so few, and no sort fewer."""
+    """Comparisons in n sorts of m numbers, the least of any sort; merging needs nearly that few."""
     return float(n * m * np.log2(m))
 
 

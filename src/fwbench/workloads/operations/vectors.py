@@ -42,7 +42,7 @@ def positive(size: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def between(*ends: float) -> Draw:
-    """As many on every piece of the line, and none near where two pieces meet.
+    """Numbers in every piece of the line, and none near where two pieces meet.
 
     Args:
         ends: of the pieces, in ascending order.

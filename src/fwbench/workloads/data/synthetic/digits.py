@@ -153,7 +153,7 @@ def _smooth(points: Sequence[tuple[int, int]]) -> list[Point]:
 
 
 def _squared_distance(axis: Floats, start: Point, end: Point) -> Floats:
-    """Of the points of a grid from a straight piece."""
+    """Squared distances of the points of a grid from a straight piece."""
     (x0, y0), (x1, y1) = start, end
     along_x, along_y = x1 - x0, y1 - y0
     x, y = axis - x0, axis[:, None] - y0
