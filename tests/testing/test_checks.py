@@ -15,8 +15,8 @@ from fwbench.errors import FwbenchError
 from fwbench.frameworks.learner import Job
 from fwbench.manifest import Absent, Device
 from fwbench.testing import FakeFramework, to_bfloat16
-from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.testing.conformance import arrays, computing, declarations, timing
+from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workloads import OPERATIONS, dot, gemm, mlp, noop, sigmoid
 from support import fakes
 from support.fake_learner import Trainer, right_losses
@@ -52,7 +52,7 @@ def _creates(change: Callable[[Any], Any]) -> type[FakeFramework]:
 
 
 class Wide(FakeFramework):
-    """Computes in float64, whatever it is asked for."""
+    """Computes in float64 in every dtype."""
 
     def forward(self, implementation: Any, inputs: Sequence[Any], execution: str) -> Any:
         run = super().forward(implementation, inputs, execution)
@@ -60,7 +60,7 @@ class Wide(FakeFramework):
 
 
 class NotNarrow(FakeFramework):
-    """Has no bfloat16, and says that it has."""
+    """Declares bfloat16, and computes in float32."""
 
     def _rounded(self, result: Any) -> Any:
         return result
@@ -141,7 +141,7 @@ class Sorted(FakeFramework):
 
 
 class EveryGradient(FakeFramework):
-    """Returns a gradient for each floating-point input, asked for or not."""
+    """Returns a gradient for each floating-point input, requested or not."""
 
     def backward(
         self, implementation: Any, inputs: Any, variables: Any, cotangent: Any, execution: str
@@ -171,7 +171,7 @@ class NeverWaits(FakeFramework):
 
 
 class SaysItIsDone(FakeFramework):
-    """Is asynchronous, and says that there is nothing to wait for."""
+    """Is asynchronous, and has no waiter."""
 
     def waiter(self, device: str) -> None:
         return None
@@ -241,7 +241,7 @@ class Resumes(Trainer):
 
 
 class TrainsAnyhow(Trainer):
-    """Trains eagerly in whatever execution it is asked for."""
+    """Trains eagerly in every execution."""
 
     def learner(self, job: Job) -> Any:
         return super().learner(replace(job, execution="eager"))
@@ -268,8 +268,8 @@ _ORDER = partial(computing.gradients_follow_variables, device="cpu", execution="
 _EXECUTION = partial(computing.undeclared_execution_is_refused, device="cpu")
 _WAITING = partial(timing.waiting_waits, cell=_CELL)
 _THREADS = partial(timing.processor_time_fits_threads, cell=_CELL)
-_LOSSES = partial(learners.first_losses_are_right, cell=_TRAINING)
-_TRAINS = partial(learners.undeclared_training_is_refused, cell=_TRAINING)
+_LOSSES = partial(computing.first_losses_are_right, cell=_TRAINING)
+_TRAINS = partial(computing.undeclared_training_is_refused, cell=_TRAINING)
 
 _BROKEN = {
     "view of its source": Broken(_CREATION, lambda: FakeFramework(copies=False), "copying const"),
@@ -280,8 +280,8 @@ _BROKEN = {
     "bfloat16 that is 0": Broken(_NARROW, _creates(np.zeros_like), "rounded to bfloat16"),
     "integers that are floats": Broken(_INTEGERS, _creates(np.float64), "must stay integers"),
     "integers that are others": Broken(_INTEGERS, _creates(np.abs), "the same values"),
-    "two addresses": Broken(_ADDRESSES, Forgetful, "where an array's first element lies"),
-    "one address": Broken(_ADDRESSES, SameAddress, "where an array's first element lies"),
+    "two addresses": Broken(_ADDRESSES, Forgetful, "the address of an array's first element"),
+    "one address": Broken(_ADDRESSES, SameAddress, "the address of an array's first element"),
     "on the CPU": Broken(_PLACED, Misplaced, "must place work on the device"),
     "computed wider": Broken(_DTYPE, Wide, "result of gemm (eager) in float32 was read back as"),
     "computed in float32": Broken(
@@ -348,10 +348,10 @@ def test_what_the_contract_allows_is_no_failure() -> None:
 
 
 def test_threads_of_new_processes() -> None:
-    """A manifest must have the threads asked for, or none; an absent framework is a failure."""
+    """A manifest must have the requested threads, or none; an absent framework is a failure."""
     right = fakes.manifest(threads=1)
     declarations.threads_are_set({1: right, 2: replace(right, threads=None)})
-    with pytest.raises(FwbenchError, match=r"asked for 2 threads.*computes with 1"):
+    with pytest.raises(FwbenchError, match="set to 2 threads and reports 1"):
         declarations.threads_are_set({1: right, 2: right})
     with pytest.raises(FwbenchError, match="--fw-threads=2: computes with 1 threads; choose"):
         declarations.threads_are_set({2: Absent("fake", "computes with 1 threads", "choose")})

@@ -122,7 +122,7 @@ def test_what_cannot_be_checked_is_refused(
 
 
 def test_options_narrow_it_down(project: Project) -> None:
-    """An execution that runs on request, and a dtype, are checked when they are asked for."""
+    """An execution that runs on request, and a dtype, are checked on request."""
     project.install_pool()
     result = project.run_exactly(
         *_SUITE, "--fw=pool", "--fw-execution=inline", "--fw-dtype=float64"

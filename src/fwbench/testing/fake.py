@@ -1,4 +1,4 @@
-"""A framework that computes with NumPy and takes as long as a test wants it to."""
+"""A framework that computes with NumPy, and a clock that only a test advances."""
 
 from __future__ import annotations
 
@@ -12,16 +12,47 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated
 from fwbench.manifest import Device, Gap
-from fwbench.testing.clock import HandClock
 from fwbench.workloads.operation import Implementation
 
 #: Step of the derivative along the imaginary axis, which has no cancellation to fear.
 _IMAGINARY = 1e-30
 
 
+class HandClock:
+    """A clock that moves only when a test moves it, and a device that works off a queue.
+
+    Waiting for the device moves the clock to the moment when the queue is empty, so times are
+    exact. Durations that are sums of powers of two stay exact as floating-point numbers, too.
+
+    Attributes:
+        now_s: the time that the clock shows.
+        idle_s: when the device will have done all the work in its queue.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.idle_s = 0.0
+
+    def __call__(self) -> float:
+        """The time in seconds, as ``time.perf_counter`` does."""
+        return self.now_s
+
+    def spend(self, seconds: float) -> None:
+        """Let time pass while the caller is busy."""
+        self.now_s += seconds
+
+    def enqueue(self, seconds: float) -> None:
+        """Add work to the device's queue; it starts when the work before it is done."""
+        self.idle_s = max(self.now_s, self.idle_s) + seconds
+
+    def wait(self) -> None:
+        """Let time pass until the device's queue is empty."""
+        self.now_s = max(self.now_s, self.idle_s)
+
+
 @dataclass(frozen=True)
 class Differentiable:
-    """A function with a gradient of its own, instead of the one that the fake framework derives.
+    """A function with its gradient, instead of the one that the fake framework derives.
 
     Attributes:
         value: computes the result from the inputs.
@@ -32,7 +63,7 @@ class Differentiable:
     gradient: Callable[..., Sequence[Any]]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Returns the result."""
+        """The result."""
         return self.value(*inputs)
 
 
@@ -41,7 +72,7 @@ class FakeFramework(Framework):
     """NumPy arrays behind a queue: every call takes the time that a test has set.
 
     It has a CPU and a GPU and keeps every promise of
-    :class:`~fwbench.frameworks.contract.Framework`; a subclass can break one, to see who notices.
+    :class:`~fwbench.frameworks.contract.Framework`; a subclass can break one of them.
 
     Attributes:
         clock: the device's.
@@ -50,7 +81,7 @@ class FakeFramework(Framework):
         first_s: additional seconds until the first call returns.
         asynchronous: whether calls return before their work is done.
         copies: whether created arrays are copies of their source.
-        addressable: whether :meth:`address` knows where an array lies.
+        addressable: whether :meth:`address` knows where an array is.
         thread_count: the threads that it claims to compute with.
         entered: device and dtype of the scope that is entered.
         called: device and dtype of the scope at every call.
@@ -99,7 +130,7 @@ class FakeFramework(Framework):
         return self.thread_count
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """Returns the CPU and one GPU."""
+        """The CPU and one GPU."""
         return (*super().devices(cpu_model), Device("gpu:0", "Fake 9000"))
 
     @contextmanager
@@ -111,7 +142,7 @@ class FakeFramework(Framework):
         self.entered = None
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """Returns ``np.array``, or ``np.asarray`` if arrays are not to be copies."""
+        """``np.array``, or ``np.asarray`` if arrays are not to be copies."""
         self._check_device(device)
         make = np.array if self.copies else np.asarray
 
@@ -128,22 +159,22 @@ class FakeFramework(Framework):
         return create
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """Returns the array, after all work is done."""
+        """The array, after all work is done."""
         self.clock.wait()
         return np.asarray(array)
 
     def address(self, array: Any) -> int | None:
-        """Returns the address of the first element, or None if not :attr:`addressable`."""
+        """The address of the first element, or None if not :attr:`addressable`."""
         return int(np.asarray(array).ctypes.data) if self.addressable else None
 
     def waiter(self, device: str) -> Callable[[], Any] | None:
-        """Returns the clock's ``wait``, or None if calls return when their work is done."""
+        """The clock's ``wait``, or None if calls return when their work is done."""
         return self.clock.wait if self.asynchronous else None
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
     ) -> BoundCall:
-        """Returns a call of the function that takes the time that is set."""
+        """A call of the function that takes the time that is set."""
         self._check_execution(execution)
         function = implementation(np)
         return self._costly(lambda: self._rounded(function(*inputs)))
@@ -156,19 +187,19 @@ class FakeFramework(Framework):
         cotangent: Any,
         execution: str,
     ) -> BoundCall:
-        """Returns a call of the function and its gradient, which returns the results of both.
+        """A call of the function and its gradient, which returns the results of both.
 
         The gradient is that of a :class:`Differentiable`; of other functions it is derived
         numerically, exact to the last digits, element by element: inputs should be small.
         """
         self._check_execution(execution)
         function = implementation(np)
-        own = getattr(function, "gradient", None)
+        gradient = getattr(function, "gradient", None)
 
         def run() -> tuple[Any, list[Any]]:
             result = self._rounded(function(*inputs))
-            if own is not None:
-                gradients = own(cotangent, *inputs)
+            if gradient is not None:
+                gradients = gradient(cotangent, *inputs)
                 return result, [gradients[i] for i in variables]
             derived = (_derived(function, cotangent, inputs, i) for i in variables)
             return result, [self._rounded(gradient) for gradient in derived]
@@ -176,7 +207,7 @@ class FakeFramework(Framework):
         return self._costly(run)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """Returns how many bytes were created on a GPU since; None for none, and for the CPU."""
+        """Count the bytes created on a GPU since; None for none, and for the CPU."""
         if device == "cpu":
             return super().watch_memory(device)
         before = self.placed_bytes.get(device, 0)
@@ -207,9 +238,9 @@ class FakeFramework(Framework):
         return to_bfloat16(np.asarray(result)) if narrow else result
 
     def _check_device(self, device: str) -> None:
-        known = [there.name for there in self.devices("")]
-        if device not in known:
-            raise ValueError(f"{self.name} has no device {device!r}; it has {', '.join(known)}")
+        devices = [there.name for there in self.devices("")]
+        if device not in devices:
+            raise ValueError(f"{self.name} has no device {device!r}; it has {', '.join(devices)}")
 
     def _check_execution(self, execution: str) -> None:
         if execution not in self.executions:
@@ -219,7 +250,7 @@ class FakeFramework(Framework):
 
 
 def to_bfloat16(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns a float32 array rounded to the numbers that bfloat16 can represent."""
+    """A float32 array rounded to the numbers that bfloat16 can represent."""
     bits = np.asarray(array, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
 

@@ -1,4 +1,4 @@
-"""Arrays: creation copies, values and dtypes survive, addresses tell arrays apart."""
+"""Checks of arrays: creation copies, values and dtypes survive, addresses tell arrays apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fwbench.cases.bind import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
 from fwbench.names import FLOAT8, numpy_dtype
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.testing.conformance.declarations import Adapter
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
@@ -22,7 +22,7 @@ _SHAPES = ((3,), (2, 3), (2, 3, 4))
 
 #: The bits of a float32 that dtypes without NumPy's do not have, ...
 _DROPPED_BITS = {"bfloat16": np.uint32(0xFFFF), FLOAT8: np.uint32(0xFFFFF)}
-#: ... and what rounding to them may change of a number.
+#: ... and the relative change that rounding to them may make.
 _ROUNDED = {"bfloat16": verify.TOLERANCES["bfloat16"], FLOAT8: 2.0**-4}
 
 _MEMORY_BYTES = 1 << 24
@@ -30,11 +30,6 @@ _MEMORY_BYTES = 1 << 24
 
 def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
     """Check that a created array stays as it is when its source changes.
-
-    Args:
-        adapter: the adapter under test.
-        device: where to create arrays.
-        dtype: of the arrays.
 
     Raises:
         NotACopy: it shares memory with its source.
@@ -54,8 +49,6 @@ def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
     """Check that an array comes back from the device as it was sent, in the declared dtype.
 
     Args:
-        adapter: the adapter under test.
-        device: where to create arrays.
         dtype: one that the framework declares.
 
     Raises:
@@ -82,8 +75,6 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
     """Check that integers come back as they were sent; operations take them as indices.
 
     Args:
-        adapter: the adapter under test.
-        device: where to create arrays.
         dtype: ``int32`` or ``int64``; a framework may use another integer type for it.
 
     Raises:
@@ -102,10 +93,6 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
 def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
     """Check that ``address`` is the same for the same array and differs between arrays.
 
-    Args:
-        adapter: the adapter under test.
-        device: where to create arrays.
-
     Raises:
         ConformanceError: it changes for one array, or is the same for two.
     """
@@ -120,16 +107,12 @@ def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
     if None in actual or actual[0] != actual[1] or actual[0] == actual[2]:
         raise ConformanceError(
             f"address returned {actual[:2]} for one array and {actual[2]} for another; it must "
-            "return where an array's first element lies, or None for every array"
+            "return the address of an array's first element, or None for every array"
         )
 
 
 def results_have_the_dtype(adapter: Adapter, cell: Cell) -> None:
     """Check that an operation on arrays of a dtype computes in that dtype.
-
-    Args:
-        adapter: the adapter under test.
-        cell: the operation, where and how it runs, and the dtype.
 
     Raises:
         ConformanceError: the result has another dtype.
@@ -143,7 +126,6 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
     """Check that an array created in the scope of a device takes memory there.
 
     Args:
-        adapter: the adapter under test.
         device: one that the framework declares; the CPU's memory is not watched.
 
     Raises:
@@ -166,12 +148,11 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
 
 
 def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
-    """Check the dtype of what ``to_numpy`` returned; what NumPy lacks comes as float32.
+    """Check the dtype of an array that ``to_numpy`` returned; a dtype that NumPy lacks is float32.
 
     Args:
-        what: what was read, for the message.
-        actual: its values.
-        dtype: the dtype that was asked for.
+        what: names the array in the message.
+        dtype: the requested one.
 
     Raises:
         ConformanceError: it is another one, or has more digits than its dtype.
@@ -190,7 +171,7 @@ def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
 
 
 def _thirds(dtype: str) -> Iterator[NDArray[Any]]:
-    """Values with as many digits as the dtype has."""
+    """Values that use all digits of the dtype."""
     for shape in _SHAPES:
         numbers = (np.arange(np.prod(shape)) - 1) / 3
         yield numbers.reshape(shape).astype(numpy_dtype(dtype))

@@ -1,34 +1,37 @@
-"""Computing: results, gradients and their order, executions that are refused."""
+"""Checks of computing and training: results, gradients, first losses, undeclared executions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.bind import bind
+from fwbench.cases.learning import check
 from fwbench.errors import ConformanceError, WrongResult
+from fwbench.frameworks.learner import Job
 from fwbench.grid import Cell
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.measure.clock import Clock
+from fwbench.testing.conformance.declarations import Adapter
+from fwbench.workloads.training import Trains
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
-_UNKNOWN = "no_such_execution"
+_UNDECLARED = "no_such_execution"
+
+#: Steps of training whose losses are compared.
+_CHECKED_STEPS = 3
 
 
 def work_is_right(adapter: Adapter, cell: Cell) -> None:
     """Check a result against the NumPy reference, or a gradient against central differences.
 
-    The bound call is made again, and on changed inputs: what it computes must not depend on
+    The bound call is made again, and on changed inputs: its result must not depend on
     earlier calls.
-
-    Args:
-        adapter: the adapter under test.
-        cell: the operation, its direction, where and how it runs.
 
     Raises:
         VerificationError: it is not right.
@@ -44,11 +47,6 @@ def gradients_follow_variables(adapter: Adapter, device: str, execution: str) ->
 
     The function is ``x * x * w``, written with Python's operators; an integer input stands between
     ``x`` and ``w`` and is never differentiated by.
-
-    Args:
-        adapter: the adapter under test.
-        device: where to compute.
-        execution: how.
 
     Raises:
         ConformanceError: the result or a gradient is missing or wrong, or there is one too many.
@@ -81,7 +79,7 @@ def _check_gradients(
             pass
         case _:
             raise ConformanceError(
-                f"backward was asked for the gradients by the inputs {variables} and its call "
+                f"backward was called for the gradients by the inputs {variables} and its call "
                 f"returned {_form(returned)}; return the result and a list of gradients, one for "
                 "each, in that order"
             )
@@ -92,7 +90,7 @@ def _check_gradients(
             verify.result(actual, expected[position], verify.TOLERANCES["float32"])
         except WrongResult as error:
             raise ConformanceError(
-                f"backward was asked for the gradients by the inputs {variables} of x * x * w, "
+                f"backward was called for the gradients by the inputs {variables} of x * x * w, "
                 f"and {what} is {actual}, not {expected[position]}; return the result, and one "
                 "gradient for each of the variables, in their order, for the cotangent that is "
                 "given"
@@ -100,7 +98,7 @@ def _check_gradients(
 
 
 def _form(returned: Any) -> str:
-    """What a call returned, without its numbers."""
+    """The form of a call's result, without its numbers."""
     if not isinstance(returned, list | tuple):
         return f"a {type(returned).__name__}"
     return f"({', '.join(map(_form, returned))})"
@@ -109,10 +107,6 @@ def _form(returned: Any) -> str:
 def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
     """Check that an execution that is not declared raises: it must not run as another one.
 
-    Args:
-        adapter: the adapter under test.
-        device: where to compute.
-
     Raises:
         ConformanceError: it ran.
     """
@@ -120,14 +114,52 @@ def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
     with adapter.scope(device):
         inputs = [adapter.create(numbers, device, "float32")]
         try:
-            adapter.read(adapter.framework.forward(_square, inputs, _UNKNOWN)())
-        except Exception:  # noqa: BLE001 (whichever the adapter raises)
+            adapter.read(adapter.framework.forward(_square, inputs, _UNDECLARED)())
+        except Exception:  # noqa: BLE001 (adapters differ in the exceptions that they raise)
             return
     raise ConformanceError(
-        f"forward ran an execution {_UNKNOWN!r} that the adapter does not declare; look the "
+        f"forward ran an execution {_UNDECLARED!r} that the adapter does not declare; look the "
         "execution up in a table, so that one that is not in it raises KeyError"
     )
 
 
 def _square(_: Any) -> Callable[..., Any]:
     return lambda x: x * x
+
+
+def first_losses_are_right(adapter: Adapter, cell: Cell) -> None:
+    """Check parameters and first losses of a training against the float64 reference.
+
+    It is checked twice: a reset must bring back the initial weights and a new optimiser.
+
+    Raises:
+        WrongTraining: they differ.
+    """
+    with adapter.scope(cell.device, cell.dtype):
+        learner = adapter.framework.learner(_job(cell))
+        clock = Clock(adapter.timer, adapter.framework.waiter(cell.device))
+        for _ in range(2):
+            check(learner, clock, _CHECKED_STEPS)
+
+
+def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
+    """Check that training in an execution that is not declared raises.
+
+    Raises:
+        ConformanceError: it trained.
+    """
+    with adapter.scope(cell.device, cell.dtype):
+        job = _job(cell)
+        try:
+            adapter.framework.learner(Job(**{**vars(job), "execution": _UNDECLARED}))
+        except Exception:  # noqa: BLE001 (adapters differ in the exceptions that they raise)
+            return
+    raise ConformanceError(
+        f"learner accepted an execution {_UNDECLARED!r} that the adapter does not declare; it "
+        "would train as another one: look the execution up in a table"
+    )
+
+
+def _job(cell: Cell) -> Job:
+    training = cast("Trains", cell.workload).at(cell.size)
+    return Job(training, cell.device, cell.execution, cell.dtype, cell.batch)

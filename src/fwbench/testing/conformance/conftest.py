@@ -1,4 +1,4 @@
-"""What the conformance tests are parametrised with: the framework that ``--fw`` names."""
+"""Parameters of the conformance tests: the framework that ``--fw`` names, and its cells."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from fwbench.machine import cpu_model, thread_variables
 from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
 from fwbench.testing.conformance import timing
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workloads import OPERATIONS, mlp, sigmoid
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
 
 #: Some of every family; and sigmoid, which small adapters have if nothing else: without it nothing
 #: would show that their waiters wait.
-_CHECKED = [each for each in OPERATIONS if each.representative or each is sigmoid]
+_CHECKED = [
+    operation for operation in OPERATIONS if operation.representative or operation is sigmoid
+]
 
 
 class Subject:
     """The framework under test and the cells of the grid in which it is checked.
-
-    Args:
-        config: names the framework, and narrows the cells down.
 
     Raises:
         UsageError: it names none, more than one, or one that cannot be used here.
@@ -53,26 +52,26 @@ class Subject:
 
     @cached_property
     def devices(self) -> Sequence[str]:
-        """The devices to check: those asked for, or all."""
+        """The devices to check: the requested ones, or all."""
         return self._selection.devices or [device.name for device in self.manifest.devices]
 
     @cached_property
     def dtypes(self) -> Sequence[str]:
-        """The dtypes to check: those asked for, or all."""
+        """The dtypes to check: the requested ones, or all."""
         return self._selection.dtypes or self.manifest.dtypes
 
     @cached_property
     def executions(self) -> Sequence[str]:
-        """The executions to check: those asked for, or all that do not run on request only."""
+        """The executions to check: the requested ones, or all but those on request."""
         on_request = self.manifest.on_request
-        own = [name for name in self.manifest.executions if name not in on_request]
-        return self._selection.executions or own
+        by_default = [name for name in self.manifest.executions if name not in on_request]
+        return self._selection.executions or by_default
 
     def operations(self) -> Iterator[grid.Cell]:
         """Some of every family in the executions and directions that they have, at their smallest.
 
-        They are what can be wrong with an adapter; what can be wrong with one operation is found
-        by ``pytest benchmarks --benchmark-disable --fw-family all``.
+        They show mistakes of an adapter; those of a single operation are found by
+        ``pytest benchmarks --benchmark-disable --fw-family all``.
         """
         for cell in self._cells(_CHECKED):
             assert isinstance(cell.workload, Operation)  # noqa: S101 (as all of them are)
@@ -154,7 +153,7 @@ def adapter(pytestconfig: pytest.Config) -> Adapter:
 
 
 def _subject(config: pytest.Config) -> Subject | None:
-    """The framework under test, loaded when first asked for; None if it cannot be."""
+    """The framework under test, loaded on first use; None if it cannot be."""
     if _SUBJECT not in config.stash:
         try:
             config.stash[_SUBJECT] = Subject(config)
@@ -188,11 +187,11 @@ def _name(selection: Selection) -> str:
 
 
 def _load(name: str, threads: int) -> Adapter:
-    """The framework, imported after the variables that say how many threads it has."""
+    """The framework, imported after the variables of its threads are set."""
     os.environ.update(thread_variables(threads))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the framework's own, of its import
+            warnings.simplefilter("ignore")  # those of the framework's import
             framework = registry.load(name, threads)
     except FrameworkUnavailable as error:
         raise UsageError(f"framework {name!r} cannot be checked here: {error}") from error

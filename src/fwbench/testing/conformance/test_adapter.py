@@ -6,13 +6,13 @@ import pytest
 
 from fwbench.grid import Cell
 from fwbench.machine import usable_cpus
-from fwbench.testing.conformance import arrays, computing, declarations, learners, timing
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.testing.conformance import arrays, computing, declarations, timing
+from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workers.inventory import describe
 
 
 def test_manifest_survives_json(adapter: Adapter) -> None:
-    """What the adapter declares reaches the process that runs pytest."""
+    """The adapter's declarations reach the process that runs pytest."""
     declarations.manifest_survives_json(adapter)
 
 
@@ -24,12 +24,12 @@ def test_devices_are_named(adapter: Adapter) -> None:
 def test_undeclared_device_is_refused(adapter: Adapter) -> None:
     """Work for a GPU that is not there raises."""
     if len(adapter.manifest.devices) == 1:
-        pytest.skip("the CPU is the only device, and fwbench asks for no other")
+        pytest.skip("the CPU is the only device, and fwbench uses no other")
     declarations.undeclared_device_is_refused(adapter)
 
 
 def test_work_is_placed(adapter: Adapter, device: str) -> None:
-    """Arrays lie on the device of the scope that they are created in."""
+    """Arrays are placed on the device of the scope that they are created in."""
     arrays.work_is_placed(adapter, device)
 
 
@@ -55,7 +55,7 @@ def test_addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
 
 
 def test_results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
-    """What is computed from arrays of a dtype has that dtype, in every execution."""
+    """Results have the dtype of the inputs, in every execution."""
     arrays.results_have_the_dtype(adapter, typed_cell)
 
 
@@ -74,7 +74,7 @@ def test_gradients_follow_variables(adapter: Adapter, device: str, execution: st
 def test_undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
     """An execution that is not declared raises instead of running as another one."""
     if len(adapter.manifest.executions) == 1:
-        pytest.skip("there is one execution, and fwbench asks for no other")
+        pytest.skip("there is one execution, and fwbench uses no other")
     computing.undeclared_execution_is_refused(adapter, device)
 
 
@@ -93,16 +93,16 @@ def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
 
 
 def test_threads_are_set(adapter: Adapter) -> None:
-    """New processes of the framework compute with the threads that they are asked for."""
+    """New processes of the framework compute with the requested number of threads."""
     name = adapter.manifest.name
     declarations.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
 
 
 def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
     """Training in an execution that is not declared raises instead of training as another one."""
-    learners.undeclared_training_is_refused(adapter, training_cell)
+    computing.undeclared_training_is_refused(adapter, training_cell)
 
 
 def test_first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
     """Training has the parameters and the first losses of the float64 reference."""
-    learners.first_losses_are_right(adapter, training_cell)
+    computing.first_losses_are_right(adapter, training_cell)

@@ -1,4 +1,4 @@
-"""Time: waiting really waits, and the threads that work are as many as the adapter says."""
+"""Checks of time: waiting really waits, and no more threads work than the adapter says."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fwbench.cases.bind import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
 from fwbench.presets import Size
-from fwbench.testing.conformance.adapter import Adapter
+from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workloads.operation import Operation
 
 #: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
 __tracebackhide__ = True
 
-#: Work that takes at least so long tells waiting from noise.
+#: The shortest work, in seconds, that tells waiting from noise.
 _LEAST_S = 0.03
 _MOST_CALLS = 1 << 14
 
 #: The shortest of several times counts, because other processes only ever make times longer.
 _TRIES = 3
 
-#: Reading a result takes up to this share of computing and reading it; what remains to be computed
-#: after a wait that did not wait takes more.
+#: Reading a result takes up to this share of computing and reading it; work that remains after a
+#: wait that did not wait takes more.
 _READING = 0.5
 
 #: Processor time that is not the computing threads': pytest's and the framework's housekeeping.
@@ -32,11 +32,7 @@ _SPARE_THREADS = 0.5
 
 
 def longest(operations: Iterable[Operation]) -> Operation:
-    """Returns the operation with the most arithmetic in its largest size.
-
-    Args:
-        operations: at least one.
-    """
+    """Choose the operation with the most arithmetic in its largest size."""
 
     def flops(operation: Operation) -> float:
         cost = operation.cost_of("forward", _sizes(operation)[-1])
@@ -53,7 +49,6 @@ def waiting_waits(adapter: Adapter, cell: Cell) -> None:
     their work is done.
 
     Args:
-        adapter: the adapter under test.
         cell: an operation that can take long, where and how it runs.
 
     Raises:
@@ -78,7 +73,6 @@ def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
     """Check that no more threads work than the adapter says.
 
     Args:
-        adapter: the adapter under test.
         cell: an operation that can take long, on the CPU.
 
     Raises:
@@ -108,7 +102,7 @@ def _long_work(adapter: Adapter, cell: Cell) -> Callable[[], Any]:
     assert isinstance(cell.workload, Operation)  # noqa: S101 (as longest returns them)
     for size in _sizes(cell.workload):
         run = bind(replace(cell, size=size), adapter.framework).run
-        adapter.read(run())  # what the first call compiles is not in the times
+        adapter.read(run())  # compilation is not in the times
         if _whole_s(adapter, run) >= _LEAST_S:
             return run
     calls = 2
@@ -139,7 +133,7 @@ def _seconds(adapter: Adapter, call: Callable[[], Any]) -> float:
 
 
 def _whole_s(adapter: Adapter, start: Callable[[], Any]) -> float:
-    """The seconds that it takes to compute and to read the result."""
+    """Seconds to compute and to read the result."""
     return _seconds(adapter, lambda: adapter.read(start()))
 
 
