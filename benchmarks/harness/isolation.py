@@ -23,7 +23,7 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.plugin.cases import begin
+from fwbench.plugin.case import begin
 from fwbench.plugin.handover import worker_session
 from fwbench.plugin.session import CELL
 from fwbench.workers.process import WorkerProcess, WorkerSpec

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fwbench.gate.budget import Budget, History, Precise, Result
-from fwbench.plugin.budget import PreciseHooks
 from fwbench.plugin.options import from_config
+from fwbench.plugin.race import PreciseHooks
 
 
 class Cache(dict[str, Any]):

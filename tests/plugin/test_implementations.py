@@ -9,7 +9,7 @@ import pytest
 
 from fwbench import Operation
 from fwbench.errors import UsageError
-from fwbench.plugin.implementations import without_adapter, workloads
+from fwbench.plugin.implementations import without_adapter, workloads_of
 from fwbench.workloads import gemm, lenet
 from support.projects import Project
 
@@ -33,7 +33,7 @@ def _implemented(*names: str, by: Any = lambda _: abs) -> Operation:
 def test_a_marker_names_operations_loops_and_their_parts() -> None:
     """In any mixture; the parts of a loop are workloads of their own."""
     named = (gemm, lenet, lenet.step, lenet.loader)
-    assert workloads(pytest.mark.fwbench(*named).mark, _KNOWN) == named
+    assert workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN) == named
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_marker_that_names_something_else_is_refused(
 ) -> None:
     """Or something twice, whose cases could not be told apart."""
     with pytest.raises(UsageError, match=f"^@pytest.mark.fwbench {message}"):
-        workloads(pytest.mark.fwbench(*named).mark, _KNOWN)
+        workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN)
 
 
 # Implementations
@@ -75,7 +75,7 @@ def test_a_misspelled_framework_is_refused_by_its_place(by: Any, where: str) -> 
     mark = pytest.mark.fwbench(_implemented("numpy", "numpyy", by=by)).mark
     message = rf"^unknown framework \(implemented by {where}\) 'numpyy'; known: jax, numpy, torch"
     with pytest.raises(UsageError, match=message):
-        workloads(mark, _KNOWN)
+        workloads_of(mark, _KNOWN)
 
 
 _USERS = """

@@ -1,4 +1,4 @@
-"""A session imports what it uses: a machine with a GPU may lack the rest and have no network."""
+"""A session imports what it uses, of other packages and of fwbench itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,30 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_SOURCE = _ROOT / "src"
+
+#: Modules of fwbench that all processes of a session of one operation import together.
+_MODULES_AT_MOST = 250
+
+#: What a session imports for replicas, a gate and reports alone.
+_BORDERS = (
+    *("fwbench.gangs.", "fwbench.gate.", "fwbench.report.charts", "fwbench.report.sections"),
+    *("fwbench.report.drawing", "fwbench.report.writers", "fwbench.plugin.gate"),
+)
+
+#: Every interpreter notes the modules of fwbench that it executes, workers too.
+_NOTING = """
+import os, sys
+
+def note(event, arguments):
+    if event == "exec" and arguments[0].co_name == "<module>":
+        with open(os.environ["NOTED"], "a") as file:
+            print(arguments[0].co_filename, file=file)
+
+sys.addaudithook(note)
+"""
 
 #: What reports, environments, completion, GPUs, TensorFlow's rounds and NumPy's threads need.
 _ABSENT = (
@@ -51,3 +75,28 @@ def test_a_session_needs_little(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "relu" in done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_an_operation_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    """The names of modules are counted once, whichever of the session's processes imports them."""
+    (tmp_path / "sitecustomize.py").write_text(_NOTING, encoding="utf-8")
+    noted = tmp_path / "noted"
+    options = ("-k", "relu", "--fw=numpy", "--benchmark-max-time=0.01", "--fw-warmup=0")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "benchmarks"],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "NOTED": str(noted)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = {Path(line) for line in noted.read_text(encoding="utf-8").splitlines()}
+    modules = {
+        ".".join(file.relative_to(_SOURCE).with_suffix("").parts)
+        for file in files
+        if file.is_relative_to(_SOURCE)
+    }
+    assert {"fwbench.plugin.worker", "fwbench.plugin.entry"} <= modules
+    assert [name for name in sorted(modules) if f"{name}.".startswith(_BORDERS)] == []
+    assert len(modules) <= _MODULES_AT_MOST

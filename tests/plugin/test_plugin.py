@@ -467,7 +467,7 @@ def test_inert(cases: Project, arguments: list[str], passed: int) -> None:
     assert not {*parent["modules"]} & {
         *_FRAMEWORKS,
         "numpy",
-        "fwbench.plugin.cases",
+        "fwbench.plugin.case",
         "fwbench.cases.case",
     }
     assert not (cases.path / ".fwbench").exists()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.plugin.tables import Group, Tables, asked
+from fwbench.plugin.summary import Group, Tables, asked
 
 _CASE = {
     "workload": "flatten",

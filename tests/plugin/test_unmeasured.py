@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.session import CELL, UNASKED
-from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.plugin.store import Unmeasured
 from fwbench.records.session_facts import NOT_REACHED
 
 

@@ -37,7 +37,7 @@ from typing import Any, TextIO
 
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
-    *("fwbench.cli", "fwbench.plugin.cases", "fwbench.plugin.worker"),
+    *("fwbench.cli", "fwbench.plugin.case", "fwbench.plugin.worker"),
     *("fwbench.frameworks.numpy.framework", "fwbench.report.writers.html", "psutil", "pynvml"),
 )
 

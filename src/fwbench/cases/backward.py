@@ -16,9 +16,6 @@ from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 Arrays = Sequence[NDArray[Any]]
 
 #: Seeds of the cotangent, and of the one that takes its place when inputs are changed.

@@ -31,10 +31,6 @@ from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
-
 #: Finds out something about a case, which it binds, in a process that does nothing else.
 Probe = Callable[["Case", Clock], Any]
 

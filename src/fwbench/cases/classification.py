@@ -29,9 +29,6 @@ from fwbench.workloads.models.passes import Classification
 from fwbench.workloads.objective import Classifier, Objective
 from fwbench.workloads.training import order
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Pictures of the training set that int8 is calibrated with, and of the test set that are asked.
 _CALIBRATION = 512
 _TESTED = 2_000

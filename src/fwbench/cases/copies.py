@@ -19,9 +19,6 @@ from fwbench.grid import Cell
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import DEVICE
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class Copy(OperationWork):
     """A copy of an array from the host to a GPU, or back."""

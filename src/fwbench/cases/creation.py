@@ -15,9 +15,6 @@ from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.grid import Cell
 from fwbench.records.facts import CaseFacts
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class Creation(OperationWork):
     """An array from host data: verified to be a copy."""

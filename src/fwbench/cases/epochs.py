@@ -26,9 +26,6 @@ from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
 _MILESTONES = (5, 10, 15)
 

@@ -21,9 +21,6 @@ from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Implementation
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class Forward(OperationWork):
     """The operation on arrays that lie on the device."""

@@ -25,9 +25,6 @@ from numpy.typing import NDArray
 from fwbench.cases.verify import Deviation
 from fwbench.errors import VerificationError
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: So many columns are added up, with so many sets of weights.
 GROUP = 64
 REPETITIONS = 4

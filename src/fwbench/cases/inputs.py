@@ -22,10 +22,6 @@ from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.names import numpy_dtype
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
-
 #: Places an array of NumPy's, in a dtype.
 Create = Callable[[NDArray[Any], str], Array]
 

@@ -21,9 +21,6 @@ from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.objective import Batch, Objective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: How many losses are compared where nothing is timed: an eager LSTM takes TensorFlow seconds a
 #: step.
 CHECKED_UNTIMED = 3

@@ -23,9 +23,6 @@ from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Trains, order
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class _Memory:
     """The peak of memory from now on.

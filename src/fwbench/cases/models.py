@@ -21,9 +21,6 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.model import ModelObjective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class _ModelBatch(Inputs):
     """Inputs as a learner places them."""

@@ -32,9 +32,6 @@ from fwbench.workloads.models.decided import choosing_otherwise, decided
 from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.objective import Objective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: What a logit may be off by, relative to the larger of itself and their root mean square.
 LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
 

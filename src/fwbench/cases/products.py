@@ -23,9 +23,6 @@ from fwbench.names import is_complex
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Products of more multiplications are verified by sums: 1,625 cubed, of which NumPy does some 0.3
 #: s long on two cores in float64.
 LEAST = 2.0**32

@@ -35,9 +35,6 @@ from fwbench.errors import WrongResult
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.moments import Moments
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: What a normal mean, variance or correlation may be off by, in standard deviations.
 _SIGMAS = NormalDist().inv_cdf(1 - 1e-9 / 6)
 #: What is taken for the skewness of squares and of products, as a multiple of the kurtosis. Squares

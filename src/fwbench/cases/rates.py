@@ -8,9 +8,6 @@ from fwbench.names import product_precision
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import four_digits, time
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _REMEDY = (
     "its calls do not do the work, or the operation declares more than there is to do; if the peak "
     "was measured on a busy machine, measure it again"

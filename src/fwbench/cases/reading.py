@@ -14,9 +14,6 @@ from fwbench.errors import TooLargeToVerify, UnreadableResult, VerificationError
 from fwbench.frameworks.contract import Array, Framework
 from fwbench.records.units import gibibytes
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: What ``to_numpy`` may return: booleans, integers, floating-point and complex numbers.
 _NUMBERS = "biufc"
 

@@ -25,9 +25,6 @@ from fwbench.records.facts import CaseFacts
 from fwbench.workloads.input import BATCH
 from fwbench.workloads.models import trajectories
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class Reference(ABC):
     """What a learner is held against."""

@@ -20,9 +20,6 @@ from fwbench.measure.clock import Clock
 from fwbench.records import units
 from fwbench.records.facts import CaseFacts
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: The fastest call on changed inputs may take this many times the others, and so many seconds more.
 _TIMES = 10.0
 _SPARE_S = 1e-3

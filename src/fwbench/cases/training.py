@@ -24,9 +24,6 @@ from fwbench.workloads.data import DataSet, load
 from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import Trains, order
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 def data_facts(data: DataSet) -> Data:
     """Where the numbers came from, for the record."""

@@ -19,9 +19,6 @@ from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 class InPlaceUpdate(Forward):
     """An operation that overwrites operands."""

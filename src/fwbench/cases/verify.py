@@ -25,9 +25,6 @@ from fwbench.errors import (
 from fwbench.names import FLOAT8
 from fwbench.workloads.objective import Objective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: What one rounded operation may be off by: 16 units in the last place of float32 and a little
 #: more than was seen of all frameworks for the others. float64 leaves room for the constants that
 #: frameworks add to denominators (MXNet's L2Normalization adds 1e-10 to the sum of squares).

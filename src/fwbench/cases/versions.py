@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.models import ModelLearner, listed
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: The environment variable with the folder; not set where a session has one version of each model.
 VARIABLE = "FWBENCH_VERSIONS"
 

@@ -22,9 +22,6 @@ from fwbench.measure.clock import Clock
 from fwbench.names import answered_dtype
 from fwbench.records.units import time as shown
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Work that remains is in every reading. What else takes time, such as other processes or whatever
 #: a framework prepares when it reads for the first time, is not in the shortest of so many. The
 #: second shortest counts: work may be done while this process has to wait for a processor.

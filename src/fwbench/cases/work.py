@@ -18,9 +18,6 @@ from fwbench.records.facts import CaseFacts
 from fwbench.workloads.distribution import INPUTS, ZEROS, zeros
 from fwbench.workloads.operation import Operation
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _LAST = "the result of the last timed call is wrong though the first was right"
 _CHANGED = (
     "a call on changed inputs is wrong though the first call was right, so results are kept from "

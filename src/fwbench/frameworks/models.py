@@ -19,9 +19,6 @@ from fwbench.frameworks.table import layout_of
 from fwbench.workloads.model import Model, ModelObjective, Version, Weights
 from fwbench.workloads.objective import Batch
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Weights that a model draws for itself are the same in every process.
 SEED = 32
 

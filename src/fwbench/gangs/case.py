@@ -26,9 +26,6 @@ from fwbench.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
 from fwbench.workloads.training import Trains
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Steps of a pilot, and the least steps of a round: single steps say little, since replicas leave a
 #: barrier one by one; of ten the median round was within 1.4 % of the truth.
 _PILOT_STEPS = 3

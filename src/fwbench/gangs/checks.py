@@ -16,9 +16,6 @@ from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.objective import Objective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 Answers = Sequence[Mapping[str, Any]]
 
 #: Losses of different examples differ by more; seen were 5e-2 and more.

@@ -20,9 +20,6 @@ from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.collectives import Collective
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: The numbers that are exchanged begin again after so many.
 _PERIOD = 7
 

@@ -30,9 +30,6 @@ from fwbench.workloads.data import DataSet, Found, load
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import order
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: How long evaluating a model may take beyond its steps: some frameworks compile that first.
 _EXAMINE_S = 60.0
 

@@ -25,9 +25,6 @@ from fwbench.records.facts import CaseFacts, Checked
 from fwbench.terms.replicas import ASYNCHRONOUS
 from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: Updates are small numbers that depend on the place, so that sums of many are exact in float32.
 _PERIOD = 3
 

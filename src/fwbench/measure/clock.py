@@ -18,9 +18,6 @@ from typing import Any, NotRequired, TypedDict
 
 from fwbench.measure.resources import CpuUse, cpu_use
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 Timer = Callable[[], float]
 
 #: A round is preempted if it was as often as once in so many seconds of it, or of the processor

@@ -18,9 +18,6 @@ from typing import Any
 from fwbench.frameworks.device_clock import DeviceClock
 from fwbench.measure.clock import Clock
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: So much work tells the time of a call, ...
 _WORK_S = 5e-3
 #: ... in so many calls at most: a queue of CUDA's has about a thousand places, and a call may be

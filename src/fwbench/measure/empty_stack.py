@@ -22,9 +22,6 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 def _serve(function: Callable[[], Any]) -> None:
     """Call the functions that are switched in, forever."""

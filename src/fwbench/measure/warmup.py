@@ -17,9 +17,6 @@ from typing import Any
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _BLOCK_S = 1e-3
 #: A block of so many calls that is still shorter: the clock does not move.
 _CALLS_AT_MOST = 2**20

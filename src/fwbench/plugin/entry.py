@@ -1,20 +1,21 @@
 """pytest's way in: options, the marker, the grid, the ``case`` fixture.
 
 pytest imports this module in every session, so it imports nothing heavy. When the first test
-with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.cases` brings in the rest.
+with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.case` brings in the rest.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fwbench import suite
-from fwbench.plugin import options, specs
-from fwbench.plugin.grouping import Grouping
+from fwbench.errors import FwbenchError
+from fwbench.plugin import options, specs, tracebacks
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -52,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.pyargs and not suite.is_packaged():
         config.args = [suite.path(argument) or argument for argument in config.args]
     if options.has_gate(config):
-        from fwbench.plugin.cases import begin
+        from fwbench.plugin.case import begin
 
         begin(config)
 
@@ -73,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("fwbench")
     if mark is None:
         return
-    from fwbench.plugin.cases import begin
+    from fwbench.plugin.case import begin
 
     session = begin(metafunc.config)
     if session.under_xdist:
@@ -87,6 +88,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for cell in session.cells(mark, _place(metafunc.definition))
     ]
     metafunc.parametrize("case", parameters, indirect=True)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Let reports and debuggers stop in the test, not where fwbench has found it wrong."""
+    try:
+        return (yield)
+    except BaseException as error:
+        tracebacks.hide(error, item)
+        if isinstance(error, FwbenchError) and not item.config.option.fulltrace:
+            tracebacks.end_in_test(error)
+        raise
 
 
 def _stand_ins(mark: pytest.Mark) -> list[str]:
@@ -124,6 +137,29 @@ def case(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Case:
 
     The test calls :meth:`fwbench.cases.case.Case.measure`.
     """
-    from fwbench.plugin.cases import make_case
+    from fwbench.plugin.case import make_case
 
     return make_case(request.node, benchmark)
+
+
+class Grouping:
+    """The hook that keeps pytest-benchmark from failing where a test has no such parameter.
+
+    It helps sessions without cases, too: the option may be in an ini file for those that have some.
+    """
+
+    @pytest.hookimpl(wrapper=True, optionalhook=True)
+    def pytest_benchmark_group_stats(
+        self, benchmarks: Sequence[dict[str, Any]]
+    ) -> Generator[None, Any, Any]:
+        """Let every parameter of every test have a value."""
+        for row in benchmarks:
+            row["params"] = _Params(row.get("params") or {})
+        return (yield)
+
+
+class _Params(dict[str, Any]):
+    """Parameters of a test; one that it does not have is ``none``."""
+
+    def __missing__(self, name: str) -> str:
+        return "none"

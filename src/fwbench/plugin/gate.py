@@ -13,7 +13,7 @@ from fwbench.gate.stored import LAUNCHES_AT_LEAST, compare, level_of_each
 from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, Session
-from fwbench.plugin.storage import Store
+from fwbench.plugin.store import Store
 from fwbench.records.session_facts import StoredComparison, StoredGate
 from fwbench.records.stored import load
 from fwbench.records.units import count

@@ -19,7 +19,7 @@ from fwbench.workloads.workload import Workload
 _SIMILAR = 0.85
 
 
-def workloads(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
+def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     """The workloads that a marker names.
 
     Args:

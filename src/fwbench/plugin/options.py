@@ -26,7 +26,32 @@ from fwbench.options.options import (
     Options,
     Selection,
 )
-from fwbench.plugin import debugger
+
+#: What needs the items of a session in its own process: flags, and their options.
+_NEED_ITEMS = {
+    "--pdb": "usepdb",
+    "--trace": "trace",
+    "--setup-plan": "setupplan",  # before --setup-only, which it implies
+    "--setup-only": "setuponly",
+}
+
+
+def debugger_flag(config: pytest.Config) -> str:
+    """The flag for which a session measures without isolation; empty if there is none.
+
+    Args:
+        config: of the session.
+
+    Raises:
+        UsageError: isolation is asked for on the same command line.
+    """
+    flag = next((flag for flag, name in _NEED_ITEMS.items() if config.getoption(name, False)), "")
+    if flag and config.getoption(DEST["isolation"]) == "process":
+        raise UsageError(
+            f"{flag} needs the frameworks in this process, where the terminal is, and "
+            "--fw-isolation=process starts others: leave out one of them"
+        )
+    return flag
 
 
 def add_to(parser: pytest.Parser) -> None:
@@ -84,7 +109,7 @@ def from_config(config: pytest.Config) -> Options:
         UsageError: a value has the wrong form, or two do not go together; whether what is named
             exists is seen later.
     """
-    debugging = debugger.reason(config)
+    debugging = debugger_flag(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}
     given = [of_toggle for name in OF_TOGGLES if (of_toggle := settings.pop(name))]
@@ -137,7 +162,7 @@ def ignored(config: pytest.Config) -> list[str]:
         UsageError: a debugger and isolation are both asked for on the command line, or a setting
             has the wrong form.
     """
-    if not debugger.reason(config) and config.getoption(DEST["isolation"]) != "none":
+    if not debugger_flag(config) and config.getoption(DEST["isolation"]) != "none":
         return []
     configured = [name for name in _LAUNCHING if config.getoption(DEST[name]) is None]
     return [n for n in configured if _ini(config, n) not in (None, SETTINGS[n].default())]

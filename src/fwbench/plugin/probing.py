@@ -10,22 +10,22 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from fwbench.cases.case import Case, Probe
-from fwbench.cases.probes.memory import forward_memory, memory
-from fwbench.cases.probes.profile import profile
 from fwbench.errors import FwbenchError, ProbeError, UsageError
 from fwbench.frameworks import probes
 from fwbench.grid import Cell
-from fwbench.measure.clock import Clock
 from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.workloads.training import Loading, Trains
+
+if TYPE_CHECKING:
+    from fwbench.cases.case import Case, Probe
+    from fwbench.measure.clock import Clock
 
 #: The kind of the message by which a worker sends what a probe has found.
 FOUND = "probed"
@@ -148,6 +148,9 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         traces: the folder for traces of profiles.
         send: sends a message to the parent.
     """
+    from fwbench.cases.probes.memory import forward_memory, memory
+    from fwbench.cases.probes.profile import profile
+
     requested = probes.requested()
     finds: Mapping[str, Callable[[Case, Clock], CaseFacts]] = {
         probes.PROFILE: partial(profile, folder=traces),

@@ -23,16 +23,17 @@ from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import DEST, REPRESENTATIVES, Selection
-from fwbench.plugin import debugger, implementations
 from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.neighbours import check_benchmark
+from fwbench.plugin.implementations import without_adapter, workloads_of
 from fwbench.plugin.options import (
+    debugger_flag,
     from_config,
     from_marker,
     ignored,
     precision_of,
     threshold_of,
 )
+from fwbench.plugin.other_plugins import check_benchmark
 from fwbench.presets import Schedule
 from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts
@@ -114,7 +115,7 @@ class Session:
     @property
     def debugger(self) -> str:
         """The flag for which this process does not leave frameworks to workers, or nothing."""
-        return debugger.reason(self._config)
+        return debugger_flag(self._config)
 
     @functools.cached_property
     def _inventory(self) -> Inventory:
@@ -221,7 +222,7 @@ class Session:
         try:
             known = self._inventory.adapters
             with _naming(where):
-                workloads = implementations.workloads(mark, known)
+                workloads = workloads_of(mark, known)
                 selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
                 self._inventory.ask(selection.frameworks)
@@ -234,7 +235,7 @@ class Session:
             )
             cells = list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
             if selection.frameworks is None:
-                cells += implementations.without_adapter(workloads, known)
+                cells += without_adapter(workloads, known)
             return cells
         except UsageError as error:
             self.problem = error

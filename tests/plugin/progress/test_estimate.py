@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fwbench.plugin.progress.estimate import Estimate
+from fwbench.plugin.progress.hooks import Estimate
 
 
 def _planned(expected_s: dict[str, float | None], times: int = 1) -> Estimate:

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.progress import lines
-from fwbench.plugin.progress.lines import LogLines, NoLine, StatusFile, TerminalLine, draws_in_place
-from fwbench.plugin.progress.status import Status
+from fwbench.plugin.progress.lines import (
+    LogLines,
+    NoLine,
+    Status,
+    StatusFile,
+    TerminalLine,
+    draws_in_place,
+)
 from support.terminals import Terminal
 
 

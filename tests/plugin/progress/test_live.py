@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.progress import live
-from fwbench.plugin.progress.lines import StatusFile
+from fwbench.plugin.progress.lines import Status, StatusFile
 from fwbench.plugin.progress.live import Live
-from fwbench.plugin.progress.status import Status
 from support.terminals import Terminal
 
 _PATIENCE_S = 60.0

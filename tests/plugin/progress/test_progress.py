@@ -14,7 +14,7 @@ import pytest
 
 from fwbench.plugin.progress import hooks as module
 from fwbench.plugin.progress.hooks import Progress
-from fwbench.plugin.progress.status import Status
+from fwbench.plugin.progress.lines import Status
 from support.projects import QUICKLY, Project
 from support.terminals import Terminal
 

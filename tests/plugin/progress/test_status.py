@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwbench.plugin.progress.status import Status, whole
+from fwbench.plugin.progress.lines import Status, whole
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,6 @@ from fwbench.frameworks.jax.training import Keep, update_of
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import ModelLearner, arrays_of
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: A function and its parameters.
 _PARTS = 2
 

@@ -16,9 +16,6 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
 from fwbench.frameworks.mxnet.training import new_optimizer
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: The executions, each with what it does to a block.
 _EXECUTIONS: dict[str, Callable[[Any], None]] = {
     "eager": lambda block: block.hybridize(False),

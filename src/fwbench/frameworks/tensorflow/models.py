@@ -16,9 +16,6 @@ from fwbench.errors import DeclarationError
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
 from fwbench.frameworks.tensorflow.training import new_optimizer
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
     "graph": tf.function,

@@ -20,9 +20,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 from fwbench.frameworks.torch import training
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 
 def _compiled(model: nn.Module) -> Any:
     torch.compiler.reset()

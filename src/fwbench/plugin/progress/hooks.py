@@ -7,9 +7,11 @@ times a second.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +19,18 @@ import pytest
 from fwbench.grid import Cell
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config
-from fwbench.plugin.progress.display import Display
-from fwbench.plugin.progress.estimate import Estimate
-from fwbench.plugin.progress.status import Status, whole
+from fwbench.plugin.progress.lines import (
+    Line,
+    LogLines,
+    NoLine,
+    Status,
+    StatusFile,
+    TerminalLine,
+    draws_in_place,
+    whole,
+)
 from fwbench.plugin.session import CELL, is_measured
+from fwbench.processes.session import STATUS_VARIABLE
 from fwbench.records.units import count
 
 #: In pytest's cache: seconds by node id, of the latest run of each case.
@@ -180,3 +190,147 @@ def _of_epoch(epoch: Mapping[str, Any]) -> str:
         f"epoch {round(_share(epoch) * total)} of {total}, loss {epoch['train_loss']:.4f}, "
         f"{epoch['rate']:.0f} {epoch['unit']}/s"
     )
+
+
+class Display:
+    """The line of progress of a session.
+
+    A terminal has it in place; a log (a pipe, CI, ``TERM=dumb``, ``-s``) a line a minute, and none
+    with ``-q``. A session that another process has started tells that process.
+
+    Args:
+        config: of the session.
+        begin_again: called when a line of a log has ended the one that pytest had begun.
+    """
+
+    def __init__(self, config: pytest.Config, begin_again: Callable[[], Any]) -> None:
+        self._config = config
+        self._begin_again = begin_again
+        self._chosen: Line | None = None
+
+    def show(self, status: Status) -> None:
+        """Show what is being done."""
+        if not self._at_edge():
+            with self._uncaptured():
+                self._line.show(status)
+
+    def clear(self) -> None:
+        """Show nothing: pytest or another plugin is about to write."""
+        if self._chosen is not None:
+            with self._uncaptured():
+                self._chosen.clear()
+
+    def announce(self, text: str) -> None:
+        """Say what logs are to have, whenever it comes."""
+        with self._uncaptured():
+            self._line.announce(text)
+
+    @property
+    def _line(self) -> Line:
+        if self._chosen is None:
+            self._chosen = self._choice()
+        return self._chosen
+
+    def _choice(self) -> Line:
+        file = os.environ.get(STATUS_VARIABLE)
+        if file:
+            return StatusFile(Path(file))
+        reporter = self._reporter
+        if reporter is None:
+            return NoLine()
+        stream = reporter._tw._file  # noqa: SLF001 (pytest offers no stream)
+        # With -s workers write to the terminal themselves, whenever they like.
+        if draws_in_place(stream, os.environ) and self._config.option.capture != "no":
+            return TerminalLine(stream, below=True)
+        return LogLines(self._log) if self._config.get_verbosity() >= 0 else NoLine()
+
+    def _log(self, text: str) -> None:
+        self._reporter.ensure_newline()
+        self._reporter.write_line(f"fwbench: {text}")
+        self._begin_again()
+
+    @property
+    def _reporter(self) -> Any:
+        return self._config.pluginmanager.get_plugin("terminalreporter")
+
+    def _at_edge(self) -> bool:
+        """Whether pytest's line has just filled the terminal: there the cursor cannot return to."""
+        if self._reporter is None:
+            return False
+        writer = self._config.get_terminal_writer()
+        width = writer.width_of_current_line
+        return width > 0 and width % writer.fullwidth == 0
+
+    def _uncaptured(self) -> AbstractContextManager[None]:
+        """What is written within reaches the terminal, also while pytest captures output."""
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+
+
+#: Of so many finished cases the times correct the estimate of the others.
+_ENOUGH = 3
+
+
+class Estimate:
+    """The time that is left, while cases finish one after the other.
+
+    What finished cases took, in proportion to what was expected of them, is expected of the others
+    as well: a limit is seldom reached, and an earlier run may have had other settings.
+
+    Args:
+        expected_s: of each case, by its node id; None where nothing is known.
+
+    Attributes:
+        took_s: of the cases that have finished, how long they took at last.
+    """
+
+    def __init__(self, expected_s: Mapping[str, float | None]) -> None:
+        self.took_s: dict[str, float] = {}
+        self._expected_s = expected_s
+        self._finished = 0
+        self._finished_s = self._finished_expected_s = 0.0
+        self.plan({})
+
+    def plan(self, cases: Mapping[str, int]) -> None:
+        """Set how often each case will still be measured."""
+        expected = [(self._expected_s.get(case), number) for case, number in cases.items()]
+        self._known_s = sum(number * seconds for seconds, number in expected if seconds)
+        self._unknown = sum(number for seconds, number in expected if not seconds)
+
+    def finish(self, case: str, took_s: float) -> None:
+        """Note what a case took, once more."""
+        self.took_s[case] = took_s
+        expected_s = self._expected_s.get(case)
+        if not expected_s:
+            self._unknown -= 1
+            return
+        self._known_s -= expected_s
+        self._finished += 1
+        self._finished_s += took_s
+        self._finished_expected_s += expected_s
+
+    def left(self, running: str, elapsed_s: float, share: float = 0.0) -> str:
+        """The time that is left, for people; empty where nothing is known.
+
+        Args:
+            running: the case that is being measured.
+            elapsed_s: how long it has been.
+            share: of it that is known to be done; 0 if that is not known.
+        """
+        factor = self._factor()
+        others_s, unknown = self._known_s, self._unknown
+        expected_s = self._expected_s.get(running)
+        if expected_s:
+            others_s -= expected_s
+        else:
+            unknown -= 1
+        running_s = elapsed_s / share if share else factor * (expected_s or 0.0)
+        left_s = factor * max(0.0, others_s) + max(0.0, running_s - elapsed_s)
+        if unknown or not running_s:
+            return f"more than {whole(left_s)} left" if left_s else ""
+        return f"{whole(left_s)} left"
+
+    def _factor(self) -> float:
+        if self._finished < _ENOUGH:
+            return 1.0
+        return self._finished_s / self._finished_expected_s

@@ -14,11 +14,11 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from fwbench.plugin.progress.status import Status
+from fwbench.records.units import duration
 
 #: How often a terminal's line is drawn at most.
 _TERMINAL_S = 0.25
@@ -171,3 +171,45 @@ def draws_in_place(stream: TextIO, environment: Mapping[str, str]) -> bool:
         environment: the environment variables.
     """
     return stream.isatty() and environment.get("TERM", "dumb") != "dumb"
+
+
+#: A name is not shortened below this, however narrow the terminal is.
+_SHORTEST_NAME = 8
+
+_ELLIPSIS = "..."
+
+
+def whole(seconds: float) -> str:
+    """A time that is shown anew every second, without fractions: ``45 s``, ``3 min 10 s``."""
+    return duration(max(0, round(seconds)))
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is being done.
+
+    Attributes:
+        head: how far it is: ``case 3 of 12, 40 s left``; may be empty.
+        name: of what is being done: a case id. In a narrow terminal it is shortened first.
+        tail: what else is known of it: ``4 s``; may be empty.
+    """
+
+    head: str
+    name: str
+    tail: str = ""
+
+    def __str__(self) -> str:
+        return self._joined(self.name)
+
+    def fit(self, columns: int) -> str:
+        """The text within a number of columns."""
+        excess = len(str(self)) - columns
+        if excess <= 0:
+            return str(self)
+        kept = max(_SHORTEST_NAME, len(self.name) - excess) - len(_ELLIPSIS)
+        shorter = min(self.name, f"{self.name[:kept]}{_ELLIPSIS}", key=len)
+        return self._joined(shorter)[: max(0, columns)]
+
+    def _joined(self, name: str) -> str:
+        known = ", ".join(filter(None, (name, self.tail)))
+        return ": ".join(filter(None, (self.head, known)))

@@ -10,8 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from fwbench.plugin.progress.lines import Line, LogLines, TerminalLine, draws_in_place, read
-from fwbench.plugin.progress.status import Status, whole
+from fwbench.plugin.progress.lines import (
+    Line,
+    LogLines,
+    Status,
+    TerminalLine,
+    draws_in_place,
+    read,
+    whole,
+)
 
 #: How often the thread looks; it does nothing else meanwhile.
 _TICK_S = 1.0

@@ -15,9 +15,6 @@ from fwbench.grid import Cell
 from fwbench.names import FLOAT8, numpy_dtype
 from fwbench.testing.conformance.declarations import Adapter
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _SHAPES = ((3,), (2, 3), (2, 3, 4))
 
 #: The bits of a float32 that dtypes without NumPy's do not have, ...

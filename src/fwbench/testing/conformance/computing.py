@@ -18,9 +18,6 @@ from fwbench.measure.clock import Clock
 from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workloads.training import Trains
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _UNDECLARED = "no_such_execution"
 
 #: Steps of training whose losses are compared.

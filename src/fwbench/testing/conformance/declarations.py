@@ -17,9 +17,6 @@ from fwbench.errors import ConformanceError
 from fwbench.frameworks.contract import Array, Framework
 from fwbench.manifest import Absent, Manifest
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 _DEVICE = re.compile(r"cpu|gpu:\d+")
 
 _UNDECLARED_DEVICE = "gpu:99"

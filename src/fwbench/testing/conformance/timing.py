@@ -13,9 +13,6 @@ from fwbench.presets import Size
 from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workloads.operation import Operation
 
-#: A failure is shown where the test stands; ``pytest --full-trace`` shows these frames too.
-__tracebackhide__ = True
-
 #: The shortest work, in seconds, that tells waiting from noise.
 _LEAST_S = 0.03
 _MOST_CALLS = 1 << 14

@@ -11,49 +11,22 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import grid, project
 from fwbench.cases.case import Case, Probe
-from fwbench.cases.classification import ClassificationCase
-from fwbench.cases.loops import LoopCase
-from fwbench.cases.models import ModelInferenceCase, ModelStepCase
-from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
-from fwbench.cases.training import LoaderCase, StepCase
-from fwbench.errors import FwbenchError, UsageError
+from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock
-from fwbench.plugin import debugger, families, host, launching
+from fwbench.plugin import families, host
 from fwbench.plugin.gangs import GangHooks, pool
-from fwbench.plugin.gate import Gate
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
-from fwbench.plugin.isolated import IsolatedRunner
-from fwbench.plugin.neighbours import check_cases
-from fwbench.plugin.probing import probe_of_worker
+from fwbench.plugin.other_plugins import check_cases
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
-from fwbench.plugin.storage import Store
-from fwbench.plugin.summary import Summary
-from fwbench.plugin.tables import Tables, asked
-from fwbench.plugin.unmeasured import Unmeasured
+from fwbench.plugin.store import Store, Unmeasured
+from fwbench.plugin.summary import Summary, Tables, asked
 from fwbench.processes import child
-from fwbench.workloads.model import ModelInference, ModelTraining
-from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
-from fwbench.workloads.models.steps import ModelStep
-from fwbench.workloads.training import Loading, Step, Training
-from fwbench.workloads.workload import Workload
+from fwbench.workloads.operation import Operation
 
 _SESSION = pytest.StashKey[Session]()
 _CLOCK = pytest.StashKey[Clock]()
 _GANGS = pytest.StashKey[GangHooks]()
-
-#: What measures a workload; operations are the plain case.
-_CASES: dict[type[Workload], type[Case]] = {
-    Training: LoopCase,
-    Step: StepCase,
-    ModelStep: StepCase,
-    Loading: LoaderCase,
-    Classification: ClassificationCase,  # before what it is derived from
-    Inference: InferenceCase,
-    ForwardBackward: ForwardBackwardCase,
-    ModelInference: ModelInferenceCase,
-    ModelTraining: ModelStepCase,
-}
 
 #: The shortest round of work that is done when its call returns.
 _ROUND_S = 500e-6
@@ -84,15 +57,21 @@ def _parent_plugins(
     tables = Tables(shown=session.options.tables or asked(config))
     yield from (unmeasured, store, Summary(session), tables, progress)
     if session.options.gate is not None:
+        from fwbench.plugin.gate import Gate
+
         yield Gate(config, session, store)
     if session.isolated:
         plan = session.plan
         if plan is None:
             # Those of -s write to the terminal, and of launches begin alike.
             session.keeps_workers = not config.option.collectonly and config.option.capture != "no"
+            from fwbench.plugin.runner import IsolatedRunner
+
             yield IsolatedRunner(config, session, progress)
         else:
-            yield from launching.hooks(config, session, progress, plan, store)
+            from fwbench.plugin import race
+
+            yield from race.hooks(config, session, progress, plan, store)
 
 
 def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
@@ -119,9 +98,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
         child.share_temporary_folder()
-    kinds = pool().case_kinds(cell) if cell.gang else _CASES
-    kind = next((kind for made, kind in kinds.items() if isinstance(cell.workload, made)), Case)
-    case = kind(
+    case = _class_of(cell)(
         cell,
         framework,
         manifest,
@@ -139,10 +116,26 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     return case
 
 
+def _class_of(cell: grid.Cell) -> type[Case]:
+    """The class that measures a cell, imported with the first cell that needs it."""
+    if cell.gang:
+        kinds = pool().case_kinds(cell).items()
+        return next(kind for of, kind in kinds if isinstance(cell.workload, of))
+    if isinstance(cell.workload, Operation):
+        return Case
+    from fwbench.cases.kinds import case_class
+
+    return case_class(cell.workload)
+
+
 def _probe(item: pytest.Item, session: Session) -> Probe | None:
     """The probe for which this worker was started; None if it measures times."""
     worker = item.config.pluginmanager.get_plugin("fwbench-worker")
-    return None if worker is None else probe_of_worker(session.traces, worker.channel.send)
+    if worker is None:
+        return None
+    from fwbench.plugin.probing import probe_of_worker
+
+    return probe_of_worker(session.traces, worker.channel.send)
 
 
 def _refusing(check: Callable[..., None], *arguments: Any) -> None:
@@ -198,11 +191,10 @@ class CaseHooks:
         if cells:
             check_cases(config)
             _refusing(grid.check_sizes, cells)
-            own = self.session
             measured = [item.stash[CELL] for item in items if is_measured(item)]
-            where = own.options.engine, own.options.places
             if any(cell.gang for cell in measured):
-                _refusing(pool().check_places, *where, measured, own.manifests)
+                where = self.session.options.engine, self.session.options.places
+                _refusing(pool().check_places, *where, measured, self.session.manifests)
         for cell in cells:
             if cell.problem and not cell.gap:
                 raise pytest.UsageError(cell.problem)
@@ -230,16 +222,6 @@ class CaseHooks:
         item.stash[_CLOCK] = clock
         host.set_precision(clock)
         item.add_marker(pytest.mark.benchmark(**given, timer=clock), append=False)
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Let reports and debuggers stop in the test, not where fwbench has found it wrong."""
-        try:
-            return (yield)
-        except FwbenchError as error:
-            if not item.config.option.fulltrace:
-                debugger.end_in_test(error)
-            raise
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -11,14 +13,18 @@ from typing import Any
 import pytest
 
 from fwbench import suite
+from fwbench.cases.versions import VARIABLE
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.plugin import handover, neighbours, versions
+from fwbench.grid import Cell
+from fwbench.plugin import handover, other_plugins
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
+from fwbench.processes import scratch
 from fwbench.workers.pool import WorkerPool
 from fwbench.workers.process import WorkerSpec
+from fwbench.workloads.model import ModelInference, ModelTraining
 
 
 class IsolatedRunner:
@@ -48,7 +54,7 @@ class IsolatedRunner:
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what other plugins do not do for cases."""
-        return neighbours.notices(self.config)
+        return other_plugins.notices(self.config)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -56,7 +62,7 @@ class IsolatedRunner:
 
         What wraps the loop, as pytest-cov does, finds what they leave behind when they end.
         """
-        with versions.compared(item.stash[CELL] for item in cases_of(session)):
+        with compared(item.stash[CELL] for item in cases_of(session)):
             self.begin(session)
             ran = yield
             if self.workers is not None:
@@ -261,3 +267,28 @@ class IsolatedRunner:
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
     """The items that workers run."""
     return [item for item in session.items if is_measured(item)]
+
+
+@contextmanager
+def compared(cells: Iterable[Cell]) -> Iterator[None]:
+    """Have a folder for as long as cases run; none where every model has one version.
+
+    Args:
+        cells: of the session.
+    """
+    if not any(map(_has_several_versions, cells)):
+        yield
+        return
+    with scratch.folder() as folder:
+        os.environ[VARIABLE] = str(folder)  # which workers inherit
+        try:
+            yield
+        finally:
+            del os.environ[VARIABLE]
+
+
+def _has_several_versions(cell: Cell) -> bool:
+    workload = cell.workload
+    if not isinstance(workload, ModelInference | ModelTraining):
+        return False
+    return len(workload.model.versions) > 1

@@ -11,9 +11,9 @@ import pytest
 
 from fwbench.gate.budget import Allocation, History, Result
 from fwbench.plugin.gangs import together
-from fwbench.plugin.isolated import IsolatedRunner, cases_of
-from fwbench.plugin.neighbours import RERUN
+from fwbench.plugin.other_plugins import RERUN
 from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.runner import IsolatedRunner, cases_of
 from fwbench.plugin.session import Session
 from fwbench.records import launches
 from fwbench.records.facts import CaseFacts

@@ -1,0 +1,32 @@
+"""The class of case that measures each kind of workload; operations need none of these."""
+
+from __future__ import annotations
+
+from fwbench.cases.case import Case
+from fwbench.cases.classification import ClassificationCase
+from fwbench.cases.loops import LoopCase
+from fwbench.cases.models import ModelInferenceCase, ModelStepCase
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
+from fwbench.cases.training import LoaderCase, StepCase
+from fwbench.workloads.model import ModelInference, ModelTraining
+from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
+from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.training import Loading, Step, Training
+from fwbench.workloads.workload import Workload
+
+_CASES: dict[type[Workload], type[Case]] = {
+    Training: LoopCase,
+    Step: StepCase,
+    ModelStep: StepCase,
+    Loading: LoaderCase,
+    Classification: ClassificationCase,  # before what it is derived from
+    Inference: InferenceCase,
+    ForwardBackward: ForwardBackwardCase,
+    ModelInference: ModelInferenceCase,
+    ModelTraining: ModelStepCase,
+}
+
+
+def case_class(workload: Workload) -> type[Case]:
+    """The class that measures a workload; the plain case unless the table says otherwise."""
+    return next((kind for of, kind in _CASES.items() if isinstance(workload, of)), Case)
