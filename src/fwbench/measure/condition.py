@@ -1,6 +1,6 @@
 """Condition of the rounds of a case: clean, drifting or contended, and whether threads spun.
 
-Every threshold is here; docs/measuring.md says which measurements they come from.
+Every threshold is here; docs/figures.md says which measurements they come from.
 """
 
 from __future__ import annotations

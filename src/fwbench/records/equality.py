@@ -3,7 +3,7 @@
 Every framework begins at the same weights and visits the same examples in the same order, so mean
 losses of an epoch differ by little: by rounding, which training amplifies, by the place of the
 optimiser's epsilon, and with dropout by chance. What they may differ by was measured; see
-``docs/training.md``.
+``docs/figures.md``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Eckley, Journal of the American Statistical Association 107, 2012) as in the lib
 the squared error as cost. So that neither single runs nor noise make one, the times are smoothed by
 a running median and measured in units of their own noise; where a shift is, is then looked for in
 the times themselves, and either level must have lasted for as many runs as the median's window.
-What that is worth is in docs/reporting.md.
+docs/figures.md says how well that works.
 """
 
 from __future__ import annotations

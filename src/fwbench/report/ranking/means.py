@@ -21,7 +21,7 @@ from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import Contest, by_kind, fastest
 
 #: Frameworks whose times differ by less are too close to call. Launches of the same case, minutes
-#: apart, differ by 3 to 5 % (docs/measuring.md), so that one launch cannot tell them apart.
+#: apart, differ by 3 to 5 % (docs/comparing.md), so that one launch cannot tell them apart.
 TOO_CLOSE = 1.05
 
 #: A contestant with a smaller share of the cases of the one that has most is listed and not
