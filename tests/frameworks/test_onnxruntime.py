@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from pickle import PicklingError
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fwbench.errors import ExportError
+from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.onnxruntime import exporting, gaps, predictor
 from fwbench.frameworks.onnxruntime.exporting import Export, Exported, Refused
@@ -122,33 +124,35 @@ class Answers:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def ask(self, _: Export) -> Any:
+    def submit(self, *_: Any) -> Future[Any]:
         """The answer, or the exception."""
+        future: Future[Any] = Future()
         if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
+            future.set_exception(self._answer)
+        else:
+            future.set_result(self._answer)
+        return future
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "error", "said"),
     [
-        (Refused("RuntimeError: no"), "torch cannot export lenet: RuntimeError: no"),
-        (PicklingError("local object"), "lenet cannot be sent to the process that exports it"),
+        (Refused("RuntimeError: no"), ExportError, "torch cannot export lenet: RuntimeError: no"),
+        (BrokenProcessPool(), IsolationError, "lenet from torch has ended without an answer"),
     ],
 )
 def test_a_network_that_cannot_be_exported_fails_its_case(
-    answer: Any, said: str, monkeypatch: pytest.MonkeyPatch
+    answer: Any, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one sentence."""
-    monkeypatch.setattr(predictor, "_EXPORTERS", {"torch": Answers(answer)})
-    with pytest.raises(ExportError, match=said):
+    monkeypatch.setattr(predictor, "_exporter", cache(lambda _: Answers(answer)))
+    with pytest.raises(error, match=said):
         OnnxRuntimePredictor(JOB, lambda _: None)
 
 
 def test_examples_lie_as_in_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies, channels first for PyTorch; vectors, tokens and labels as they are."""
-    answers = dict.fromkeys(("torch", "tensorflow"), Answers(Exported(b"123", 7)))
-    monkeypatch.setattr(predictor, "_EXPORTERS", answers)
+    monkeypatch.setattr(predictor, "_exporter", lambda _: Answers(Exported(b"123", 7)))
     made = {
         execution: OnnxRuntimePredictor(replace(JOB, execution=execution), lambda _: None)
         for execution in exporting.SOURCES
@@ -175,8 +179,8 @@ def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPa
 
 
 def test_lambdas_in_layers_cannot_be_sent() -> None:
-    """What the message is about."""
+    """The message says where to define them."""
     network = sequential(Flatten(), Dense(2, initializer=lambda shape, rng: np.ones(shape)))
-    export = Export.of(replace(JOB, training=replace(lenet, network=network)), "torch")
-    with pytest.raises(PicklingError):
-        predictor._EXPORTERS["torch"].ask(export)
+    job = replace(JOB, training=replace(lenet, network=network))
+    with pytest.raises(ExportError, match=r"lenet cannot be sent to .* top of a module"):
+        OnnxRuntimePredictor(job, lambda _: None)

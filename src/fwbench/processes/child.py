@@ -5,11 +5,15 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import functools
+import multiprocessing
 import os
 import signal
 import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing import util
+from multiprocessing.connection import wait
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -25,6 +29,27 @@ def initialize() -> None:
             Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
+
+
+def executor() -> ProcessPoolExecutor:
+    """One child process that calls functions, one after another; it ends with this process.
+
+    It is started with the first call, and imports what this process must not.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, mp_context=context, initializer=_initialize_executor)
+
+
+def _initialize_executor() -> None:
+    initialize()
+    parent = multiprocessing.parent_process()
+    if sys.platform != "linux" and parent is not None:
+        threading.Thread(target=_exit_after, args=[parent.sentinel], daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 @functools.cache

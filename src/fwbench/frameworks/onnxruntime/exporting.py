@@ -20,9 +20,6 @@ from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Objective
 
-#: What is called in that process.
-FUNCTION = f"{__name__}:exported"
-
 _INPUT, _OUTPUT = "examples", "logits"
 
 

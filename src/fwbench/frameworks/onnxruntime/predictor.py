@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
-from functools import partial
-from pickle import PicklingError
+from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from fwbench.errors import ExportError
+from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
-from fwbench.frameworks.onnxruntime.exporting import FUNCTION, SOURCES, Export, Exported, Refused
+from fwbench.frameworks.onnxruntime.exporting import SOURCES, Export, Exported, Refused, exported
 from fwbench.names import INT8
-from fwbench.processes.helper import Helper
+from fwbench.processes import child
 from fwbench.workloads.objective import Batch
 
 #: From a model, what runs it.
 Session = Callable[[bytes], Any]
-
-#: For each framework a process that has it, once it is asked.
-_EXPORTERS = {source.framework: Helper(FUNCTION) for source in SOURCES.values()}
 
 #: How many dimensions a batch of images has at least; texts have fewer.
 _IMAGES = 3
@@ -78,13 +77,27 @@ class OnnxRuntimePredictor(Predictor):
         return partial(self._session.run, [answer.name], {given.name: examples})
 
 
+@cache
+def _exporter(framework: str) -> Executor:  # noqa: ARG001 (the key of the cache)
+    """The process that exports from a framework, started with its first network."""
+    return child.executor()
+
+
 def _exported(export: Export) -> Exported:
     try:
-        answer: Exported | Refused = _EXPORTERS[export.source].ask(export)
-    except PicklingError as error:
+        pickle.dumps(export)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:  # as pickle raises for some
         raise ExportError(
             f"{export.name} cannot be sent to the process that exports it ({error}); define its "
             "layers and initializers at the top of a module"
+        ) from None
+    try:
+        answer: Exported | Refused = _exporter(export.source).submit(exported, export).result()
+    except BrokenProcessPool:
+        _exporter.cache_clear()
+        raise IsolationError(
+            f"the process that exports {export.name} from {export.source} has ended without an "
+            "answer; its standard error says why"
         ) from None
     if isinstance(answer, Refused):
         raise ExportError(f"{export.source} cannot export {export.name}: {answer.reason}")
