@@ -42,7 +42,7 @@ class Toggle:
         gang: whether it says which processes do a case together; it applies to workloads that
             replicas can share.
         least: the smallest of whole numbers.
-        form: what its values look like, as a key of
+        form: the format of its values, a key of
             :data:`~fwbench.terms.replicas.VALUE_FORMATS`; empty for whole numbers and for
             names.
     """
@@ -58,6 +58,13 @@ class Toggle:
     gang: bool = False
     least: int = 0
     form: str = ""
+
+    @property
+    def metavar(self) -> str:
+        """The word for its values in the help of an option."""
+        if self.form:
+            return VALUE_FORMATS[self.form].metavar
+        return "NUMBERS" if self.values is None else "NAMES"
 
     def gap(self, value: str, device: str, dtype: str) -> str | None:
         """Why it cannot have a value in a cell of the grid, whatever the framework; None if it can.
@@ -167,12 +174,19 @@ TOGGLES: Mapping[str, Toggle] = {
             "devices that the layers of a network are divided among",
             process=True,
         ),
-        Toggle("replicas", None, "1", "processes that share a case's work", gang=True, least=1),
+        Toggle(
+            "replicas",
+            None,
+            "1",
+            "processes that share a case, each number a case: 1,2,4",
+            gang=True,
+            least=1,
+        ),
         Toggle(
             "strategy",
             (ALLREDUCE, *WITH_SERVERS),
             ALLREDUCE,
-            "how replicas agree: allreduce, or by parameter servers",
+            "how they agree: allreduce, or by parameter servers (ps_sync, ps_async)",
             gang=True,
         ),
         Toggle("servers", None, "0", "parameter servers of ps_sync and ps_async", gang=True),
@@ -180,7 +194,7 @@ TOGGLES: Mapping[str, Toggle] = {
             "network",
             None,
             LOOPBACK,
-            "what joins replicas: the memory of this machine, or links of a given rate and delay",
+            "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
             gang=True,
             form="network",
         ),
@@ -188,7 +202,7 @@ TOGGLES: Mapping[str, Toggle] = {
             "straggler",
             None,
             NO_STRAGGLER,
-            "a replica that is late in every step, and by how much",
+            "the replica that is late in every step, and its delay: 1@20ms",
             gang=True,
             form="straggler",
         ),

@@ -223,31 +223,21 @@ SELECTORS: Mapping[str, Option] = {
     ),
 }
 
-#: The toggles that say which processes do a case together, which have a flag of their own.
-_GANGS = {
-    "replicas": ("NUMBERS", "processes that share a case, each number a case: 1,2,4"),
-    "strategy": ("NAMES", f"how they agree: {', '.join(toggles.TOGGLES['strategy'].values or ())}"),
-    "servers": ("NUMBERS", "parameter servers, for the strategies that have some"),
-    "network": (
-        "NAMES",
-        "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
-    ),
-    "straggler": ("RANKS", "who is late in every step, and by how much: 1@20ms"),
-}
-
-#: The settings that are values of a toggle.
-OF_TOGGLES = tuple(_GANGS)
+#: The toggles of gangs, which have flags of their own.
+GANG_TOGGLES = tuple(name for name, toggle in toggles.TOGGLES.items() if toggle.gang)
 
 
-def _of_gangs(name: str, metavar: str, meaning: str) -> Option:
+def _toggle_option(toggle: toggles.Toggle) -> Option:
     """The flag of a toggle."""
 
     def parse(text: str) -> Any:
-        return toggles.parse(f"{name}={text}")
+        return toggles.parse(f"{toggle.name}={text}")
 
-    default = toggles.TOGGLES[name].default
     return Option(
-        f"--fw-{name}", parse, metavar, f"{meaning}; as --fw-toggle {name}= (default: {default})"
+        f"--fw-{toggle.name}",
+        parse,
+        toggle.metavar,
+        f"{toggle.meaning}; as --fw-toggle {toggle.name}= (default: {toggle.default})",
     )
 
 
@@ -326,7 +316,7 @@ SETTINGS: Mapping[str, Option] = {
         tuple,
         repeated=True,
     ),
-    **{name: _of_gangs(name, *words) for name, words in _GANGS.items()},
+    **{name: _toggle_option(toggles.TOGGLES[name]) for name in GANG_TOGGLES},
     "scaling": Option(
         "--fw-scaling",
         values.scaling,

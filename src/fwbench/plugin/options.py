@@ -19,7 +19,7 @@ from fwbench.errors import UsageError, unknown
 from fwbench.options import values
 from fwbench.options.options import (
     DEST,
-    OF_TOGGLES,
+    GANG_TOGGLES,
     SELECTORS,
     SETTINGS,
     Option,
@@ -112,7 +112,7 @@ def from_config(config: pytest.Config) -> Options:
     debugging = debugger_flag(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}
-    given = [of_toggle for name in OF_TOGGLES if (of_toggle := settings.pop(name))]
+    given = [toggle for name in GANG_TOGGLES if (toggle := settings.pop(name))]
     settings["toggles"] = _united([*settings["toggles"], *given])
     if debugging:
         settings["isolation"] = "none"

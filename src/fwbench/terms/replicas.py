@@ -1,4 +1,4 @@
-"""Rates and times as people write them: ``100mbit``, ``0.5ms``."""
+"""The values of the toggles of replicas: how they agree, their network, and a straggler."""
 
 from __future__ import annotations
 
@@ -9,56 +9,48 @@ from typing import NamedTuple, Self
 
 from fwbench.errors import UsageError
 
-BITS_PER_S: Mapping[str, int] = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3}
-SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+#: The strategy of replicas that agree by an all-reduce among themselves.
+ALLREDUCE = "allreduce"
+
+#: The strategies of parameter servers.
+WITH_SERVERS = ("ps_sync", "ps_async")
+
+#: Strategies in which workers do not wait for each other: they compute gradients from other weights
+#: than one worker would, so their work differs from one worker's.
+ASYNCHRONOUS = ("ps_async",)
+
+#: The default network: replicas on one machine.
+LOOPBACK = "loopback"
+
+#: The network in records of machines that a file of places lists, or MPI or Ray knows.
+REAL = "real"
+
+#: The value of the toggle ``straggler`` if no replica is late.
+NO_STRAGGLER = "none"
+
+_LEAST_BITS_PER_S, _MOST_BITS_PER_S = 100_000, 100 * 10**9
+_LONGEST_LINK_DELAY_S = 1.0
+_LONGEST_STRAGGLER_DELAY_S = 10.0
+
+_BITS_PER_S: Mapping[str, int] = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3}
+_SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-z]+)")
 
 
-def quantity(text: str, units: Mapping[str, float]) -> float | None:
-    """A number with one of these units; None for any other text.
-
-    Args:
-        text: as it was given.
-        units: the factor of each.
-    """
-    found = _QUANTITY.fullmatch(text)
-    if found is None or found[2] not in units:
+def _read(text: str, units: Mapping[str, float]) -> float | None:
+    """A number with one of these units (the factor of each); None for any other text."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in units:
         return None
-    return float(found[1]) * units[found[2]]
+    return float(match[1]) * units[match[2]]
 
 
-def written(value: float, units: Mapping[str, float]) -> str:
-    """A quantity in the largest unit of which it is at least 1, or else in the smallest.
-
-    Args:
-        value: in the unit whose factor is 1.
-        units: the factor of each.
-    """
+def _written(value: float, units: Mapping[str, float]) -> str:
+    """A quantity in the largest unit of which it is at least 1, or else in the smallest."""
     by_size = sorted(units.items(), key=lambda unit: -unit[1])
     name, factor = next((unit for unit in by_size if value >= unit[1]), by_size[-1])
     return f"{value / factor:.12g}{name}"
-
-
-#: By an all-reduce among themselves.
-ALLREDUCE = "allreduce"
-
-#: By servers that have the parameters.
-WITH_SERVERS = ("ps_sync", "ps_async")
-
-#: Those in which workers do not wait for each other: they compute gradients from other weights than
-#: one worker would, so their work equals nobody's.
-ASYNCHRONOUS = ("ps_async",)
-
-
-#: The network of replicas on one machine when nothing else is asked for.
-LOOPBACK = "loopback"
-
-#: What records call whatever lies between machines that a file of places names, or MPI knows.
-REAL = "real"
-
-_LEAST_BITS_PER_S, _MOST_BITS_PER_S = 100_000, 100 * 10**9
-_LONGEST_DELAY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,8 +58,8 @@ class Link:
     """The link of one machine to a switch.
 
     Attributes:
-        rate_bits_per_s: what it carries in each direction.
-        delay_s: how long everything takes from one machine to another, in addition.
+        rate_bits_per_s: in each direction.
+        delay_s: from one machine to another, in addition to the transmission.
     """
 
     rate_bits_per_s: int
@@ -81,40 +73,40 @@ class Link:
             UsageError: the text is something else, or out of range.
         """
         rate_text, plus, delay_text = text.partition("+")
-        rate = quantity(rate_text, BITS_PER_S)
-        delay_s = quantity(delay_text, SECONDS) if plus else 0.0
+        rate = _read(rate_text, _BITS_PER_S)
+        delay_s = _read(delay_text, _SECONDS) if plus else 0.0
         if rate is None or delay_s is None:
             raise UsageError(
                 f"network {text!r} is neither {LOOPBACK} nor a rate; give 100mbit, or 1gbit+0.5ms "
-                f"for a rate and a delay (units: {', '.join((*BITS_PER_S, *SECONDS))})"
+                f"for a rate and a delay (units: {', '.join((*_BITS_PER_S, *_SECONDS))})"
             )
         if not _LEAST_BITS_PER_S <= rate <= _MOST_BITS_PER_S:
             raise UsageError(
                 f"network {text!r}: its rate is not between "
-                f"{written(_LEAST_BITS_PER_S, BITS_PER_S)} and "
-                f"{written(_MOST_BITS_PER_S, BITS_PER_S)}; give 100mbit, for instance"
+                f"{_written(_LEAST_BITS_PER_S, _BITS_PER_S)} and "
+                f"{_written(_MOST_BITS_PER_S, _BITS_PER_S)}; give 100mbit, for instance"
             )
-        if plus and not 0.0 < delay_s <= _LONGEST_DELAY_S:
+        if plus and not 0.0 < delay_s <= _LONGEST_LINK_DELAY_S:
             raise UsageError(
                 f"network {text!r}: its delay is not between 0 and "
-                f"{written(_LONGEST_DELAY_S, SECONDS)}; give 0.5ms, for instance, or leave out "
-                f"+{delay_text}"
+                f"{_written(_LONGEST_LINK_DELAY_S, _SECONDS)}; give 0.5ms, for instance, or leave "
+                f"out +{delay_text}"
             )
         return cls(round(rate), delay_s)
 
     def __str__(self) -> str:
         """The shortest text that :meth:`parse` reads as this."""
-        rate = written(self.rate_bits_per_s, BITS_PER_S)
-        return f"{rate}+{written(self.delay_s, SECONDS)}" if self.delay_s else rate
+        rate = _written(self.rate_bits_per_s, _BITS_PER_S)
+        return f"{rate}+{_written(self.delay_s, _SECONDS)}" if self.delay_s else rate
 
     @property
     def bytes_per_s(self) -> float:
-        """Rate in each direction."""
+        """The rate in each direction."""
         return self.rate_bits_per_s / 8
 
 
 def network(text: str) -> str:
-    """The name of a network as case ids have it: one name for whatever text stands for the same.
+    """The name of a network in case ids: the same for all texts that mean the same.
 
     Raises:
         UsageError: the text is not a network's.
@@ -124,23 +116,17 @@ def network(text: str) -> str:
 
 
 def link_of(name: str) -> Link | None:
-    """The link of each replica in a network; None where memory joins them.
+    """The link of each replica in a network; None for replicas joined by memory.
 
     Args:
-        name: of the network, as :func:`network` returned it.
+        name: a value of :func:`network`.
     """
     return None if name == LOOPBACK else Link.parse(name)
 
 
-#: The value of the toggle where no replica is late.
-NO_STRAGGLER = "none"
-
-_LONGEST_S = 10.0
-
-
 @dataclass(frozen=True)
 class Straggler:
-    """Which replica is late.
+    """A replica that is late in every step.
 
     Attributes:
         rank: its number, from 0.
@@ -158,21 +144,22 @@ class Straggler:
             UsageError: the text is something else, or out of range.
         """
         rank, _, delay = text.partition("@")
-        delay_s = quantity(delay, SECONDS)
-        if not rank.isdecimal() or delay_s is None or not 0.0 < delay_s <= _LONGEST_S:
+        delay_s = _read(delay, _SECONDS)
+        if not rank.isdecimal() or not 0.0 < (delay_s or 0.0) <= _LONGEST_STRAGGLER_DELAY_S:
             raise UsageError(
                 f"straggler {text!r} is neither {NO_STRAGGLER} nor a worker and a time of at most "
-                f"{written(_LONGEST_S, SECONDS)}; give 1@20ms for 20 ms in each step of worker 1"
+                f"{_written(_LONGEST_STRAGGLER_DELAY_S, _SECONDS)}; give 1@20ms for 20 ms in each "
+                "step of worker 1"
             )
-        return cls(int(rank), delay_s)
+        return cls(int(rank), delay_s or 0.0)
 
     def __str__(self) -> str:
         """The shortest text that :meth:`parse` reads as this."""
-        return f"{self.rank}@{written(self.delay_s, SECONDS)}"
+        return f"{self.rank}@{_written(self.delay_s, _SECONDS)}"
 
 
 def straggler(text: str) -> str:
-    """The straggler as case ids have it.
+    """The straggler in case ids.
 
     Raises:
         UsageError: the text is not a straggler's.
@@ -182,27 +169,29 @@ def straggler(text: str) -> str:
 
 
 def straggler_of(name: str) -> Straggler | None:
-    """Who is late; None for nobody.
+    """The replica that is late; None if none is.
 
     Args:
-        name: as :func:`straggler` returned it.
+        name: a value of :func:`straggler`.
     """
     return None if name == NO_STRAGGLER else Straggler.parse(name)
 
 
 class ValueFormat(NamedTuple):
-    """A form of values.
+    """A format of toggles' values that are neither names nor whole numbers.
 
     Attributes:
         read: the value that a text stands for; raises a UsageError for any other text.
         examples: for messages.
+        metavar: for the help of an option.
     """
 
     read: Callable[[str], str]
     examples: str
+    metavar: str
 
 
 VALUE_FORMATS: Mapping[str, ValueFormat] = {
-    "network": ValueFormat(network, f"{LOOPBACK}|100mbit|1gbit+0.5ms"),
-    "straggler": ValueFormat(straggler, f"{NO_STRAGGLER}|1@20ms"),
+    "network": ValueFormat(network, f"{LOOPBACK}|100mbit|1gbit+0.5ms", "NAMES"),
+    "straggler": ValueFormat(straggler, f"{NO_STRAGGLER}|1@20ms", "RANKS"),
 }
