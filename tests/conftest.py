@@ -14,7 +14,7 @@ from fwbench.workloads.data import Found
 from support.forkserver import ForkServer
 from support.neighbours import blocking
 from support.projects import CASES, Project
-from support.real_data import find_real
+from support.real_training import find_real
 from support.turns import Turns
 
 pytest_plugins = ["pytester"]

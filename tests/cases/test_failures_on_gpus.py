@@ -11,9 +11,8 @@ import pytest
 from fwbench.errors import WrongResult
 from fwbench.measure import nvml
 from fwbench.workloads import Cost
-from support.fake_nvml import Card
+from support.fake_nvml import Card, OnSimulatedGpu
 from support.fakes import case_of, cell, operation
-from support.simulated_gpu import OnSimulatedGpu
 
 _GIBIBYTE = 2**30
 

@@ -14,9 +14,8 @@ from fwbench.measure import nvml, throttling
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.warmup import warm_device
-from support.fake_nvml import Card
+from support.fake_nvml import Card, OnSimulatedGpu, SimulatedGpu
 from support.fakes import case_of, cell, operation
-from support.simulated_gpu import OnSimulatedGpu, SimulatedGpu
 
 LAUNCH_S = 2.0**-18
 WAIT_S = 2.0**-17

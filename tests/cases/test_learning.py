@@ -16,8 +16,7 @@ from fwbench.frameworks.learner import Placed
 from fwbench.plugin import host
 from fwbench.workloads import cifar_cnn, mlp
 from fwbench.workloads.training import CHECKED_STEPS
-from support.fake_learner import FakeLearner, Trainer
-from support.training_cases import case, loops_and_steps, measured
+from support.fake_learner import FakeLearner, Trainer, case, loops_and_steps, measured
 
 pytestmark = pytest.mark.usefixtures("load")
 

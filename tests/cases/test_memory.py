@@ -22,7 +22,7 @@ from fwbench.records.facts import CaseFacts, Memory
 from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
-from support import training_cases
+from support import fake_learner
 from support.fake_learner import FakeLearner, Trainer
 from support.fakes import case_of, cell, operation
 
@@ -162,11 +162,11 @@ def test_of_a_gradient_what_is_saved_is_told(framework: Holding) -> None:
 @pytest.mark.parametrize("of", [mlp, mlp.step], ids=["loop", "step"])
 def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
     """Of a loop, a step; the forward pass keeps nothing for a gradient, so nothing is saved."""
-    step = found(memory, training_cases.case, framework, of=of).memory
+    step = found(memory, fake_learner.case, framework, of=of).memory
     assert step is not None
     assert (step.above_bytes, step.calls_bytes) == (90, 40)
     assert (step.planned_bytes, step.saved_bytes) == (33, 20)
-    forward = found(forward_memory, training_cases.case, framework, of=of).forward_memory
+    forward = found(forward_memory, fake_learner.case, framework, of=of).forward_memory
     assert forward is not None
     assert (forward.calls_bytes, forward.planned_bytes, forward.saved_bytes) == (15, 11, None)
 
@@ -193,14 +193,14 @@ def test_inference_that_answers_otherwise_has_no_memory(framework: Holding) -> N
     """A case of training times no inference: what it is worth is found out where it is called."""
     framework.in_use = lambda examples: np.eye(examples, 10)  # type: ignore[method-assign]
     with pytest.raises(WrongResult, match=r"and the answer of the learner that is trained 0"):
-        found(forward_memory, training_cases.case, framework, of=mlp.step)
+        found(forward_memory, fake_learner.case, framework, of=mlp.step)
 
 
 @pytest.mark.usefixtures("held")
 def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
     """It has no inference of its own."""
     framework = Trainer()
-    forward = found(forward_memory, training_cases.case, framework).forward_memory
+    forward = found(forward_memory, fake_learner.case, framework).forward_memory
     assert forward is not None
     assert forward.gap is None
     assert framework.learners[0].of("logits") == [[8]] * 3
@@ -208,7 +208,7 @@ def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
 
 def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
     """No step is made."""
-    measured = found(memory, training_cases.case, framework, of=mlp.loader).memory
+    measured = found(memory, fake_learner.case, framework, of=mlp.loader).memory
     assert measured is not None
     assert measured.planned_bytes is None
     assert framework.called == []

@@ -19,8 +19,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.workloads import cifar_cnn, lenet
 from fwbench.workloads.models import gradients, layers, reference
 from fwbench.workloads.training import check_rows
-from support.fake_learner import Trainer
-from support.training_cases import case
+from support.fake_learner import Trainer, case
 
 #: Bits of mantissa behind the first.
 TF32, FLOAT32 = 10, 23

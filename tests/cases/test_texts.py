@@ -17,9 +17,8 @@ from fwbench.workloads import word_lm
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import LSTM, Dense, Embedding, Tokens
-from support.fake_learner import Trainer, data_set
+from support.fake_learner import Trainer, case, data_set, measured
 from support.fakes import fails
-from support.training_cases import case, measured
 
 LENGTH = 5
 WORDS = replace(

@@ -21,8 +21,17 @@ from fwbench.presets import Schedule
 from fwbench.records import entry as record
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.training import CHECKED_STEPS, order
-from support.fake_learner import FOUND, FakeLoader, Trainer, data_set, told
-from support.training_cases import assert_untouched, case, loops_and_steps, measured
+from support.fake_learner import (
+    FOUND,
+    FakeLoader,
+    Trainer,
+    assert_untouched,
+    case,
+    data_set,
+    loops_and_steps,
+    measured,
+    told,
+)
 
 pytestmark = pytest.mark.usefixtures("load")
 

@@ -15,8 +15,14 @@ from fwbench.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.training import CHECKED_STEPS, order
-from support.fake_learner import Trainer, right_losses
-from support.training_cases import assert_untouched, case, loops_and_steps, measured
+from support.fake_learner import (
+    Trainer,
+    assert_untouched,
+    case,
+    loops_and_steps,
+    measured,
+    right_losses,
+)
 
 pytestmark = pytest.mark.usefixtures("load")
 

@@ -8,8 +8,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.frameworks import registry
-from support.repositories import run_git
-from support.suites import FEW, SLOWING, STEADY, TESTS, Suite
+from support.suites import FEW, SLOWING, STEADY, TESTS, Suite, run_git
 
 
 def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:

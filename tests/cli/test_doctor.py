@@ -21,7 +21,7 @@ from fwbench.workers import environments
 from fwbench.workers.environments import Environment, complete
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
-from support.machines import out
+from support.gangs import out
 
 
 class Machine:

@@ -10,7 +10,7 @@ import pytest
 from fwbench import cli
 from fwbench.records.journal import Journal, finish, journal_folder
 from support.fakes import entry
-from support.machines import out
+from support.gangs import out
 
 
 @pytest.fixture

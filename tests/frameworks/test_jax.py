@@ -24,7 +24,7 @@ from fwbench.manifest import Manifest
 from fwbench.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, jax_replicas, recomputing, shared_loops, xla_costs
+from support import jax_learners, jax_replicas, recomputing, served_steps
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, counted, kept, passes, verify
@@ -193,7 +193,7 @@ def test_replicas(
 
 def test_loops_of_replicas(project: Project) -> None:
     """They train as those of one worker."""
-    shared_loops.assert_alike(project, "jax", "--fw-execution=jit")
+    served_steps.assert_alike(project, "jax", "--fw-execution=jit")
 
 
 def test_divided_lstms_train_the_same(project: Project) -> None:
@@ -483,7 +483,7 @@ def _names(by_reason: Mapping[str, Collection[str]]) -> set[str]:
 @pytest.fixture(scope="module")
 def xla(made: Environment) -> dict[str, tuple[float, float]]:
     """The FLOPs and bytes that XLA counts, by operation, at its smallest size."""
-    counts: dict[str, tuple[float, float]] = _run(made, xla_costs.COUNT)
+    counts: dict[str, tuple[float, float]] = _run(made, recomputing.COUNT)
     return counts
 
 
@@ -491,14 +491,14 @@ def test_declared_flops_are_those_that_xla_counts(xla: dict[str, tuple[float, fl
     """Exactly for products and arithmetic, half to twice as many elsewhere, or for a reason."""
     declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
     costs = {name: cost.flops for name, cost in declared.items() if cost is not None}
-    for name in xla_costs.EXACT:
+    for name in recomputing.EXACT:
         assert xla[name][0] == pytest.approx(costs[name]), name
     apart = {name for name in xla if costs.get(name) and not 0.5 <= xla[name][0] / costs[name] <= 2}
-    assert apart == _names(xla_costs.OTHER_FLOPS)
+    assert apart == _names(recomputing.OTHER_FLOPS)
 
 
 def test_declared_bytes_are_the_least_that_xla_counts(xla: dict[str, tuple[float, float]]) -> None:
     """Operands and results; XLA counts what it writes between its kernels, too."""
     declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
     needed = {name: 4 * cost.elements for name, cost in declared.items() if cost is not None}
-    assert {name for name in xla if xla[name][1] < needed[name]} == _names(xla_costs.FEWER_BYTES)
+    assert {name for name in xla if xla[name][1] < needed[name]} == _names(recomputing.FEWER_BYTES)

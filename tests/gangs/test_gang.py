@@ -19,7 +19,7 @@ from fwbench.gangs.gang import Gang
 from fwbench.gangs.launch import Local, Loopback
 from fwbench.gangs.shares import Task
 from support.gangs import SOON, composition, controller, started
-from support.proxies import Proxy
+from support.terminals import Proxy
 
 _TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
 

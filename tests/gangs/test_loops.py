@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fwbench.workloads import lenet, lenet_step
-from support import shared_loops
+from support import served_steps
 from support.grids import SHARED, gap_of
 from support.projects import Project
 
@@ -24,7 +24,7 @@ _TWO = {"replicas": "2", "strategy": "allreduce"}
 )
 def test_replicas_train_as_one_worker(project: Project, fw: str, asked: tuple[str, ...]) -> None:
     """Epoch by epoch, on their shares of the same batches; what they learn is as good."""
-    shared_loops.assert_alike(project, fw, *asked)
+    served_steps.assert_alike(project, fw, *asked)
 
 
 @pytest.mark.parametrize(

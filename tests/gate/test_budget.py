@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fwbench.gate.budget import Budget, Fixed, History, Precise, uncertainty
-from support.launches import CASE_S, OVERHEAD_S, Clock, history, launch
+from support.launched_runs import CASE_S, OVERHEAD_S, Clock, history, launch
 
 CASES = ["a", "b", "c"]
 

@@ -12,7 +12,7 @@ from fwbench.errors import ComparisonError
 from fwbench.gate import sides as gate_sides
 from fwbench.gate.sides import checked_out, remove_abandoned
 from fwbench.processes import command, scratch
-from support.repositories import commit_all, count_worktrees, run_git
+from support.suites import commit_all, count_worktrees, run_git
 
 
 @pytest.fixture

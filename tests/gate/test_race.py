@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fwbench.gate.budget import Budget, History, Precise, budget_facts
 from fwbench.gate.race import FARTHEST, GroupVerdict, Race, RaceGroup, Standing, race_facts
 from fwbench.records.session_facts import SessionFacts, StoredBudget, StoredGroup, StoredUnsettled
-from support.launches import CASE_S, OVERHEAD_S, Clock, history, launch
+from support.launched_runs import CASE_S, OVERHEAD_S, Clock, history, launch
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Floats]

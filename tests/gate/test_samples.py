@@ -13,7 +13,7 @@ from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
 from fwbench.gate.samples import FACTS, SampleSet
-from support.gang_facts import gang
+from support.gangs import gang
 from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
 
 Gate = Callable[..., int]

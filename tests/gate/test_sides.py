@@ -12,7 +12,7 @@ from fwbench.frameworks import registry
 from fwbench.gate import sides as sides_module
 from fwbench.gate.sides import Installed, Revision, Tree, sides
 from fwbench.workers.environments import Environment, Environments, complete
-from support.repositories import commit_all, count_worktrees, run_git
+from support.suites import commit_all, count_worktrees, run_git
 
 # The sides are environments
 

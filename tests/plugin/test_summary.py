@@ -15,7 +15,7 @@ from fwbench.report.terminal.screen import View
 from fwbench.toggles import TOGGLES
 from fwbench.workloads import gemm
 from support.fakes import cell, manifest
-from support.screens import entry, shown
+from support.terminals import entry, shown
 
 # Header
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.processes.interruption import SIGNALS, as_keyboard_interrupt, held
-from support.signals import listen, listening
+from support.suites import listen, listening
 
 
 @pytest.mark.parametrize("number", SIGNALS)

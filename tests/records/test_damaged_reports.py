@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fwbench.records.stored import load
-from support import commands
-from support.commands import run, unchanged
-from support.damage import damaged, lines_damaged
+from support import documents
+from support.data_files import damaged, lines_damaged
+from support.documents import run, unchanged
 
 _STORED = Path(__file__).parent / "stored"
 _RUNS = {path.name: path.read_bytes() for path in (_STORED / "current").glob("*.json")}
@@ -42,8 +42,8 @@ def test_a_report_shows_or_leaves_out(folder: Path, content: bytes, formats: lis
         ended = run(
             "report", str(bad), *(str(part) for option in written.items() for part in option)
         )
-    commands.assert_ended(ended, (0, 1, 2))
-    commands.assert_whole(ended, [*written.values()])
+    documents.assert_ended(ended, (0, 1, 2))
+    documents.assert_whole(ended, [*written.values()])
 
 
 @given(content=lines_damaged(_JOURNAL))
@@ -53,7 +53,7 @@ def test_a_damaged_line_costs_that_line(folder: Path, content: bytes) -> None:
     journal.write_bytes(content)
     output.write_text("earlier", encoding="utf-8")
     ended = run("recover", str(journal), "-o", str(output))
-    commands.assert_ended(ended, (0, 2, 3))
+    documents.assert_ended(ended, (0, 2, 3))
     if ended.status:
         assert output.read_text(encoding="utf-8") == "earlier"
         assert journal.read_bytes() == content

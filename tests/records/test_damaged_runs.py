@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import commands
-from support.commands import run, unchanged
-from support.damage import damaged
+from support import documents
+from support.data_files import damaged
+from support.documents import run, unchanged
 
 _STORED = Path(__file__).parent / "stored" / "current"
 _BASE, _CONTENDER = ((_STORED / f"{name}.json").read_bytes() for name in ("base", "contender"))
@@ -41,8 +41,8 @@ def test_a_gate_refuses_or_judges(project: Path, content: bytes, is_base: bool) 
         ended = run(
             "gate", *map(str, pair), "--markdown", str(written[0]), "--json", str(written[1])
         )
-    commands.assert_ended(ended, (0, 1, 2, 10, 11))
-    commands.assert_whole(ended, written)
+    documents.assert_ended(ended, (0, 1, 2, 10, 11))
+    documents.assert_whole(ended, written)
 
 
 @given(content=damaged(_BASE), anyway=st.booleans())
@@ -58,10 +58,10 @@ def test_a_baseline_is_refused_or_good_for_a_gate(
     (kept / "earlier.json").write_bytes(_CONTENDER)
     with contextlib.chdir(project), unchanged(bad):
         ended = run("baseline", "set", str(bad), *(["--anyway"] if anyway else []))
-    commands.assert_ended(ended, (0, 2))
+    documents.assert_ended(ended, (0, 2))
     name = "bad.json" if ended.status == 0 else "earlier.json"
     assert [path.name for path in kept.iterdir()] == [name]
     if ended.status == 0:
         with contextlib.chdir(project):
-            commands.assert_ended(run("baseline", "show"), (0,))
-            commands.assert_ended(run("gate", "contender.json"), (0, 1, 2, 10, 11))
+            documents.assert_ended(run("baseline", "show"), (0,))
+            documents.assert_ended(run("gate", "contender.json"), (0, 1, 2, 10, 11))

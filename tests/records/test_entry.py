@@ -11,7 +11,7 @@ from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
-from support.journals import measured, sent
+from support.launched_runs import measured, sent
 
 
 @pytest.mark.parametrize("cprofile", [False, True])

@@ -10,7 +10,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Unequal
 from fwbench.records.stored import from_json
 from fwbench.toggles import Toggle
-from support.screens import IN_FULL, shown
+from support.terminals import IN_FULL, shown
 
 #: Mean losses of five epochs of LeNet on MNIST, as frameworks have them: they differ as rounding,
 #: amplified by training, makes them differ.

@@ -13,8 +13,8 @@ from fwbench.plugin import host
 from fwbench.records import journal
 from fwbench.records.journal import Journal
 from support.fakes import entry
-from support.journals import measured
 from support.launched_runs import entry as launched
+from support.launched_runs import measured
 
 HEAD = {"fwbench_journal": 1, "machine_info": {"node": "here"}, "version": "5.3.1"}
 

@@ -9,7 +9,7 @@ import pytest
 from fwbench.records.facts import GangFacts
 from fwbench.report.alpha_beta import Exchange, fitted, modelled
 from fwbench.workloads import all_reduce
-from support.gang_facts import gang
+from support.gangs import gang
 
 _ALPHA_S, _RATE = 1e-3, 12.5e6  # of a link of 100 Mbit/s
 

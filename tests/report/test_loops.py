@@ -12,7 +12,7 @@ from fwbench.records.stored import just_measured
 from fwbench.report import training
 from fwbench.report.terminal import training as shown
 from fwbench.toggles import TOGGLES, Toggle, known
-from support.screens import texts
+from support.terminals import texts
 
 
 def loop(

@@ -6,7 +6,7 @@ import pytest
 
 from fwbench.records.session_facts import StoredRace
 from fwbench.report import races
-from support.raced import OPEN, RACE, TIED, WON, budget, contestant, group, unsettled
+from support.histories import OPEN, RACE, TIED, WON, budget, contestant, group, unsettled
 
 WIDE = 400
 

@@ -10,7 +10,7 @@ import pytest
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.report.scaling import Scaling, Shared, is_scaling, scalings
-from support.gang_facts import gang
+from support.gangs import gang
 
 
 def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: Any) -> Shared:

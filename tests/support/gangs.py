@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fwbench import cli
 from fwbench.frameworks.member import Place
 from fwbench.frameworks.numpy.replicas import Ring
 from fwbench.gangs import checks
@@ -23,7 +24,7 @@ from fwbench.gangs.launch import Local
 from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
 from fwbench.records.facts import CaseFacts
-from fwbench.terms.replicas import LOOPBACK
+from fwbench.terms.replicas import LOOPBACK, link_of
 from fwbench.testing import HandClock
 from fwbench.workloads import word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.steps import ModelStep
@@ -195,7 +196,6 @@ import sys
 from pathlib import Path
 from fwbench.gangs.pool import engine
 from fwbench.gangs.gang import Gang
-from support.gangs import SOON, composition
 network, name, places = sys.argv[1:]
 chosen = engine(name, Path(places) if places else None)
 gang = Gang(composition(network=network), chosen, SOON)
@@ -225,3 +225,58 @@ def controller(
     finally:
         process.kill()
         process.communicate()
+
+
+def out(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    """What a command that must exit with this status prints."""
+    assert cli.main(arguments) == status
+    captured = capsys.readouterr()
+    printed, silent = (captured.err, captured.out) if status else (captured.out, captured.err)
+    assert silent == ""
+    return printed
+
+
+def gang(
+    replicas: int = 2, step_s: float = 1e-3, host: str = "here", **facts: Any
+) -> dict[str, Any]:
+    """The facts of a gang whose replicas all take the same time.
+
+    Args:
+        replicas: how many.
+        step_s: the time of a step.
+        host: on which all of them ran.
+        facts: others than an all-reduce of 4 MB over loopback has.
+    """
+    size_bytes = 4e6
+    rank = {
+        "host": host,
+        "cpus": 2,
+        "threads": 1,
+        "step_s": step_s,
+        "p90_s": step_s,
+        "max_s": step_s,
+        "cpu_s": step_s / 2,
+        "preempted": 0,
+        "sent_bytes": 2 * (replicas - 1) / replicas * size_bytes,
+    }
+    link = link_of(facts.get("network", LOOPBACK))
+    return {
+        "replicas": replicas,
+        "strategy": "allreduce",
+        "servers": 0,
+        "engine": "local",
+        "network": "loopback",
+        "oversubscribed": False,
+        "start_s": 1.5,
+        "steps_per_round": 10,
+        "ranks": [{**rank, "rank": number} for number in range(replicas)],
+        "serving": [],
+        "skew": 0.0,
+        "least_bytes_per_step": 2 * (replicas - 1) * size_bytes,
+        "bytes_per_step": 2 * (replicas - 1) * size_bytes,
+        "bus_bytes_per_s": 2 * (replicas - 1) / replicas * size_bytes / step_s,
+        "equal_work": True,
+        "verified": {"steps": 3},
+        **({} if link is None else {"link_bytes_per_s": link.bytes_per_s}),
+        **facts,
+    }

@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pytest_benchmark.utils import safe_dumps
 
+from fwbench.cases.case import Case
+from fwbench.gate.budget import History, Result
 from fwbench.gate.samples import CLOCK, FACTS, METRICS, Sample, SampleSet
+from fwbench.plugin import host
+from fwbench.testing import FakeFramework
+from support.fakes import case_of, cell, operation
 
 #: Launches of a case that differ by less than anything a gate cares for.
 QUIET = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 1.007)
@@ -154,3 +160,55 @@ def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) ->
 def run(*samples: Sample, name: str = "run.json", **changes: Any) -> SampleSet:
     """A run of these cases."""
     return SampleSet(name, {one.key: one for one in samples}, **changes)
+
+
+def sent(case: Case) -> Any:
+    """The record of a measured case, as it arrives in the parent."""
+    return json.loads(safe_dumps(host.record(case.benchmark)))
+
+
+def measured(**settings: Any) -> dict[str, Any]:
+    """The record of a case of the fake framework, as it arrives in the parent."""
+    case = case_of(cell(operation()), FakeFramework(), **settings)
+    case.measure()
+    return sent(case)
+
+
+#: What every case takes of a launch, and what a launch takes beyond its cases.
+CASE_S, OVERHEAD_S = 2.0, 1.0
+
+
+def launch(history: History, times_s: Mapping[str, float | None], *contended: str) -> None:
+    """Add a launch to a history.
+
+    Args:
+        history: to be added to.
+        times_s: of its cases; None for one that failed.
+        contended: the cases that had to share their processors.
+    """
+    for case, time_s in times_s.items():
+        lost = "failed" if time_s is None else ""
+        history.add(case, Result(CASE_S, time_s, case in contended, lost=lost))
+    history.end_launch(CASE_S * len(times_s) + OVERHEAD_S)
+
+
+def history(**times_s: Sequence[float]) -> History:
+    """A history of launches of all cases.
+
+    Args:
+        times_s: of each case, one a launch; as many of each.
+    """
+    made = History()
+    for values in zip(*times_s.values(), strict=True):
+        launch(made, dict(zip(times_s, values, strict=True)))
+    return made
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s

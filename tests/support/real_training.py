@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from fwbench.workloads import data
+from fwbench.workloads.data import Found
+
 
 @functools.cache
 def is_there(framework: str) -> bool:
@@ -82,3 +85,18 @@ def test_it(case):
 
 #: Two trainings of three epochs, the first of each a warm-up epoch.
 SCHEDULE = ("--fw-steps=5", "--fw-epochs=3", "--fw-warmup-epochs=1", "--fw-repetitions=2")
+
+
+_BESIDE = Path(__file__).parents[3] / "shared" / "data"
+
+#: A list of folders, as ``FWBENCH_DATA`` names them; empty where there are none.
+REAL = os.environ.get(data.VARIABLE) or (str(_BESIDE) if _BESIDE.is_dir() else "")
+
+
+def find_real(name: str) -> Found:
+    """Where a real data set is; skips the test where there is none."""
+    for folder in filter(None, REAL.split(os.pathsep)):
+        found = data.find(name, Path(folder))
+        if found.source == "real":
+            return found
+    pytest.skip(f"no real {name} here: name its folder in {data.VARIABLE}")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from support.projects import Project
-from support.repositories import commit_all, count_worktrees, run_git
-from support.signals import listen
 
 _MYMATH = """
 import numpy as np
@@ -144,3 +145,49 @@ class Suite:
         assert not (self.path / ".git" / "worktrees").exists()
         assert [path.name for path in self.temporary.iterdir()] == []
         assert not (self.path / ".fwbench" / "journal").exists()
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def listen() -> None:
+    """Have this process hear every signal; ``nohup`` and the background of a shell switch some off.
+
+    For ``preexec_fn``.
+    """
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """The same within a block, where what is there already is restored at its end."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    listen()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+GIT = ("git", "-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        [*GIT, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit_all(folder: Path, **files: str) -> str:
+    """Write files and commit everything; returns the commit."""
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    run_git(folder, "add", "--all")
+    run_git(folder, "commit", "--quiet", "--message", "a commit")
+    return run_git(folder, "rev-parse", "HEAD")
+
+
+def count_worktrees(root: Path) -> int:
+    return run_git(root, "worktree", "list").count("\n") + 1

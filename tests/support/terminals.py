@@ -5,13 +5,21 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import socket
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import pyte
+
+from fwbench.report.terminal.screen import Outcome, View, screen
+from fwbench.report.terminal.text import Line, plain
 
 
 class Terminal:
@@ -95,3 +103,105 @@ class Terminal:
             return os.read(descriptor, 65_536)
         except OSError:  # so Linux says that the other end is closed
             return b""
+
+
+WIDE = View(width=200)
+IN_FULL = View(width=200, verbosity=1)
+QUIET = View(width=200, verbosity=-1)
+
+
+def entry(framework: str, completion_s: float = 1.0, **facts: Any) -> dict[str, Any]:
+    """An entry of pytest-benchmark's JSON, as far as it is printed from.
+
+    Args:
+        framework: of the case.
+        completion_s: of a call.
+        facts: what else is under ``extra_info``, and the ``params``.
+    """
+    params = facts.pop("params", {})
+    values = {
+        "framework": framework,
+        "framework_version": "1.0",
+        "execution": "eager",
+        "workload": "gemm",
+        "device": "cpu",
+        "device_name": "Fake CPU",
+        "direction": "forward",
+        "dtype": "float32",
+        "size": 8,
+        "threads": 2,
+        "completion_s": completion_s,
+        "dispatch_s": completion_s,
+        "steady": True,
+        **facts,
+    }
+    param = f"{values['workload']}-{framework}"
+    return {"param": param, "params": params, "extra_info": {"fwbench": values}}
+
+
+def texts(lines: Iterable[Line]) -> list[str]:
+    """Lines without styles, and without what is blank at their ends."""
+    return [plain(line).rstrip() for line in lines]
+
+
+def shown(*records: dict[str, Any], view: View = WIDE, **outcome: Any) -> list[str]:
+    """The lines that are printed of cases.
+
+    Args:
+        records: entries of pytest-benchmark.
+        view: how much is shown.
+        outcome: what else came of the session.
+    """
+    return texts(screen(Outcome(records, **outcome), view))
+
+
+def styled(lines: Iterable[Line], style: str) -> list[str]:
+    """The pieces of lines that have a style."""
+    return [span.text for line in lines for span in line if span.style == style]
+
+
+class Proxy:
+    """Stands between those who connect and what they connect to."""
+
+    def __init__(self) -> None:
+        self._ends: list[socket.socket] = []
+        self._is_cut = threading.Event()
+
+    def in_front_of(self, address: str) -> str:
+        """The address to connect to instead of another."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._ends.append(listener)
+        threading.Thread(target=self._serve, args=(listener, address), daemon=True).start()
+        host, port = listener.getsockname()
+        return f"{host}:{port}"
+
+    def _serve(self, listener: socket.socket, address: str) -> None:
+        with suppress(OSError):
+            near, _ = listener.accept()
+            host, _, port = address.rpartition(":")
+            far = socket.create_connection((host, int(port)))
+            self._ends += [near, far]
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while received := source.recv(2**16):
+                if not self._is_cut.is_set():
+                    target.sendall(received)
+
+    def cut(self) -> None:
+        """Let nothing through any more."""
+        self._is_cut.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for end in self._ends:
+            end.close()

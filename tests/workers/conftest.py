@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwbench.workers import install
-from support.installations import Maker
+from support.venvs import Maker
 
 
 @pytest.fixture

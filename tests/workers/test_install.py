@@ -17,7 +17,7 @@ import pytest
 
 from fwbench.version import __version__
 from fwbench.workers import install
-from support.installations import Maker
+from support.venvs import Maker
 
 # What is made
 

@@ -20,8 +20,8 @@ from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.processes import scratch
 from fwbench.workers import install
-from support.installations import Maker
-from support.signals import listen
+from support.suites import listen
+from support.venvs import Maker
 
 # Interruptions
 

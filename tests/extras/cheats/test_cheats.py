@@ -19,7 +19,7 @@ from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.workloads import gemm, mlp
 from fwbench_extras.cheats import CHEATS, Cheat, Honest
-from support.cheat_cases import case_of, images
+from support.cheats import case_of, images
 
 _CASES = [(cheat, direction) for cheat in CHEATS for direction in cheat.directions]
 _CAUGHT = [case for case in _CASES if case[0].caught_by is not None]

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.real_data import find_real
-from support.real_training import all_of, facts_of, is_there, run_suite
+from support.real_training import all_of, facts_of, find_real, is_there, run_suite
 
 pytestmark = pytest.mark.usefixtures("started")
 

@@ -10,7 +10,7 @@ import pytest
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.report.ranking.contests import Contest, contests, kind, split
-from support.gang_facts import gang
+from support.gangs import gang
 
 _CASE = {
     "workload": "flatten",

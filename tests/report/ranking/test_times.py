@@ -12,7 +12,7 @@ from fwbench.report import sections
 from fwbench.report.ranking import means
 from fwbench.report.writers import markdown
 from support.reports import case, stored
-from support.screens import IN_FULL, entry, shown
+from support.terminals import IN_FULL, entry, shown
 
 _GPU: dict[str, Any] = {"device": "gpu:0", "device_name": "Fake 9000"}
 

@@ -8,7 +8,7 @@ from fwbench.records.session_facts import SessionFacts
 from fwbench.report.model import Run
 from fwbench.report.sections import race
 from fwbench.report.writers import html, markdown
-from support.raced import RACE, budget
+from support.histories import RACE, budget
 
 
 def _run(**facts: Any) -> Run:

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.report import sections
 from fwbench.report.model import Run
-from support.gang_facts import gang
+from support.gangs import gang
 from support.reports import case, chart_of, parsed, part, stored
 from support.section_parts import chart_lines, rows
 

@@ -10,7 +10,7 @@ from fwbench.records.stored import just_measured
 from fwbench.report.ranking.contests import works
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Cell, Matrix, matrices, ratio_text
-from support.screens import entry, styled, texts
+from support.terminals import entry, styled, texts
 
 _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS
 

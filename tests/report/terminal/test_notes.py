@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
-from support.screens import IN_FULL, WIDE, entry, shown
+from support.terminals import IN_FULL, WIDE, entry, shown
 
 _Record = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.screens import IN_FULL, entry, shown
+from support.terminals import IN_FULL, entry, shown
 
 _PROFILE = {
     "call_s": 1.5,

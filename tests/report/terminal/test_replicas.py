@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.gang_facts import gang
-from support.screens import entry, shown
+from support.gangs import gang
+from support.terminals import entry, shown
 
 
 def _step(replicas: int, step_s: float, **of_gang: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import plain
-from support.screens import IN_FULL, QUIET, WIDE, entry, shown, styled, texts
+from support.terminals import IN_FULL, QUIET, WIDE, entry, shown, styled, texts
 
 _ALL = (
     *("torch eager", "torch compile", "tensorflow eager", "tensorflow graph", "tensorflow xla"),

@@ -16,8 +16,8 @@ from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.section import Row, Section, TableCell
 from fwbench.report.writers import html, markdown
+from support.browser import everything
 from support.launched_runs import QUIET, output, plain, write
-from support.pages import everything
 from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
 
 # Names that would be markup

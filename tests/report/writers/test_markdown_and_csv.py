@@ -12,8 +12,8 @@ import pytest
 from fwbench.report import sections, summary
 from fwbench.report.writers import csv as csv_writer
 from fwbench.report.writers import markdown
+from support.browser import everything
 from support.launched_runs import plain
-from support.pages import everything
 from support.reports import case, markdown_cells, runs_of, stored, training
 
 
