@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fwbench.report.ranking.precision import full_bits, reduced_bits
+from fwbench.report.ranking.condition import full_bits, reduced_bits
 
 from fwbench.cases import precision, rates, verify
 from fwbench.cases.inputs import Inputs, in_dtype, widest
