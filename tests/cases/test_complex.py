@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fwbench.report.ranking.condition import full_bits, reduced_bits
 
 from fwbench.cases import precision, rates, verify
 from fwbench.cases.inputs import Inputs, in_dtype, widest
@@ -15,6 +14,7 @@ from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import ImpossibleRate, WrongResult
 from fwbench.measure.limits import Limits
 from fwbench.records.facts import CaseFacts
+from fwbench.report.ranking.condition import full_bits, reduced_bits
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
