@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.workloads import data
 from fwbench.workloads.data import DataSet, Found, imdb, synthetic
-from fwbench.workloads.data.synthetic.digits import digits
+from fwbench.workloads.data.synthetic import digits
 
 #: The same wherever they are generated: results from different environments can be compared.
 DIGESTS = {
