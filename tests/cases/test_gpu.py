@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.measure import nvml, throttling
+from fwbench.measure import gpu_watch, nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.warmup import warm_device
@@ -192,7 +192,7 @@ def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPa
     gpu = SimulatedGpu(lambda now_s: HZ / 2 if begin_s <= now_s < end_s else HZ, WAIT_S)
     framework = Uneven(gpu=gpu, launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, gpu, reasons=0x20)
-    monkeypatch.setattr(throttling.time, "sleep", gpu.spend)
+    monkeypatch.setattr(gpu_watch.time, "sleep", gpu.spend)
     case = case_of(
         cell(operation(), device="gpu:0"), framework, precision=0.01, max_time=1.0, min_rounds=5
     )
@@ -210,7 +210,7 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
     framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x20)
     paused: list[float] = []
-    monkeypatch.setattr(throttling.time, "sleep", paused.append)
+    monkeypatch.setattr(gpu_watch.time, "sleep", paused.append)
     case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
     case.measure()
     found = case.benchmark.extra_info["fwbench"]

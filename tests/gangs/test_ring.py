@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fwbench.frameworks.numpy.replicas import Ring
-from fwbench.measure.traffic import sent_bytes
+from fwbench.measure.resources import sent_bytes
 from support.gangs import in_ring
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fwbench import machine
-from fwbench.measure.idle import wait_until_idle
+from fwbench.measure.warmup import wait_until_idle
 
 _VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from fwbench import workloads
 from fwbench.errors import VerificationError
-from fwbench.measure.traffic import sent_bytes
+from fwbench.measure.resources import sent_bytes
 from fwbench.gangs import checks
 from fwbench.gangs.shares import Task
 from fwbench.workloads.models import trajectories

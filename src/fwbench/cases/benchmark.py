@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.stopping import Stopping
-from fwbench.measure.throttling import GpuWatch
 
 
 class TimeRounds(Protocol):

@@ -20,13 +20,12 @@ from fwbench.manifest import Manifest
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
-from fwbench.measure.idle import wait_until_idle
+from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.limits import Limits
 from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
-from fwbench.measure.throttling import GpuWatch
-from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, warm_device, warm_up
+from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation

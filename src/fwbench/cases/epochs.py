@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DataError, Diverged, WrongTraining
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
-from fwbench.measure.energy import EnergyMeter
+from fwbench.measure.gpu_watch import EnergyMeter
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.presets import Schedule

@@ -13,8 +13,7 @@ import numpy as np
 
 from fwbench.frameworks.member import Member, Place
 from fwbench.measure.clock import Clock, RoundFacts, preempted_rounds
-from fwbench.measure.resources import CpuUse, cpu_use
-from fwbench.measure.traffic import sent_bytes
+from fwbench.measure.resources import CpuUse, cpu_use, sent_bytes
 from fwbench.records.facts import Replica, Serving
 from fwbench.terms.replicas import link_of
 

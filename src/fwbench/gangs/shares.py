@@ -17,7 +17,7 @@ from fwbench.errors import WrongGradient
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
-from fwbench.measure.traffic import sent_bytes
+from fwbench.measure.resources import sent_bytes
 from fwbench.workloads.models import reference
 from fwbench.workloads.objective import Batch, check_rows
 from fwbench.workloads.training import Trains

@@ -22,8 +22,8 @@ from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.measure.clock import Clock, Timer
+from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.stopping import Stopping
-from fwbench.measure.throttling import GpuWatch
 from fwbench.plugin.rounds import Rounds, stop_when_precise
 from fwbench.records.launches import Entry
 

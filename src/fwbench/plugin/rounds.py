@@ -13,8 +13,8 @@ from typing import Any
 from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
 
+from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.stopping import Stopping
-from fwbench.measure.throttling import GpuWatch
 
 #: A round of one call.
 _ONCE = range(1)

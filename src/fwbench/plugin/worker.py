@@ -52,7 +52,7 @@ from fwbench.frameworks.health import leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
 from fwbench.manifest import Manifest
-from fwbench.measure.idle import wait_until_idle
+from fwbench.measure.warmup import wait_until_idle
 from fwbench.names import framework_of
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession

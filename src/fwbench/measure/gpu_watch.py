@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fwbench.measure.clock import Clock
-from fwbench.measure.energy import EnergyMeter
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
 #: From one look to the next: NVML takes some ten microseconds to answer.
@@ -107,3 +106,34 @@ class GpuWatch:
         self._pauses += 1
         time.sleep(_PAUSE_S)
         self._looked_s = self._clock.read()
+
+
+#: The shortest time whose energy is told: some five times what the counter may need to move.
+LEAST_S = 0.5
+
+
+class EnergyMeter:
+    """Tells the energy that a GPU takes from now on.
+
+    Args:
+        gpu: which; None where it is not known.
+        clock: for the time meanwhile.
+    """
+
+    def __init__(self, gpu: Gpu | None, clock: Clock) -> None:
+        self._gpu = gpu
+        self._clock = clock
+        self._before_j = self._total_j()
+        self._since_s = clock.read()
+
+    def used_j(self) -> float | None:
+        """Joules until now; None where NVML does not count them, and after too short a time."""
+        after_j = self._total_j()
+        is_short = self._clock.read() - self._since_s < LEAST_S
+        if after_j is None or self._before_j is None or is_short:
+            return None
+        # Of a driver that was loaded anew it begins at 0 again.
+        return after_j - self._before_j if after_j > self._before_j else None
+
+    def _total_j(self) -> float | None:
+        return self._gpu.energy_j() if self._gpu else None
