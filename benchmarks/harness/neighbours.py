@@ -26,8 +26,7 @@ from typing import Any
 import bounds
 import pytest
 
-from fwbench.cases.bind import bind
-from fwbench.cases.case import Case
+from fwbench.cases.case import Case, bind
 from fwbench.machine import usable_cpus
 from fwbench.workloads import gemm
 

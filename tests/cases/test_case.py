@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
-from fwbench.cases.bind import bind
-from fwbench.cases.case import Case
+from fwbench.cases.case import Case, bind
 from fwbench.errors import FwbenchError, NotACopy, WrongGradient, WrongResult
 from fwbench.measure.warmup import HANDED_OVER_S
 from fwbench.plugin import host

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.cases import precision, rates, verify
+from fwbench.cases import precision, timing, verify
 from fwbench.cases.inputs import Inputs, in_dtype, widest
 from fwbench.ceilings.ceilings import Ceiling
 from fwbench.errors import ImpossibleRate, WrongResult
@@ -84,5 +84,5 @@ def test_impossible_rates_of_complex_numbers_are_those_of_their_parts() -> None:
     """An operation on a complex number is several on real ones."""
     facts = CaseFacts.unchecked({"dtype": "complex64", "flops": 2e9, "completion_s": 1.0})
     with pytest.raises(ImpossibleRate):
-        rates.check(facts, Limits({"float32": 1e9}))
+        timing.check_rates(facts, Limits({"float32": 1e9}))
     assert Ceiling({"float32": 1e9}, 1e9).attainable_s(2e9, 1.0, "complex64") == 2.0

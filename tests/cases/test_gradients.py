@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.cases.precision import is_float32
 from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import differentiated

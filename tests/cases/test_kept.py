@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases import kept
-from fwbench.cases.kept import KEPT, Kept
+from fwbench.cases.inputs import OPERAND_CACHE, OperandCache, drawn_operands
 from fwbench.errors import WrongGradient, WrongResult
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
@@ -28,7 +27,7 @@ def unknown() -> list[NDArray[Any]]:
 
 def test_what_is_known_is_not_computed_again() -> None:
     """The same arrays come back for the same key."""
-    some = Kept(100)
+    some = OperandCache(100)
     first = some.arrays("key", of_bytes(10))
     assert some.arrays("key", unknown) is first
     assert some.size_bytes == 10
@@ -36,7 +35,7 @@ def test_what_is_known_is_not_computed_again() -> None:
 
 def test_what_was_asked_for_longest_ago_goes_first() -> None:
     """There is a limit to what all take together, and it holds at any time."""
-    some = Kept(100)
+    some = OperandCache(100)
     for key in "abc":
         some.arrays(key, of_bytes(40))
         some.arrays("a", of_bytes(40))
@@ -49,7 +48,7 @@ def test_what_was_asked_for_longest_ago_goes_first() -> None:
 
 def test_what_is_too_large_is_not_kept() -> None:
     """Nor does it drive out what is."""
-    some = Kept(100)
+    some = OperandCache(100)
     some.arrays("small", of_bytes(10))
     assert some.arrays("large", of_bytes(101))[0].size == 101
     some.arrays("small", unknown)
@@ -58,7 +57,7 @@ def test_what_is_too_large_is_not_kept() -> None:
 
 def test_what_is_kept_stays_as_it_is() -> None:
     """Whatever becomes of the arrays that it was computed from; and nobody writes to it."""
-    some = Kept(100)
+    some = OperandCache(100)
     source = np.ones(4)
     (array,) = some.arrays("key", lambda: [source[::-1]])
     source[:] = 0.0
@@ -154,9 +153,9 @@ def test_other_operations_of_the_same_name_share_nothing() -> None:
 def test_operands_have_their_place_among_what_is_kept() -> None:
     """First and changed ones are the operation's own."""
     of = operation()
-    before_bytes = KEPT.size_bytes
-    first = kept.operands(of, 4, changed=False)
-    changed = kept.operands(of, 4, changed=True)
+    before_bytes = OPERAND_CACHE.size_bytes
+    first = drawn_operands(of, 4, changed=False)
+    changed = drawn_operands(of, 4, changed=True)
     np.testing.assert_array_equal(first, of.operands(4))
     np.testing.assert_array_equal(changed, of.changed_operands(4))
-    assert KEPT.size_bytes == before_bytes + 2 * 4 * 8
+    assert OPERAND_CACHE.size_bytes == before_bytes + 2 * 4 * 8

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases.case import Case
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
-from fwbench.cases.probes.memory import forward_memory, memory
+from fwbench.cases.probes import forward_memory, memory
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench import workloads
-from fwbench.cases import freivalds, products, verify
-from fwbench.cases.bind import bind
-from fwbench.cases.case import Case
+from fwbench.cases import products, verify
+from fwbench.cases.case import Case, bind
 from fwbench.cases.products import Product, ProductGradient
 from fwbench.errors import VerificationError, WrongGradient, WrongResult
 from fwbench.presets import Size
@@ -222,15 +221,15 @@ def test_columns_that_are_swapped_are_told_by_most_weights() -> None:
     """Errors that cancel are what weights are drawn at random for: no pair passes."""
     rng = np.random.default_rng(5)
     left, right = rng.standard_normal((40, 64)), rng.standard_normal((64, 64))
-    expected, product = freivalds.expected_sums(left, right), left @ right
-    limit = freivalds.sum_tolerance(verify.tolerance("float32", 64), tf32=False)
-    assert freivalds.compare(product, expected, limit, WrongResult).largest < limit
+    expected, product = products.expected_sums(left, right), left @ right
+    limit = products.sum_tolerance(verify.tolerance("float32", 64), tf32=False)
+    assert products.compare(product, expected, limit, WrongResult).largest < limit
     for i in range(0, 64, 5):
         for j in range(0, i, 2):
             wrong = product.copy()
             wrong[:, [i, j]] = wrong[:, [j, i]]
             with pytest.raises(WrongResult):
-                freivalds.compare(wrong, expected, limit, WrongResult)
+                products.compare(wrong, expected, limit, WrongResult)
 
 
 @pytest.mark.parametrize("cut_off", [False, True])
@@ -240,10 +239,10 @@ def test_tf32_passes_where_it_was_asked_for(cut_off: bool) -> None:
     left, right = (rng.standard_normal((600, 600)).astype(np.float32) for _ in range(2))
     bits = [x.view(np.uint32) & np.uint32(0xFFFFE000) for x in (left, right)]
     coarse = [x.view(np.float32) for x in bits] if cut_off else [*map(_tf32, (left, right))]
-    expected = freivalds.expected_sums(left, right)
+    expected = products.expected_sums(left, right)
     allowed = verify.tolerance("float32", 600) + 2.0**-8
-    limit = freivalds.sum_tolerance(allowed, tf32=True)
-    found = freivalds.compare(np.matmul(*coarse), expected, limit, WrongResult)
+    limit = products.sum_tolerance(allowed, tf32=True)
+    found = products.compare(np.matmul(*coarse), expected, limit, WrongResult)
     assert found.largest < 0.6 * limit
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.cases.probes.profile import profile
+from fwbench.cases.probes import profile
 from fwbench.errors import ProbeError
 from fwbench.frameworks import profiler
 from fwbench.frameworks.profiler import Operator, Profiler

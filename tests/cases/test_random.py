@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework

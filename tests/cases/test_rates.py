@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.cases import rates
+from fwbench.cases import timing
 from fwbench.errors import ImpossibleRate
 from fwbench.measure.limits import Limits
 from fwbench.plugin import host
@@ -33,7 +33,7 @@ def _facts(**changes: Any) -> CaseFacts:
 
 def test_what_is_possible_is_recorded_with_its_limits() -> None:
     """Both, where both are known."""
-    held = rates.check(_facts(), _LIMITS)
+    held = timing.check_rates(_facts(), _LIMITS)
     assert dict(held) == {"limit_flops_per_s": 1e9, "limit_bytes_per_s": 1e10}
 
 
@@ -53,22 +53,22 @@ def test_what_is_possible_is_recorded_with_its_limits() -> None:
 def test_what_is_impossible_is_refused(changes: dict[str, float], said: str) -> None:
     """The message has the work, the time, the rate, the limit and where it is from."""
     with pytest.raises(ImpossibleRate, match=re.escape(said)):
-        rates.check(_facts(**changes), _LIMITS)
+        timing.check_rates(_facts(**changes), _LIMITS)
 
 
 def test_tf32_is_held_against_products_in_tf32() -> None:
     """They are many times as fast as those of float32, and that is no mistake."""
     limits = replace(_LIMITS, flops_per_s={"float32": 1e9, "tf32": 8e9})
     fast = {"flops": 8e9, "toggles": {"tf32": "on"}}
-    assert rates.check(_facts(**fast), limits).limit_flops_per_s == 8e9
+    assert timing.check_rates(_facts(**fast), limits).limit_flops_per_s == 8e9
     with pytest.raises(ImpossibleRate):
-        rates.check(_facts(**{**fast, "toggles": {"tf32": "off"}}), limits)
+        timing.check_rates(_facts(**{**fast, "toggles": {"tf32": "off"}}), limits)
 
 
 @pytest.mark.parametrize("is_view", [True, None])
 def test_views_move_no_bytes(is_view: bool | None) -> None:
     """Nor does what may be one."""
-    held = rates.check(_facts(bytes=1e15, result_is_view=is_view), _LIMITS)
+    held = timing.check_rates(_facts(bytes=1e15, result_is_view=is_view), _LIMITS)
     assert dict(held) == {"limit_flops_per_s": 1e9}
 
 
@@ -84,7 +84,7 @@ def test_views_move_no_bytes(is_view: bool | None) -> None:
 )
 def test_where_nothing_is_known_nothing_is_claimed(changes: dict[str, Any], limits: Limits) -> None:
     """Neither a failure nor a fact."""
-    assert dict(rates.check(_facts(**changes), limits)) == {}
+    assert dict(timing.check_rates(_facts(**changes), limits)) == {}
 
 
 def test_a_case_that_is_too_fast_has_no_record() -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.errors import WrongGradient, WrongResult
 from fwbench.frameworks.layout import Layout, axes
 from fwbench.frameworks.table import Laid

@@ -395,6 +395,6 @@ def test_numbers_of_every_kind_are_compared(
 def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the sizes; nothing is timed."""
     memory = type("Memory", (), {"available": 100})
-    monkeypatch.setattr("fwbench.cases.reading.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("fwbench.cases.inputs.psutil.virtual_memory", lambda: memory)
     said = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
     fails(square("forward", FakeFramework()), TooLargeToVerify, said)

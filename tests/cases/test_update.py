@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.errors import WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Operation

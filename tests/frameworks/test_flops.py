@@ -22,7 +22,7 @@ from fwbench.workloads import OPERATIONS
 _COUNT = """
 import json
 from torch.utils.flop_counter import FlopCounterMode
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.frameworks.registry import load
 from fwbench.grid import Cell
 from fwbench.workloads import OPERATIONS

@@ -49,7 +49,7 @@ each_framework = pytest.mark.parametrize("framework", [_installed(name) for name
 _PROBE = """
 import json, sys
 from fwbench import workloads
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.registry import load

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
 from fwbench.cases.forward import Forward, listed
-from fwbench.cases.inputs import in_dtype, is_inexact, widest
-from fwbench.cases.kept import KEPT
+from fwbench.cases.inputs import OPERAND_CACHE, in_dtype, is_inexact, widest
 from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
@@ -63,7 +62,7 @@ class Backward(Forward):
             rng = np.random.default_rng(seed)
             return [_cotangent(shape, dtype, rng) for shape, dtype in self._forms]
 
-        numbers = KEPT.arrays(("cotangents", seed, *self._forms), draw)
+        numbers = OPERAND_CACHE.arrays(("cotangents", seed, *self._forms), draw)
         return self.layout.place_results([in_dtype(x, self.dtype) for x in numbers])
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -135,7 +134,7 @@ class Backward(Forward):
         if self.operation.aligned is not None:
             return compute()
         key = self._key(f"slopes {position}", len(self._placed.digests))
-        (slopes,) = KEPT.arrays(key, lambda: [np.array(compute())])
+        (slopes,) = OPERAND_CACHE.arrays(key, lambda: [np.array(compute())])
         return [*map(float, slopes)]
 
     def _by_operand(self, gradients: Arrays, values: Arrays) -> dict[int, NDArray[Any]]:

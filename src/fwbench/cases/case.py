@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
-from fwbench.cases import on_gpus, rates, repetition, waiting
-from fwbench.cases.benchmark import Benchmark
-from fwbench.cases.bind import bind, draw
-from fwbench.cases.kept import KEPT
-from fwbench.cases.work import Work
+from fwbench.cases import on_gpus, products, timing
+from fwbench.cases.backward import Backward
+from fwbench.cases.copies import Copy, Creation
+from fwbench.cases.forward import Forward, InPlaceUpdate
+from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
+from fwbench.cases.random import Random
+from fwbench.cases.work import OperationWork, Work
 from fwbench.frameworks.contract import Framework
 from fwbench.grid import Cell
 from fwbench.manifest import Manifest
@@ -25,7 +27,9 @@ from fwbench.measure.limits import Limits
 from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
+from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
+from fwbench.presets import Size
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.operation import Operation
@@ -138,12 +142,12 @@ class Case:
             first_call_s, result = self._clock.time(work.run)
             memory.pause()
             held = _held(on_device)
-            kept_bytes = KEPT.size_bytes
+            kept_bytes = OPERAND_CACHE.size_bytes
             verified = work.verify(result)
             readable = bool(work.arrays(result))
             del result
             work.prepare()
-            memory.resume(KEPT.size_bytes - kept_bytes)
+            memory.resume(OPERAND_CACHE.size_bytes - kept_bytes)
         # Rounds alone may be too short to tell what others did.
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)
@@ -178,7 +182,7 @@ class Case:
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             warmup = self._warmed(work)
             if readable:
-                wait_s = waiting.check(work, self.framework, self.cell, self._clock)
+                wait_s = timing.check_finished(work, self.framework, self.cell, self._clock)
                 if self._clock.wait is not None:
                     waited = CaseFacts(wait_s=wait_s)
             waited |= self._time_on_device(work)
@@ -235,7 +239,7 @@ class Case:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""
         clock = Clock(self._clock.read, self._clock.wait)
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            return repetition.verify_again(work, last, clock, self._benchmark.rounds_s)
+            return timing.verify_again(work, last, clock, self._benchmark.rounds_s)
 
     @contextmanager
     def _unused_on_failure(self) -> Iterator[None]:
@@ -278,7 +282,7 @@ class Case:
             if benchmark.stopping is not None:
                 known |= CaseFacts(**benchmark.stopping.facts())
             with self._discarded_on_failure():
-                known |= rates.check(known, self._limits)
+                known |= timing.check_rates(known, self._limits)
             benchmark.keep(dict(known))
 
 
@@ -291,3 +295,124 @@ def _held(memory: DeviceMemory | None) -> CaseFacts:
         device_memory_left_bytes=memory.left_bytes,
         peak_device_memory_bytes=memory.peak_bytes,
     )
+
+
+def draw(operation: Operation, size: Size) -> None:
+    """Have the operands drawn, unless an earlier case has: before its memory is looked at.
+
+    Args:
+        operation: what to compute.
+        size: of its operands.
+
+    Raises:
+        TooLargeToVerify: its arrays do not fit into memory.
+    """
+    cost = operation.cost_of("forward", size)
+    if cost is not None:
+        check_room(f"{operation.name} of size {size}", cost.elements)
+    drawn_operands(operation, size, changed=False)
+
+
+def bind(cell: Cell, framework: Framework) -> Work:
+    """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet.
+
+    Args:
+        cell: what to compute, and how.
+        framework: that computes it.
+
+    Raises:
+        TooLargeToVerify: its arrays do not fit into memory.
+    """
+    operation = cast("Operation", cell.workload)
+    draw(operation, cell.size)
+    return _work(operation, cell)(cell, framework)
+
+
+def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], OperationWork]:
+    """The work of an operation, which knows its right results."""
+    if products.is_large(operation, cell):
+        return products.ProductGradient if cell.direction == "backward" else products.Product
+    if cell.direction == "backward":
+        return Backward
+    if operation.creates:
+        return Creation
+    if operation.copies_to:
+        return Copy
+    if operation.moments:
+        return Random
+    return InPlaceUpdate if operation.updates else Forward
+
+
+class TimeRounds(Protocol):
+    """Times a given number of rounds."""
+
+    def __call__(self, target: Callable[[], Any], *, setup: Callable[[], Any], rounds: int) -> Any:
+        """Call ``setup`` untimed and ``target`` timed, so many times.
+
+        Args:
+            target: a round.
+            setup: called before each round.
+            rounds: how many.
+        """
+
+
+class Benchmark(Protocol):
+    """Times the work of one case.
+
+    Attributes:
+        fixture: pytest-benchmark's, which users know as ``case.benchmark``.
+        time_rounds: calls work in a given number of rounds.
+        stopping: what has ended the rounds; None where their number was fixed.
+        watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
+    """
+
+    fixture: Any
+    stopping: Stopping | None
+    watch: GpuWatch | None
+    # An attribute and not a method: the fixture's own.
+    time_rounds: TimeRounds
+
+    def time(self, run: Callable[[], Any]) -> Any:
+        """Call work in as many rounds as its timing takes.
+
+        Args:
+            run: one call.
+
+        Returns:
+            The result of the last call that was timed, or of the only one where nothing is.
+        """
+
+    def rounds_of(self, round_s: float) -> int:
+        """Number of rounds of this length within the limits of timing."""
+
+    @property
+    def enabled(self) -> bool:
+        """True if anything is timed; not with ``--benchmark-disable``."""
+
+    @property
+    def timed(self) -> bool:
+        """True if rounds have been timed."""
+
+    @property
+    def rounds_s(self) -> Sequence[float]:
+        """The seconds per call of every round so far; empty where nothing is timed."""
+
+    @property
+    def iterations(self) -> int:
+        """Number of calls in a round; known once rounds have been timed."""
+
+    @property
+    def calls(self) -> int:
+        """Number of all calls, including those that are in no statistics.
+
+        0 where that is not known.
+        """
+
+    def keep(self, facts: Mapping[str, Any]) -> None:
+        """Store what fwbench knows of the case in its record."""
+
+    def leave_unused(self) -> None:
+        """Do not warn that nothing was timed: the case has failed before."""
+
+    def discard(self) -> None:
+        """Let what was timed have no record, as if a round had failed."""

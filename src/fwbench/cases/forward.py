@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases import reading, verify
-from fwbench.cases.inputs import Inputs, widest
-from fwbench.cases.kept import KEPT
+from fwbench.cases import verify
+from fwbench.cases.inputs import OPERAND_CACHE, Inputs, check_fits, digest, widest
 from fwbench.cases.verify import Deviation
 from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.table import layout_of
 from fwbench.grid import Cell
 from fwbench.measure.limits import ITEMSIZE_BYTES
@@ -85,12 +84,12 @@ class Forward(OperationWork):
     def _checked(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The inputs as they were placed, where there is room to compare these results."""
         inputs = self._placed.check()
-        reading.fits(inputs, on_host)
+        check_fits(inputs, on_host)
         return inputs
 
     def _reference(self, inputs: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
         """The results that the inputs must have; all cases with the same inputs share them."""
-        return KEPT.arrays(
+        return OPERAND_CACHE.arrays(
             self._key("results", len(self.inputs)),
             lambda: self._results([*map(widest, inputs[: len(self.inputs)])]),
         )
@@ -150,3 +149,62 @@ def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]
 def listed(results: Any) -> list[NDArray[Any]]:
     """What a reference returned: an array, or a tuple of them."""
     return [np.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
+
+
+class InPlaceUpdate(Forward):
+    """An operation that overwrites operands."""
+
+    #: Calls in place since the operands were written.
+    _steps = 1
+    #: Whether they were, since the last call that was timed.
+    _written = False
+
+    def arrays(self, result: Any) -> Sequence[Array]:
+        """What is returned, or what was overwritten if nothing is."""
+        return self._placed.overwritten() if result is None else super().arrays(result)
+
+    def _key(self, what: str, inputs: int) -> Hashable:
+        """With the number of steps."""
+        return super()._key(what, inputs), self._steps
+
+    def _results(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The operands after all steps."""
+        operands = self.layout.restore(values)
+        for _ in range(self._steps):
+            results = listed(self.operation.reference(*operands, *self.parameters))
+            for position, updated in zip(self.operation.updates, results, strict=True):
+                operands[position] = updated
+        return results
+
+    def _memory(self, result: Any) -> CaseFacts:
+        """Every element is written: in place is not a view, which would cost nothing."""
+        return CaseFacts(result_is_view=False)
+
+    def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
+        """In place, calls have gone on from one another, so the last result is not the first."""
+        if result is not None:
+            return super()._verify_last(result, right)
+        if self._written:  # on a busy machine all is verified again, and this is what that left
+            return CaseFacts(result_is_view=False)
+        self._check_inputs()
+        # Not each by itself: in low precision a state may be too coarse for a step.
+        if [digest(array) for array in self._read(result)] == right:
+            raise WrongResult("what it overwrites is as the first call left it: no step was made")
+        return CaseFacts(result_is_view=False)
+
+    def _timed_on(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        """Without counting calls: only those that are verified are counted."""
+        return super()._change(operands)
+
+    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+        """The call counts itself: whoever times it may make it twice."""
+        run = super()._change(operands)
+        self._steps, self._written = 0, True
+
+        def counted() -> Any:
+            result = run()
+            # New arrays are those of one step, however often it was made.
+            self._steps = self._steps + 1 if result is None else 1
+            return result
+
+        return counted

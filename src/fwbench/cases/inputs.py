@@ -10,17 +10,29 @@ be a :class:`functools.partial`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.errors import DeclarationError, WrongResult
+from fwbench.errors import (
+    DeclarationError,
+    TooLargeToVerify,
+    UnreadableResult,
+    VerificationError,
+    WrongResult,
+)
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.names import numpy_dtype
+from fwbench.presets import Size
+from fwbench.records.units import gibibytes
+from fwbench.workloads.operation import Operation
 
 #: Places an array of NumPy's, in a dtype.
 Create = Callable[[NDArray[Any], str], Array]
@@ -207,3 +219,174 @@ class Inputs:
                 "inputs and the cotangent among its arguments, or implement Framework.write"
             )
         return run
+
+
+#: Everything that an operation on two vectors of a million numbers needs takes 80 MiB.
+_LIMIT_BYTES = 256 * 2**20
+
+#: Computes arrays that are not known yet.
+Compute = Callable[[], Iterable[NDArray[Any]]]
+
+
+class OperandCache:
+    """The arrays that were asked for last, as long as they take no more memory than they may.
+
+    Args:
+        limit_bytes: what all of them may take together.
+
+    Attributes:
+        size_bytes: what they take.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._known: OrderedDict[Hashable, Sequence[NDArray[Any]]] = OrderedDict()
+        self.size_bytes = 0
+
+    def arrays(self, key: Hashable, compute: Compute) -> Sequence[NDArray[Any]]:
+        """The arrays of a key; those that are kept cannot be written to.
+
+        Args:
+            key: whatever they are computed from.
+            compute: computes them where they are not known.
+        """
+        known = self._known.get(key)
+        if known is not None:
+            self._known.move_to_end(key)
+            return known
+        computed = tuple(compute())
+        if _size_bytes(computed) > self._limit_bytes:
+            return computed
+        return self._add(key, tuple(map(_own, computed)))
+
+    def _add(self, key: Hashable, arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        self._known[key] = arrays
+        self.size_bytes += _size_bytes(arrays)
+        while self.size_bytes > self._limit_bytes:
+            _, oldest = self._known.popitem(last=False)
+            self.size_bytes -= _size_bytes(oldest)
+        return arrays
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy: what was computed may share memory with inputs that change."""
+    copy = np.array(array)
+    copy.setflags(write=False)
+    return copy
+
+
+def _size_bytes(arrays: Sequence[NDArray[Any]]) -> int:
+    return sum(array.nbytes for array in arrays)
+
+
+#: What the cases of this process have in common.
+OPERAND_CACHE = OperandCache(_LIMIT_BYTES)
+
+
+def drawn_operands(operation: Operation, size: Size, *, changed: bool) -> Sequence[NDArray[Any]]:
+    """The operands of an operation, as it draws them.
+
+    Args:
+        operation: draws them.
+        size: of them.
+        changed: whether others of the same shapes are asked for.
+    """
+    first = OPERAND_CACHE.arrays((operation, size, "first"), lambda: operation.operands(size))
+    if not changed:
+        return first
+    return OPERAND_CACHE.arrays(
+        (operation, size, "changed"), lambda: operation.changed_operands(size, first)
+    )
+
+
+#: What ``to_numpy`` may return: booleans, integers, floating-point and complex numbers.
+_NUMBERS = "biufc"
+
+#: How many arrays of float64 a comparison has at once, for each that it is given.
+_COPIES = 4
+
+
+@contextmanager
+def guarded_read(framework: Framework, *arrays: Array) -> Iterator[None]:
+    """Say of an error of the framework that a result could not be read.
+
+    Args:
+        framework: whose arrays they are.
+        arrays: what is read.
+
+    Raises:
+        UnreadableResult: an error was raised meanwhile.
+    """
+    try:
+        yield
+    except (MemoryError, VerificationError):
+        raise
+    except Exception as error:
+        kinds = ", ".join(dict.fromkeys(type(array).__name__ for array in arrays))
+        said = str(error).strip().partition("\n")[0]
+        raise UnreadableResult(
+            f"the result ({kinds}) cannot be read back: {framework.name} raised "
+            f"{type(error).__name__}: {said}"
+        ) from error
+
+
+def read_result(framework: Framework, array: Array) -> NDArray[Any]:
+    """The values of an array of a result.
+
+    Args:
+        framework: whose array it is.
+        array: the array.
+
+    Raises:
+        UnreadableResult: it is no array of numbers, or reading it fails.
+    """
+    with guarded_read(framework, array):
+        values = np.asarray(framework.to_numpy(array))
+    if values.dtype.kind not in _NUMBERS:
+        raise UnreadableResult(
+            f"the result ({type(array).__name__}) cannot be read back: {framework.name}'s "
+            f"to_numpy returned {values.dtype} instead of numbers"
+        )
+    return values
+
+
+def check_room(work: str, elements: float) -> None:
+    """Check that there is room for the arrays of a case before any is made.
+
+    Args:
+        work: what it is, for the message.
+        elements: of its operands and results, which are drawn and computed in float64 first.
+
+    Raises:
+        TooLargeToVerify: they take more memory than is free.
+    """
+    needed_bytes, free_bytes = int(8 * elements), psutil.virtual_memory().available
+    if needed_bytes > free_bytes:
+        raise TooLargeToVerify(
+            f"{work} has arrays of {elements:,.0f} elements: drawn in float64 they take "
+            f"{gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; measure a "
+            "smaller size"
+        )
+
+
+def check_fits(inputs: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> None:
+    """Check that there is room to compare a result with its reference.
+
+    The kernel grants memory that it does not have, and ends the process that uses it.
+
+    Args:
+        inputs: of the reference.
+        results: of the framework, on the host.
+
+    Raises:
+        TooLargeToVerify: it takes more memory than is free.
+    """
+    elements = sum(array.size for array in inputs), sum(array.size for array in results)
+    needed_bytes = _COPIES * 8 * sum(elements)
+    free_bytes = psutil.virtual_memory().available
+    if needed_bytes > free_bytes:
+        raise TooLargeToVerify(
+            f"to verify {elements[1]:,} elements of results against {elements[0]:,} of inputs "
+            f"takes {gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; "
+            "measure a smaller size"
+        )

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from fwbench.cases import reading, verify
-from fwbench.cases.inputs import Inputs
+from fwbench.cases import verify
+from fwbench.cases.inputs import Inputs, check_room
 from fwbench.cases.networks import LOGIT_TOLERANCES, InferenceCase
 from fwbench.cases.references import InFloat64, Reference
 from fwbench.cases.training import StepCase, TrainingCase
@@ -99,10 +99,10 @@ class _ModelCase(TrainingCase):
         given = [*model.taken, *([] if model.targets is None else [model.targets])]
         what = f"{model.name} with a batch of {batch:,}"
         inputs = float(sum(math.prod(each.shape_of(batch)) for each in given))
-        reading.room(what, inputs)
+        check_room(what, inputs)
         learner = self.framework.model_learner(self.job)
         parameters = float(sum(array.size for array in learner.initial.values()))
-        reading.room(what, inputs + self.copies * parameters + self._results(learner))
+        check_room(what, inputs + self.copies * parameters + self._results(learner))
         return learner
 
     def predictor(self) -> Predictor:

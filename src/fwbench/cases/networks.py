@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fwbench.cases import precision, verify
 from fwbench.cases.forward import check_count
 from fwbench.cases.inputs import Inputs
-from fwbench.cases.training import TrainingCase
+from fwbench.cases.training import ThroughputCase
 from fwbench.cases.work import RepeatedWork, Work
 from fwbench.errors import WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall, Framework
@@ -286,17 +286,7 @@ def _wide(training: Objective, examples: NDArray[Any]) -> NDArray[Any]:
     return examples if training.vocabulary is not None else examples.astype(np.float64)
 
 
-class PassCase(TrainingCase):
-    """The case of a network without an update."""
-
-    def _record(self, facts: CaseFacts) -> None:
-        """With throughput, and with what the first call took beyond a typical one."""
-        if self._benchmark.timed:
-            facts |= self.compiled(facts) | self.throughput()
-        super()._record(facts)
-
-
-class InferenceCase(PassCase):
+class InferenceCase(ThroughputCase):
     """The case of a network's answers."""
 
     def bind(self) -> Work:
@@ -304,7 +294,7 @@ class InferenceCase(PassCase):
         return Answers(self.predictor(), self.framework)
 
 
-class ForwardBackwardCase(PassCase):
+class ForwardBackwardCase(ThroughputCase):
     """The case of a network's loss and gradients."""
 
     def bind(self) -> Work:

@@ -223,14 +223,18 @@ class TrainingCase(Case):
         return read(self.cell.data, self._cache)
 
 
-class StepCase(TrainingCase):
-    """The case of one step on a batch that lies on the device."""
+class ThroughputCase(TrainingCase):
+    """The case of calls on whole batches."""
 
     def _record(self, facts: CaseFacts) -> None:
         """With throughput, and with what the first call took beyond a typical one."""
         if self._benchmark.timed:
             facts |= self.compiled(facts) | self.throughput()
         super()._record(facts)
+
+
+class StepCase(ThroughputCase):
+    """The case of one training step on a batch that is on the device."""
 
 
 class LoaderCase(TrainingCase):

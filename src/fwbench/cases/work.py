@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from fwbench.cases import kept, precision, reading, verify
-from fwbench.cases.inputs import digest, in_dtype
+from fwbench.cases import precision, verify
+from fwbench.cases.inputs import digest, drawn_operands, in_dtype, read_result
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.grid import Cell
@@ -131,7 +131,7 @@ class RepeatedWork(Work):
         return self.verify(result)
 
     def _read(self, result: Any) -> list[NDArray[Any]]:
-        return [reading.read(self.framework, array) for array in self.arrays(result)]
+        return [read_result(self.framework, array) for array in self.arrays(result)]
 
     @abstractmethod
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -197,7 +197,7 @@ class OperationWork(RepeatedWork):
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands in the dtype of the case, or others of the same shapes."""
-        drawn = kept.operands(self.operation, self.cell.size, changed=changed)
+        drawn = drawn_operands(self.operation, self.cell.size, changed=changed)
         return [in_dtype(x, self.dtype) for x in drawn]
 
     def _facts(self, found: Deviation, gradient_error: float = 0.0) -> CaseFacts:

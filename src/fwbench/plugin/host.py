@@ -80,7 +80,7 @@ def with_statistics(entry: Entry) -> dict[str, Any]:
 
 
 class FixtureBenchmark:
-    """pytest-benchmark's fixture as cases see it: a :class:`fwbench.cases.benchmark.Benchmark`.
+    """pytest-benchmark's fixture as cases see it: a :class:`fwbench.cases.case.Benchmark`.
 
     Args:
         fixture: of the case.

@@ -148,8 +148,7 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         traces: the folder for traces of profiles.
         send: sends a message to the parent.
     """
-    from fwbench.cases.probes.memory import forward_memory, memory
-    from fwbench.cases.probes.profile import profile
+    from fwbench.cases.probes import forward_memory, memory, profile
 
     requested = probes.requested()
     finds: Mapping[str, Callable[[Case, Clock], CaseFacts]] = {

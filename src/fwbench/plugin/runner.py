@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fwbench import suite
-from fwbench.cases.versions import VARIABLE
+from fwbench.cases.references import VARIABLE
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.grid import Cell
 from fwbench.plugin import handover, other_plugins

@@ -77,7 +77,7 @@ class Operation(Workload):
             grow with its square root.
         factors: ``factors(*operands)``, two arrays whose ``numpy.matmul`` is the result, of an
             operation that is a product and nothing else; their axes may be moved or joined. Large
-            products are verified by it (:mod:`fwbench.cases.freivalds`).
+            products are verified by it (:mod:`fwbench.cases.products`).
         average: whether the result is the mean of all its terms, and each counts as much.
         dtypes: those in which it makes sense; None for all but complex ones and float8. Where none
             is asked for it is float32, or the first of ``--fw-dtype``'s that is among them.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
 from fwbench.names import FLOAT8, numpy_dtype

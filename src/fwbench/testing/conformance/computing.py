@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.cases.learning import check
 from fwbench.errors import ConformanceError, WrongResult
 from fwbench.frameworks.learner import Job

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.errors import ConformanceError
 from fwbench.grid import Cell
 from fwbench.presets import Size

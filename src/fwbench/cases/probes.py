@@ -13,25 +13,31 @@ check after the timing holds against the loss of its steps.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fwbench.cases import reading, verify
+from fwbench.cases import verify
 from fwbench.cases.case import Case
+from fwbench.cases.inputs import read_result
 from fwbench.cases.loops import LoopCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import LOGIT_TOLERANCES, ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import StepCase, TrainingCase
+from fwbench.errors import ProbeError
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.probes import Plan, planned_bytes
+from fwbench.frameworks.profiler import Operator, Profiler, together
 from fwbench.measure.clock import Clock
 from fwbench.measure.memory import PeakMemory
-from fwbench.records.facts import CaseFacts, Memory
+from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
 from fwbench.workloads.objective import Batch
 
 #: Two runs in the dtype of the case are compared, each of which may be off by the tolerance.
@@ -151,7 +157,7 @@ def _checked_inference(case: Case) -> _Bound:
 def _check_answers(framework: Framework, learner: Learner, result: Any) -> None:
     """The first result of a call has the learner's logits for the same batch."""
     (on_host, _), _ = _batch(learner)
-    answers = [reading.read(framework, array) for array in arrays_of(result)]
+    answers = [read_result(framework, array) for array in arrays_of(result)]
     allowed = _BOTH * LOGIT_TOLERANCES[learner.job.verified_as]
     if isinstance(learner, ModelLearner):
         answers = learner.restored(answers)
@@ -187,3 +193,77 @@ _BINDS: Mapping[type[Case], Callable[[Case], _Bound]] = {
     ModelStepCase: _step,
     ModelInferenceCase: _inference,
 }
+
+
+#: Calls before the profiler begins, which compile and allocate.
+_BEFORE = 3
+
+#: Calls under the profiler.
+_PROFILED_CALLS = 3
+
+#: Operators that are kept by their names.
+_SHOWN = 10
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+
+def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
+    """The profile of a case, whose trace is written.
+
+    Args:
+        case: which; it is bound, and neither verified nor timed.
+        clock: waits for the case's device.
+        folder: for the trace.
+
+    Raises:
+        ProbeError: the framework has no profiler, or it has seen nothing.
+    """
+    profiler = _profiler(case)
+    trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
+    run = case.bind().run
+    for _ in range(_BEFORE):
+        clock.time(run)
+    calls_s: list[float] = []
+
+    def work() -> None:
+        calls_s.extend(clock.time(run)[0] for _ in range(_PROFILED_CALLS))
+
+    operators = together(profiler.profile(work, trace))
+    if not any(each.time_s for each in operators):
+        raise ProbeError(f"the profiler of {case.framework.name} has seen no operator")
+    found = _shares(operators) | Profile(
+        calls=_PROFILED_CALLS, call_s=statistics.median(calls_s), trace=trace.name
+    )
+    return CaseFacts(profile=found)
+
+
+def _profiler(case: Case) -> Profiler:
+    name = case.framework.name
+    try:
+        profiler = case.framework.profiler(case.cell.device)
+    except ImportError as error:
+        raise ProbeError(f"the profiler of {name} cannot be imported: {error}") from error
+    if profiler is None:
+        raise ProbeError(f"{name} has no profiler")
+    return profiler
+
+
+def _shares(operators: Sequence[Operator]) -> Profile:
+    """Shares of the time by class, and the operators that take most of it."""
+    total_s = sum(each.time_s for each in operators)
+    shares: dict[str, float] = {}
+    for each in operators:
+        shares[each.operator_class] = shares.get(each.operator_class, 0.0) + each.time_s / total_s
+    return Profile(
+        operators_s=total_s / _PROFILED_CALLS,
+        shares={name: min(1.0, share) for name, share in shares.items()},
+        operators=[
+            ProfiledOperator(
+                name=each.name,
+                operator_class=each.operator_class,
+                time_s=each.time_s / _PROFILED_CALLS,
+                calls=each.calls / _PROFILED_CALLS,
+            )
+            for each in operators[:_SHOWN]
+        ],
+    )

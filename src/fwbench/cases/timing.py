@@ -1,0 +1,265 @@
+"""Is the work done when the clock says so? Then reading its result takes as long as reading.
+
+A framework whose calls return early, and whose waiter does not wait, is timed while it enqueues
+work; one whose results are computed when they are read is timed while it does nothing. Either way
+the work remains to be done when the result is read. The clock also waits before a round, untimed: a
+waiter that works then is found by how long it waits where there is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from fwbench.cases.inputs import guarded_read, read_result
+from fwbench.cases.work import Work
+from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork
+from fwbench.frameworks.contract import Array, BoundCall, Framework
+from fwbench.grid import Cell
+from fwbench.measure.clock import Clock
+from fwbench.measure.limits import Limits
+from fwbench.names import answered_dtype, product_precision
+from fwbench.records.facts import CaseFacts
+from fwbench.records.units import four_digits
+from fwbench.records.units import time as shown
+
+#: Work that remains is in every reading. What else takes time, such as other processes or whatever
+#: a framework prepares when it reads for the first time, is not in the shortest of so many. The
+#: second shortest counts: work may be done while this process has to wait for a processor.
+_READINGS = 60
+
+#: Nor may a single disturbed call look long, or one reading of what was there: so many tries are
+#: made at least, except of calls that take longer than a disturbance.
+_READINGS_AT_LEAST = 3
+_LONG_S = 0.1
+
+#: Before every third of the further tries: a process that has slept keeps its processor for a
+#: while, and on a busy machine every reading would be disturbed otherwise. Only the first call
+#: after a pause finds cold caches. The second half of the tries outlasts what keeps a machine busy
+#: for a moment: with 15 processes that wait for two processors, one of 3,000 honest cases had 30
+#: readings that were all disturbed.
+_READING_PAUSE_S = 0.01
+_LONG_READING_PAUSE_S = 0.1
+_PAUSE_EACH = 3
+
+#: What the shortest reading may take: so many times reading alone, this share of the call, and so
+#: many seconds. JAX's first readings of results take twice as long as later ones.
+_ALONE = 2.0
+_SHARE = 0.5
+_READING_SPARE_S = 20e-6
+
+#: What waiting for nothing may take: this share of the call, and so many seconds more.
+_IDLE_SHARE = 0.5
+_IDLE_SPARE_S = 200e-6
+
+
+def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -> float:
+    """Check that nothing is left to compute when a call is over for the clock.
+
+    An element of every array of the result is read, and one of new arrays with the same values
+    that were placed before: the difference is work that had remained.
+
+    Args:
+        work: verified and warmed up.
+        framework: that computes it.
+        cell: of the work.
+        clock: times it.
+
+    Returns:
+        Seconds that waiting takes where there is nothing to wait for: the shortest of its tries.
+
+    Raises:
+        UnfinishedWork: reading took longer than that, each time, or waiting for nothing did.
+    """
+    readings_s: list[float] = []
+    call_s = alone_s = idle_s = math.inf
+    for tries in range(1, 1 + _READINGS):
+        if tries > _READINGS_AT_LEAST and tries % _PAUSE_EACH == 1 and call_s < _LONG_S:
+            time.sleep(_READING_PAUSE_S if tries <= _READINGS // 2 else _LONG_READING_PAUSE_S)
+        taken_s, result = clock.time(work.run)
+        idle_s = min(idle_s, _idle_s(clock))
+        arrays = work.arrays(result)
+        readings_s.append(_reading_s(framework, clock, arrays))
+        shortest_s = heapq.nsmallest(2, readings_s)[-1]
+        there = [_placed(framework, cell, array) for array in arrays]
+        alone_s = min(alone_s, _reading_s(framework, clock, there))
+        call_s = min(call_s, taken_s)
+        is_done = shortest_s <= _ALONE * alone_s + _SHARE * call_s + _READING_SPARE_S
+        is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
+        if is_done and is_idle and (tries >= _READINGS_AT_LEAST or call_s >= _LONG_S):
+            return idle_s
+    if is_done:
+        raise UnfinishedWork(
+            "work is done while fwbench waits before a round, and not in the call: to wait for a "
+            f"device without work took at least {shown(idle_s)}, and a call {shown(call_s)}; "
+            "compute in calls, and return from waiter what does nothing but wait"
+        )
+    raise UnfinishedWork(
+        "calls return before their work is done, and the framework's `waiter` does not wait: to "
+        f"read one element of the result took at least {shown(shortest_s)} after calls of "
+        f"{shown(call_s)}, and {shown(alone_s)} where the same values were there already; return "
+        "from waiter what blocks until all work is done, and from calls no results that are "
+        "computed when they are read"
+    )
+
+
+def _idle_s(clock: Clock) -> float:
+    """Seconds that the framework waits once where there is nothing to wait for."""
+    if clock.wait is None:
+        return 0.0
+    start_s = clock.read()
+    clock.wait()
+    return clock.read() - start_s
+
+
+def _placed(framework: Framework, cell: Cell, array: Array) -> Array:
+    """An array with the same values that is surely there."""
+    values = read_result(framework, array)
+    dtype = answered_dtype(cell.dtype) if values.dtype.kind == "f" else values.dtype.name
+    placed = framework.creator(cell.device, dtype)(values)
+    framework.to_numpy(placed)
+    return placed
+
+
+def _reading_s(framework: Framework, clock: Clock, arrays: Sequence[Array]) -> float:
+    """Seconds until an element of each array has been read."""
+    with guarded_read(framework, *arrays):
+        start_s = clock.read()
+        for array in arrays:
+            framework.read_element(array)
+        return clock.read() - start_s
+
+
+#: The fastest call on changed inputs may take this many times the others, and so many seconds more.
+_TIMES = 10.0
+_SPARE_S = 1e-3
+
+#: How often all is verified again, two calls each time, before a case fails.
+_TRIES = 5
+
+#: As long as threads that wait actively do so: a call then finds them asleep.
+_PAUSE_S = 0.05
+
+
+def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float]) -> CaseFacts:
+    """Verify what was timed, and that calls on changed inputs take no longer than it did.
+
+    Args:
+        work: has been timed.
+        last: the result of the last call that was.
+        clock: times the calls; not the one of the rounds, which keeps them for the record.
+        rounds_s: seconds per call of every round; empty where nothing was timed.
+
+    Returns:
+        What was found.
+
+    Raises:
+        VerificationError: a result is wrong.
+        SkippedWork: a call took much longer, each time that its inputs had changed.
+    """
+    calls = _Calls(clock, statistics.median(rounds_s or [math.inf]))
+    for _ in range(_TRIES):
+        found = work.verify_again(last, calls)
+        if not calls.are_slow:
+            return found
+    fastest, others = map(shown, (min(calls.changed_s), calls.others_s))
+    raise SkippedWork(
+        f"calls on changed inputs took {fastest} at least, and most others {others} at most, so "
+        "their results were kept from earlier calls; compute in every call"
+    )
+
+
+class _Calls:
+    """Makes calls on changed inputs, and takes their times.
+
+    A single call takes longer than those of a loop, whose threads are awake: on a busy machine
+    PyTorch's of three microseconds took 18 to 56 ms. So where the first calls are slow, each of the
+    next ones is made twice, each time after a pause: the second time its inputs have not changed,
+    and it is fast only if results are kept.
+
+    Args:
+        clock: times the calls.
+        typical_s: what a call took that was timed.
+    """
+
+    def __init__(self, clock: Clock, typical_s: float) -> None:
+        self._clock = clock
+        self._typical_s = typical_s
+        self.changed_s: list[float] = []
+        self._unchanged_s: list[float] = []
+
+    @property
+    def others_s(self) -> float:
+        """What most calls take at most whose inputs have not changed."""
+        unchanged_s = sorted(self._unchanged_s) or [0.0]
+        return max(self._typical_s, unchanged_s[3 * len(unchanged_s) // 4])
+
+    @property
+    def are_slow(self) -> bool:
+        """Whether each call on changed inputs took much longer than others."""
+        return min(self.changed_s, default=0.0) > _TIMES * self.others_s + _SPARE_S
+
+    def __call__(self, run: BoundCall) -> Any:
+        if not self.are_slow:
+            return self._timed(run, self.changed_s)
+        time.sleep(_PAUSE_S)
+        result = self._timed(run, self.changed_s)
+        time.sleep(_PAUSE_S)
+        self._timed(run, self._unchanged_s)
+        return result
+
+    def _timed(self, run: BoundCall, seconds: list[float]) -> Any:
+        call_s, result = self._clock.time(run)
+        seconds.append(call_s)
+        return result
+
+
+_REMEDY = (
+    "its calls do not do the work, or the operation declares more than there is to do; if the peak "
+    "was measured on a busy machine, measure it again"
+)
+
+
+def check_rates(facts: CaseFacts, limits: Limits) -> CaseFacts:
+    """Check that the declared work can have been done in the median time of its rounds.
+
+    Of a result that is a view, or may be one, no bytes are claimed to have moved.
+
+    Args:
+        facts: of the case, with its times.
+        limits: of its device.
+
+    Returns:
+        The limits that it was held against, for the record.
+
+    Raises:
+        ImpossibleRate: it was faster.
+    """
+    dtype = product_precision(facts.dtype, facts.toggles or {})
+    flops_per_s = limits.flops_per_s.get(dtype) if facts.flops else None
+    moves = facts.bytes and facts.result_is_view is False
+    bytes_per_s = limits.bytes_per_s if moves else None
+    source = limits.source
+    _hold(facts, facts.flops, flops_per_s, "GFLOP", source.get(dtype, ""))
+    _hold(facts, facts.bytes, bytes_per_s, "GB", source.get("bytes", ""))
+    held = CaseFacts()
+    if flops_per_s:
+        held |= CaseFacts(limit_flops_per_s=flops_per_s)
+    return held | CaseFacts(limit_bytes_per_s=bytes_per_s) if bytes_per_s else held
+
+
+def _hold(
+    facts: CaseFacts, work: float | None, limit_per_s: float | None, unit: str, source: str
+) -> None:
+    seconds = facts.completion_s
+    if not (work and limit_per_s and seconds) or work / seconds <= limit_per_s:
+        return
+    raise ImpossibleRate(
+        f"{four_digits(work / 1e9)} {unit} in {shown(seconds)} are "
+        f"{four_digits(work / seconds / 1e9)} {unit}/s, and no more than "
+        f"{four_digits(limit_per_s / 1e9)} are possible here ({source}): {_REMEDY}"
+    )
