@@ -106,7 +106,7 @@ import warnings
 
 import jax
 
-from fwbench.cases.bind import bind
+from fwbench.cases.case import bind
 from fwbench.frameworks.registry import load
 from fwbench.grid import Cell
 from fwbench.workloads import OPERATIONS
