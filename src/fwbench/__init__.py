@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fwbench.frameworks.layout import Layout, axes
     from fwbench.frameworks.learner import Job, Learner, Loader, Order, Predictor
     from fwbench.frameworks.table import Call, Laid, Table
-    from fwbench.manifest import Device, Gap
+    from fwbench.manifest import Capabilities, Device, Gap
     from fwbench.presets import Form, Schedule, Shape, Sizes
     from fwbench.toggles import Toggle
     from fwbench.workloads.input import Input
@@ -35,6 +35,7 @@ _PUBLIC = {
     "Case": "fwbench.cases.case",
     "Cost": "fwbench.workloads.workload",
     "DeclarationError": "fwbench.errors",
+    "Capabilities": "fwbench.manifest",
     "Device": "fwbench.manifest",
     "Form": "fwbench.presets",
     "Framework": "fwbench.frameworks.contract",
@@ -70,6 +71,7 @@ __all__ = [
     "Adam",
     "BoundCall",
     "Call",
+    "Capabilities",
     "Case",
     "Cost",
     "DeclarationError",

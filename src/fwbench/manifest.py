@@ -79,74 +79,100 @@ class Gap:
         return all(part in (None, asked) for part, asked in zip(own, cell, strict=True))
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """A framework that can be used here.
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a framework can do: one row, which its adapter declares and everything else reads.
+
+    Attributes:
+        executions: what ``--fw-execution`` takes for operations, in the order to show them.
+        on_request: executions that run only when they are asked for by name, sorted.
+        dtypes: of operations: what ``--fw-dtype`` takes.
+        differentiable: whether operations have gradients (``backward``).
+        training_executions: in which it trains models; each is also in
+            :attr:`fwbench.Learner.executions`.
+        whole_loops: training executions without single steps, such as Keras's ``fit``.
+        training_dtypes: in which it trains, and runs networks.
+        network_executions: in which it answers with networks and differentiates them, without an
+            update (:meth:`fwbench.Predictor.inference`).
+        int8_executions: in which trained networks answer in int8, and in float32.
+        users_models: the dtypes in which it runs models that users bring (:class:`fwbench.Model`).
+        recomputing_executions: of training and networks, those that heed
+            :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
+        process_toggles: fwbench's toggles of a whole process that it reads when it is imported.
+        own_toggles: toggles that it adds; it reads each from the environment when it is imported
+            (:func:`fwbench.toggles.variable`).
+        strategies: how replicas agree, by values of the toggle ``strategy``: the reason why it
+            offers no such way, or an empty text. What fwbench has not built is left out.
+        gang_executions: in which replicas can work.
+        collectives: the exchanges between replicas that it has.
+        coordinated: the strategies whose workers take no steps of their own: they do what the
+            coordinator gives them.
+        coordinator: its name for the process that gangs have in addition to workers and parameter
+            servers; empty if there is none.
+    """
+
+    executions: tuple[str, ...] = ("eager",)
+    on_request: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ("float32", "float64")
+    differentiable: bool = True
+    training_executions: tuple[str, ...] = ()
+    whole_loops: tuple[str, ...] = ()
+    training_dtypes: tuple[str, ...] = ("float32",)
+    network_executions: tuple[str, ...] = ()
+    int8_executions: tuple[str, ...] = ()
+    users_models: tuple[str, ...] = ()
+    recomputing_executions: tuple[str, ...] = ()
+    process_toggles: tuple[str, ...] = ()
+    own_toggles: tuple[Toggle, ...] = ()
+    strategies: Mapping[str, str] = field(default_factory=dict)
+    gang_executions: tuple[str, ...] = ()
+    collectives: tuple[str, ...] = ("all_reduce",)
+    coordinated: tuple[str, ...] = ()
+    coordinator: str = ""
+
+    @property
+    def every_execution(self) -> tuple[str, ...]:
+        """Of operations, training and networks; one may occur more than once."""
+        trained = (*self.training_executions, *self.network_executions)
+        return (*self.executions, *trained, *self.int8_executions)
+
+    def reads(self, toggle: str) -> bool:
+        """Whether it has a toggle of a whole process: one of fwbench's, or of its own."""
+        return toggle in (*self.process_toggles, *(own.name for own in self.own_toggles))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Capabilities):
+    """A framework that can be used here: its capabilities, and what was found of it.
 
     Attributes:
         name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
         version: of the framework.
         devices: every device, the CPU first where it is one of them.
-        executions: every execution, in the order to show them.
-        on_request: executions that run only when they are asked for by name.
-        dtypes: every dtype.
         operations: the names of the operations that it implements.
         missing: operations of its table that this version of it does not offer, with the reason.
-        differentiable: whether it offers gradients.
         gaps: what it does not offer.
-        training_executions: how it can train models.
-        network_executions: how it can run networks without training them.
-        whole_loops: those of them that have no single steps.
-        training_dtypes: in which it can train, and run networks.
-        process_toggles: the toggles of a whole process that it knows.
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
+        gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
         threads: the threads that it computes with; None where it is not known.
         build: how it was built.
         sources: the packages of its class, folders or single files, whose change may change what
             it has.
         notices: sentences about its declaration that its author should read.
-        own_toggles: the toggles that it adds to fwbench's.
-        users_models: the dtypes in which it runs models that users bring (:class:`fwbench.Model`).
-        strategies: how its replicas can agree, each with the reason why it offers no such way;
-            empty text if it does. What fwbench has not built is not among them.
-        gang_executions: in which of its executions replicas can work.
-        collectives: the exchanges that are written for its replicas.
-        coordinated: the strategies whose workers take no steps of their own.
-        gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
-        coordinator: what it calls the process that gangs with servers have in addition; empty if
-            there is none.
-        int8_executions: in which trained networks answer in int8, and in float32.
     """
 
     name: str
     version: str
     devices: tuple[Device, ...]
-    executions: tuple[str, ...]
-    on_request: tuple[str, ...]
-    dtypes: tuple[str, ...]
     operations: tuple[str, ...]
     missing: dict[str, str]
-    differentiable: bool
     gaps: tuple[Gap, ...]
-    training_executions: tuple[str, ...]
-    whole_loops: tuple[str, ...]
-    training_dtypes: tuple[str, ...]
-    process_toggles: tuple[str, ...]
     toggle_gaps: tuple[tuple[str, str, str, str], ...]
+    gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
     threads: int | None
     build: dict[str, str]
     sources: tuple[str, ...]
     notices: tuple[str, ...] = ()
-    own_toggles: tuple[Toggle, ...] = ()
-    network_executions: tuple[str, ...] = ()
-    users_models: tuple[str, ...] = ()
-    strategies: dict[str, str] = field(default_factory=dict)
-    gang_executions: tuple[str, ...] = ()
-    collectives: tuple[str, ...] = ("all_reduce",)
-    coordinated: tuple[str, ...] = ()
-    gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
-    coordinator: str = ""
-    int8_executions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest in JSON's own types; toggles of its own only where there are any."""
@@ -173,12 +199,6 @@ class Manifest:
     def framework(self) -> str:
         """Its name, wherever it is installed."""
         return framework_of(self.name)
-
-    @property
-    def every_execution(self) -> tuple[str, ...]:
-        """Of operations, training and networks; one may occur more than once."""
-        trained = (*self.training_executions, *self.network_executions)
-        return (*self.executions, *trained, *self.int8_executions)
 
     def device(self, name: str) -> Device:
         """The device of that name.

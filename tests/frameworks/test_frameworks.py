@@ -61,8 +61,9 @@ operations = {operation.name: operation for operation in workloads.OPERATIONS}
 tried, closed = [], []
 for gap in framework.gaps:
     devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
-    named = {gap.execution} & {*framework.executions}
-    for execution in sorted({*framework.executions} - framework.on_request | named):
+    can = framework.capabilities
+    named = {gap.execution} & {*can.executions}
+    for execution in sorted({*can.executions} - {*can.on_request} | named):
         if gap.workload not in operations or not devices or gap.execution not in (None, execution):
             continue
         operation, dtype = operations[gap.workload], gap.dtype or "float32"
@@ -84,9 +85,9 @@ def learner(execution):
     return framework.learner(Job(workloads.mlp, "cpu", execution, "float32", 8))
 
 named, refused = [], ""
-if framework.training_executions:
+if framework.capabilities.training_executions:
     with framework.scope("cpu", "float32"):
-        for execution in framework.training_executions:
+        for execution in framework.capabilities.training_executions:
             named.append(execution in learner(execution).executions)
         try:
             learner("inference")

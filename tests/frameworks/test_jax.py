@@ -429,7 +429,7 @@ from fwbench.frameworks.registry import load
 
 framework = load("jax", 2)
 found = {}
-for dtype in framework.dtypes:
+for dtype in framework.capabilities.dtypes:
     source = np.full(2**12, 0.5, dtype="float64" if dtype == "bfloat16" else dtype)
     with framework.scope("cpu", dtype):
         array = framework.creator("cpu", dtype)(source)

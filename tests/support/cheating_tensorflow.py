@@ -150,4 +150,8 @@ class CheatingTensorFlow(TensorFlow):
     def member(self, place: Place) -> Participant:
         if not place.servers:
             return Mirrored(place)
-        return Coordinator(place) if place.role == self.coordinator else super().member(place)
+        return (
+            Coordinator(place)
+            if place.role == self.capabilities.coordinator
+            else super().member(place)
+        )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fwbench import Framework
+from fwbench import Capabilities, Framework
 
 #: As it stood when this module was imported, which is when a framework reads it.
 OMP_NUM_THREADS_AT_IMPORT = os.environ.get("OMP_NUM_THREADS")
@@ -41,8 +41,10 @@ class Pool(Framework):
     name = "pool"
     version = "1.0"
     namespace = np
-    executions = tuple(_EXECUTIONS)
-    on_request = frozenset({"inline"})
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        on_request=("inline",),
+    )
     operations: ClassVar = {
         "sigmoid": lambda np: lambda x: 1.0 / (1.0 + np.exp(-x)),
         "tanh": lambda np: np.tanh,

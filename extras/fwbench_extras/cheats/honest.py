@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -75,9 +75,8 @@ class Honest(NumPy):
     """NumPy with gradients and a learner: it does all of the work, every time."""
 
     name = "honest"
-    differentiable = True
+    capabilities = replace(NumPy.capabilities, differentiable=True, training_executions=("eager",))
     operations: ClassVar = _OPERATIONS
-    training_executions = ("eager",)
     toggle_gaps: ClassVar = {
         ("eager", "decay", "on"): "the learner of the honest framework keeps its learning rate"
     }

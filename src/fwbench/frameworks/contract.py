@@ -22,8 +22,7 @@ from fwbench.frameworks.member import Replicable
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
-from fwbench.manifest import Device, Gap, Manifest
-from fwbench.toggles import Toggle
+from fwbench.manifest import Capabilities, Device, Gap, Manifest
 from fwbench.workloads.operation import Implementation
 
 #: A framework's own array; only its file knows more.
@@ -56,56 +55,26 @@ class Framework(Replicable, Copying, ABC):
         operations: by the name of an operation of fwbench's, the dotted path of the function
             below the namespace, or an implementation (:mod:`fwbench.frameworks.table`). Operations
             of other packages are implemented by :meth:`fwbench.Operation.implement`.
-        executions: what ``--fw-execution`` takes, in the order to show them.
-        on_request: executions that run only when they are asked for by name.
-        dtypes: what ``--fw-dtype`` takes.
-        differentiable: whether there is a gradient (``backward``).
         conjugates: whether gradients by complex numbers are conjugate, so that they point where the
             result grows, as PyTorch's and TensorFlow's; JAX's are not, and neither is what they
             begin with.
+        capabilities: what it can do.
         gaps: what the framework does not offer, of operations and of training.
         variables: the environment variables that change its speed, by their whole names; they are
             recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
-        training_executions: how it can train models; empty: not at all. Each is one that the
-            training code names, too (:attr:`fwbench.Learner.executions`).
-        whole_loops: those of them that are loops of the framework's own, without single steps.
-        network_executions: how it can answer with networks and differentiate them, without an
-            update (:meth:`fwbench.Predictor.inference`); empty: not at all. Its predictor names
-            each.
-        users_models: the dtypes in which it runs models that users bring (:meth:`model_learner`);
-            empty: not at all.
-        int8_executions: in which trained networks answer in int8, and in float32.
-        training_dtypes: in which it can train, and run networks.
-        recomputing_executions: those of training and of networks in which its learner heeds
-            :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
-        process_toggles: the toggles of a whole process that its file reads when it is imported.
-        own_toggles: toggles that it adds to fwbench's; its file reads each from the environment
-            (:func:`fwbench.toggles.variable`) when it is imported.
         toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
         package: the installed package that names it, for messages; the registry sets it.
     """
 
     name: ClassVar[str]
     operations: ClassVar[Table]
-    executions: ClassVar[tuple[str, ...]] = ("eager",)
-    on_request: ClassVar[frozenset[str]] = frozenset()
-    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
-    differentiable: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities()
     conjugates: ClassVar[bool] = True
     gaps: ClassVar[Sequence[Gap]] = ()
     variables: ClassVar[tuple[str, ...]] = ()
     reads_stack: ClassVar[bool] = False
-    training_executions: ClassVar[tuple[str, ...]] = ()
-    whole_loops: ClassVar[frozenset[str]] = frozenset()
-    network_executions: ClassVar[tuple[str, ...]] = ()
-    users_models: ClassVar[tuple[str, ...]] = ()
-    int8_executions: ClassVar[tuple[str, ...]] = ()
-    training_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
-    recomputing_executions: ClassVar[tuple[str, ...]] = ()
-    process_toggles: ClassVar[tuple[str, ...]] = ()
-    own_toggles: ClassVar[tuple[Toggle, ...]] = ()
     toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     version: str
     namespace: Any
@@ -231,7 +200,7 @@ class Framework(Replicable, Copying, ABC):
         Args:
             implementation: called with the namespace, it returns the function to run.
             inputs: arrays on the device.
-            execution: one of :attr:`executions`.
+            execution: one of :attr:`Capabilities.executions`.
 
         Returns:
             ``run()``, which returns the result: an array, or a list or tuple of several.
@@ -254,7 +223,7 @@ class Framework(Replicable, Copying, ABC):
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
                 them where there are several results, with None for those that have no gradient,
                 such as indices (:func:`differentiated`).
-            execution: one of :attr:`executions`.
+            execution: one of :attr:`Capabilities.executions`.
 
         Returns:
             ``run()``, which returns the result and the gradients: ``(result, [gradient, ...])``
@@ -264,7 +233,7 @@ class Framework(Replicable, Copying, ABC):
         raise NotImplementedError(f"{self.name} offers no gradient")
 
     def learner(self, job: Job) -> Learner:
-        """A model, for one of :attr:`training_executions` or :attr:`network_executions`."""
+        """A model, for one of its training or network executions."""
         raise NotImplementedError(f"{self.name} trains no models")
 
     def model_learner(self, job: Job) -> ModelLearner:
@@ -330,38 +299,29 @@ class Framework(Replicable, Copying, ABC):
         missing = table.missing_paths(self.operations, self.namespace)
         operations = tuple(name for name in self.written() if name not in missing)
         return Manifest(
-            name=self.name,
+            **self.declared(),
             version=self.version,
             devices=self.devices(cpu_model),
-            executions=self.executions,
-            on_request=tuple(sorted(self.on_request)),
-            dtypes=self.dtypes,
             operations=operations,
             missing={
                 name: f"{self.name} {self.version} has no {path}" for name, path in missing.items()
             },
-            differentiable=self.differentiable,
-            gaps=tuple(self.gaps),
-            training_executions=self.training_executions,
-            whole_loops=tuple(sorted(self.whole_loops)),
-            network_executions=self.network_executions,
-            users_models=self.users_models,
-            int8_executions=self.int8_executions,
-            training_dtypes=self.training_dtypes,
-            process_toggles=(*self.process_toggles, *(own.name for own in self.own_toggles)),
-            own_toggles=self.own_toggles,
-            toggle_gaps=tuple(self.every_toggle_gap()),
-            strategies=dict(self.strategies),
-            gang_executions=self.gang_executions,
-            collectives=self.collectives,
-            coordinated=self.coordinated,
-            gang_gaps=tuple((*what, reason) for what, reason in self.gang_gaps.items()),
-            coordinator=self.coordinator,
             threads=self.threads(),
             build=self.build(),
             sources=cache.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),
         )
+
+    @classmethod
+    def declared(cls) -> dict[str, Any]:
+        """What the manifest says of every version and machine."""
+        return {
+            **vars(cls.capabilities),
+            "name": cls.name,
+            "gaps": tuple(cls.gaps),
+            "toggle_gaps": tuple(cls.every_toggle_gap()),
+            "gang_gaps": tuple((*what, reason) for what, reason in cls.gang_gaps.items()),
+        }
 
     @classmethod
     def written(cls) -> tuple[str, ...]:
@@ -371,25 +331,23 @@ class Framework(Replicable, Copying, ABC):
     @classmethod
     def every_toggle_gap(cls) -> Iterator[tuple[str, str, str, str]]:
         """:attr:`toggle_gaps`, and those that follow from what else it has or lacks."""
-        for execution in dict.fromkeys((*cls.training_executions, *cls.network_executions)):
+        can = cls.capabilities
+        for execution in dict.fromkeys((*can.training_executions, *can.network_executions)):
             what = (execution, "recompute", "on")
-            if execution not in cls.recomputing_executions and what not in cls.toggle_gaps:
+            if execution not in can.recomputing_executions and what not in cls.toggle_gaps:
                 does_not = f"{cls.name} does not recompute results of networks in {execution}"
                 yield *what, f"{does_not} (--fw-toggle recompute=off)"
         yield from ((*what, reason) for what, reason in cls.toggle_gaps.items())
         if cls.flusher is Framework.flusher:
             reason = f"{cls.name}'s adapter cannot empty the cache of a GPU"
-            yield from ((execution, "l2", "cold", reason) for execution in cls.executions)
+            yield from ((execution, "l2", "cold", reason) for execution in can.executions)
 
     def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
+        can = self.capabilities
         offered = {
             "operations": operations,
-            "executions": (
-                *self.executions,
-                *self.training_executions,
-                *(*self.network_executions, *self.int8_executions),
-            ),
-            "dtypes": (*self.dtypes, *self.training_dtypes),
+            "executions": can.every_execution,
+            "dtypes": (*can.dtypes, *can.training_dtypes),
         }
         package = self.package or type(self).__module__.partition(".")[0]
         for notice in declarations.notices(self.name, self.version, missing, self.gaps, offered):

@@ -30,7 +30,7 @@ class Place:
         strategy: how they agree, as the toggle ``strategy`` names it.
         host: the address at which the others reach it; empty until it is known.
         role: what the process is: a worker, a server, or the framework's
-            :attr:`Replicable.coordinator`.
+            :attr:`fwbench.Capabilities.coordinator`.
         servers: how many parameter servers there are.
     """
 
@@ -307,30 +307,16 @@ class Replicable:
     """What a framework says of cases that several of its processes do together.
 
     Attributes:
-        strategies: how its replicas can agree, by the names of the toggle ``strategy``: each with
-            the reason why it offers no such way, or nothing if :meth:`member` does it. What fwbench
-            has not built is not among them.
-        gang_executions: in which of its executions replicas can work.
-        coordinator: what it calls the process that it has in addition to workers and parameter
-            servers; empty if there is none.
-        collectives: the workloads without a model that its :class:`Member` has, by their names.
-        coordinated: the strategies whose workers take no steps of their own: they do what the
-            coordinator gives them.
         gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),
             with the reason.
         null_step_copies: what a null step takes of memory, so that a machine is not asked for more.
     """
 
-    strategies: ClassVar[Mapping[str, str]] = {}
-    gang_executions: ClassVar[tuple[str, ...]] = ()
-    coordinator: ClassVar[str] = ""
-    collectives: ClassVar[tuple[str, ...]] = ("all_reduce",)
-    coordinated: ClassVar[tuple[str, ...]] = ()
     gang_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     null_step_copies: ClassVar[RoleCopies] = RoleCopies(worker=8.0, servers=8.0, coordinator=8.0)
 
     def member(self, place: Place) -> Participant:
-        """This process as one of several, for one of :attr:`strategies`.
+        """This process as one of several, for one of its strategies.
 
         A :class:`Member`, unless it takes no steps: as servers do.
         """

@@ -78,7 +78,7 @@ def _start(point: metadata.EntryPoint, threads: int) -> Framework:
         framework = _made(point)
         framework.package = _package(point)
         declarations.check(framework.name, framework.operations, framework.gaps)
-        for problem in filter(None, map(toggles.problem, framework.own_toggles)):
+        for problem in filter(None, map(toggles.problem, framework.capabilities.own_toggles)):
             raise FrameworkBroken(problem, f"fix own_toggles of {_package(point)}")
         framework.set_threads(threads)
         return framework

@@ -170,7 +170,9 @@ class GangCase(Case):
     @property
     def _composition(self) -> Composition:
         framework = self.framework
-        own = composition_of(self.cell, framework.coordinator, self._threads, framework.version)
+        own = composition_of(
+            self.cell, framework.capabilities.coordinator, self._threads, framework.version
+        )
         return replace(own, updating=self._has_servers and self.servers_update)
 
     @property

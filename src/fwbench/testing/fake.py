@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated
-from fwbench.manifest import Device, Gap
+from fwbench.manifest import Capabilities, Device, Gap
 from fwbench.workloads.operation import Implementation
 
 #: Step of the derivative along the imaginary axis, which has no cancellation to fear.
@@ -105,15 +105,17 @@ class FakeFramework(Framework):
     name = "fake"
     version = "1.2"
     namespace = np
-    executions = ("eager", "graph", "compile")
-    on_request = frozenset({"compile"})
-    dtypes = ("float32", "float64", "float16", "bfloat16")
+    capabilities = Capabilities(
+        executions=("eager", "graph", "compile"),
+        on_request=("compile",),
+        dtypes=("float32", "float64", "float16", "bfloat16"),
+        training_executions=("eager", "graph", "fit"),
+        whole_loops=("fit",),
+        training_dtypes=("float32", "float64"),
+        process_toggles=("onednn",),
+    )
     gaps = (Gap("fake has no float16 product on GPUs", "gemm", dtype="float16", device="gpu"),)
     variables = ("FAKE_MODE",)
-    training_executions = ("eager", "graph", "fit")
-    whole_loops = frozenset({"fit"})
-    training_dtypes = ("float32", "float64")
-    process_toggles = ("onednn",)
     toggle_gaps: ClassVar = {("fit", "sparse", "off"): "fit leaves gradients sparse"}
     operations: ClassVar = {
         "gemm": lambda np: np.matmul,
@@ -243,9 +245,10 @@ class FakeFramework(Framework):
             raise ValueError(f"{self.name} has no device {device!r}; it has {', '.join(devices)}")
 
     def _check_execution(self, execution: str) -> None:
-        if execution not in self.executions:
+        known = self.capabilities.executions
+        if execution not in known:
             raise ValueError(
-                f"{self.name} has no execution {execution!r}; it has {', '.join(self.executions)}"
+                f"{self.name} has no execution {execution!r}; it has {', '.join(known)}"
             )
 
 

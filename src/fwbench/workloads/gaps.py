@@ -150,7 +150,7 @@ def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
 def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
     """The first toggle, by name, whose value does not go with the cell."""
     for name, _ in c.toggles:
-        if toggles.is_of_process(name) and name not in m.process_toggles:
+        if toggles.is_of_process(name) and not m.reads(name):
             return f"{m.name} has no toggle {name}"
     for name, value in sorted(c.values.items()):
         toggle = toggles.TOGGLES.get(name)

@@ -16,11 +16,12 @@ from support.real_training import MLP, SCHEDULE, if_installed, one_of
 
 #: Could train, if anything ran.
 _TRAINER = """
+from fwbench import Capabilities
 from pool_framework import Pool
 
 class Trainer(Pool):
     name = "trainer"
-    training_executions = ("eager",)
+    capabilities = Capabilities(training_executions=("eager",))
 """
 
 

@@ -36,7 +36,7 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
-from fwbench.manifest import Device
+from fwbench.manifest import Capabilities, Device
 from fwbench.names import DTYPES, real_dtype
 from fwbench.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
@@ -73,20 +73,22 @@ class Jax(Framework):
     name = "jax"
     version = jax.__version__
     namespace = jax
-    executions = tuple(_EXECUTIONS)
-    dtypes = DTYPES
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        dtypes=DTYPES,
+        # A network that is called operation by operation is nobody's way to train it, or to use it.
+        training_executions=("jit",),
+        training_dtypes=("float32", "float64", "bfloat16"),
+        network_executions=("jit",),
+        users_models=("float32", "float64"),
+        recomputing_executions=("jit",),
+        process_toggles=("tf32", "model_parallel"),
+        strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
+        # Called operation by operation, shard_map is slow and nobody's way to exchange arrays.
+        gang_executions=("jit",),
+        collectives=("all_reduce", "reduce_scatter", "all_gather"),
+    )
     conjugates = False
-    # A network that is called operation by operation is nobody's way to train it, or to use it.
-    training_executions = ("jit",)
-    network_executions = ("jit",)
-    users_models = ("float32", "float64")
-    training_dtypes = ("float32", "float64", "bfloat16")
-    process_toggles = ("tf32", "model_parallel")
-    recomputing_executions = ("jit",)
-    # Called operation by operation, shard_map is slow and nobody's way to exchange arrays.
-    gang_executions = ("jit",)
-    collectives = ("all_reduce", "reduce_scatter", "all_gather")
-    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)",

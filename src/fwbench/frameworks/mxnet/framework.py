@@ -24,7 +24,7 @@ from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Device
+from fwbench.manifest import Capabilities, Device
 from fwbench.names import INT8
 from fwbench.toggles import variable
 from fwbench.workloads.operation import Implementation
@@ -125,13 +125,25 @@ class MXNet(Framework):
     name = "mxnet"
     version = mx.__version__
     namespace = mx.nd
-    executions = tuple(_EXECUTIONS)
-    dtypes = ("float32", "float64", "float16")
-    training_executions = ("eager", "hybridize")
-    network_executions = ("eager", "hybridize")
-    users_models = ("float32",)
-    int8_executions = ("hybridize",)
-    process_toggles = ("onednn", "tf32", "model_parallel")
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        dtypes=("float32", "float64", "float16"),
+        training_executions=("eager", "hybridize"),
+        training_dtypes=("float32", "bfloat16"),
+        network_executions=("eager", "hybridize"),
+        int8_executions=("hybridize",),
+        users_models=("float32",),
+        process_toggles=("onednn", "tf32", "model_parallel"),
+        strategies={
+            "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and "
+            "BytePS, which bring one, are not in its packages",
+            "ps_sync": "",
+            "ps_async": "",
+        },
+        gang_executions=("eager", "hybridize"),
+        collectives=("all_reduce", "null_step", "sparse_read"),
+        coordinator="scheduler",
+    )
     toggle_gaps: ClassVar = {
         (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
         for toggle, reason in {
@@ -142,24 +154,14 @@ class MXNet(Framework):
         for execution in _EXECUTIONS
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
-    training_dtypes = ("float32", "bfloat16")
     gaps = GAPS
     operations = OPERATIONS
-    gang_executions = ("eager", "hybridize")
-    collectives = ("all_reduce", "null_step", "sparse_read")
-    coordinator = "scheduler"
     # Seen of 25 million numbers were 8.8, 3.8 and none.
     null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)
     gang_gaps: ClassVar = {
         (strategy, "sparse", "on"): "servers of MXNet 1.9.1 end (copying size mismatch) when "
         "workers send them the rows of a gradient (--fw-toggle sparse=off)"
         for strategy in ("ps_sync", "ps_async")
-    }
-    strategies: ClassVar = {
-        "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and BytePS, "
-        "which bring one, are not in its packages",
-        "ps_sync": "",
-        "ps_async": "",
     }
 
     def set_threads(self, threads: int) -> None:

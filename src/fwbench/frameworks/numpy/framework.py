@@ -15,7 +15,7 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.gaps import GAPS
 from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
-from fwbench.manifest import Gap
+from fwbench.manifest import Capabilities, Gap
 from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 
@@ -28,9 +28,18 @@ class NumPy(Framework):
     name = "numpy"
     version = np.__version__
     namespace = np
-    executions = ("eager",)
-    dtypes = ("float32", "float64", "float16", "complex64", "complex128")
-    differentiable = False
+    capabilities = Capabilities(
+        executions=("eager",),
+        dtypes=("float32", "float64", "float16", "complex64", "complex128"),
+        differentiable=False,
+        strategies={
+            "allreduce": "",
+            "ps_sync": _NO_SERVERS,
+            "ps_async": _NO_SERVERS,
+        },
+        gang_executions=("eager",),
+        collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
+    )
     # NumPy's manual, "Global configuration options" and "CPU build options".
     variables = (
         *("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "NUMPY_MADVISE_HUGEPAGE"),
@@ -40,13 +49,6 @@ class NumPy(Framework):
     gaps = (*GAPS, *(Gap("numpy computes on the CPU alone", copy.name) for copy in COPIES))
     toggle_gaps: ClassVar = {
         ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
-    }
-    gang_executions = ("eager",)
-    collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-    strategies: ClassVar = {
-        "allreduce": "",
-        "ps_sync": _NO_SERVERS,
-        "ps_async": _NO_SERVERS,
     }
 
     def set_threads(self, threads: int) -> None:

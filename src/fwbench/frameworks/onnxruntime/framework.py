@@ -17,6 +17,7 @@ from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
+from fwbench.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -34,12 +35,14 @@ class OnnxRuntime(Framework):
     name = "onnxruntime"
     version = ort.__version__
     namespace = Operators()
-    executions = tuple(_EXECUTIONS)
-    dtypes = ("float32",)
-    differentiable = False
-    network_executions = (*SOURCES, FROM_MXNET)
-    on_request = frozenset({FROM_MXNET})
-    int8_executions = tuple(SOURCES)
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        on_request=(FROM_MXNET,),
+        dtypes=("float32",),
+        differentiable=False,
+        network_executions=(*SOURCES, FROM_MXNET),
+        int8_executions=tuple(SOURCES),
+    )
     gaps = GAPS
     operations = OPERATIONS
 

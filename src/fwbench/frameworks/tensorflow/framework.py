@@ -29,7 +29,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.gaps import GAPS
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
-from fwbench.manifest import Device
+from fwbench.manifest import Capabilities, Device
 from fwbench.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
 
@@ -97,18 +97,26 @@ class TensorFlow(Framework):
     name = "tensorflow"
     version = tf.__version__
     namespace = tf
-    executions = tuple(_EXECUTIONS)
-    dtypes = tuple(name for name in DTYPES if name != FLOAT8)
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        dtypes=tuple(name for name in DTYPES if name != FLOAT8),
+        training_executions=("eager", "graph", "xla", "fit"),
+        whole_loops=("fit",),
+        # Keras computes losses in float32, whatever the dtype of the layers.
+        training_dtypes=("float32", "bfloat16", "float16"),
+        network_executions=("eager", "graph", "xla"),
+        int8_executions=("litert",),
+        users_models=("float32",),
+        recomputing_executions=("eager", "graph", "xla"),
+        process_toggles=("onednn", "tf32", "model_parallel"),
+        strategies={"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""},
+        gang_executions=("graph",),
+        # Strategies have no other exchanges: what they scatter and broadcast they do within.
+        collectives=("all_reduce", "all_gather", "null_step", "sparse_read"),
+        coordinated=("ps_async",),
+        coordinator="coordinator",
+    )
     reads_stack = True
-    training_executions = ("eager", "graph", "xla", "fit")
-    network_executions = ("eager", "graph", "xla")
-    int8_executions = ("litert",)
-    users_models = ("float32",)
-    whole_loops = frozenset({"fit"})
-    # Keras computes losses in float32, whatever the dtype of the layers.
-    training_dtypes = ("float32", "bfloat16", "float16")
-    recomputing_executions = ("eager", "graph", "xla")
-    process_toggles = ("onednn", "tf32", "model_parallel")
     toggle_gaps: ClassVar = {
         ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
         "(--fw-toggle sparse=on)",
@@ -124,12 +132,6 @@ class TensorFlow(Framework):
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
-    gang_executions = ("graph",)
-    # Strategies have no other exchanges: what they scatter and broadcast they do within.
-    collectives = ("all_reduce", "all_gather", "null_step", "sparse_read")
-    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""}
-    coordinator = "coordinator"
-    coordinated = ("ps_async",)
     # Seen of 25 million numbers were 11.2, 7.5 and 11.4: what is sent is a part of a graph, too.
     null_step_copies = RoleCopies(worker=11.5, servers=8.0, coordinator=12.0)
     gaps = GAPS
@@ -267,7 +269,7 @@ class TensorFlow(Framework):
 
     def predictor(self, job: Job) -> Predictor:
         """The learner; of LiteRT an interpreter."""
-        if job.execution not in self.int8_executions:
+        if job.execution not in self.capabilities.int8_executions:
             return super().predictor(job)
         # Here, for the sake of sessions without it.
         from fwbench.frameworks.tensorflow.quantized import LiteRTPredictor

@@ -28,7 +28,7 @@ from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.gaps import GAPS
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Device
+from fwbench.manifest import Capabilities, Device
 from fwbench.names import DTYPES, INT8
 from fwbench.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
@@ -115,17 +115,22 @@ class Torch(Framework):
     name = "torch"
     version = torch.__version__
     namespace = torch
-    executions = tuple(_EXECUTIONS)
-    # Compiling needs a C++ compiler and takes seconds a case; the others are for GPUs.
-    on_request = frozenset({*_EXECUTIONS} - {"eager"})
-    dtypes = DTYPES
-    training_executions = ("eager", "compile")
-    network_executions = ("eager", "compile")
-    users_models = ("float32", "float64", "bfloat16")
-    int8_executions = ("eager",)
-    training_dtypes = ("float32", "float64", "bfloat16", "float16")
-    recomputing_executions = ("eager",)
-    process_toggles = ("onednn", "tf32", "model_parallel")
+    capabilities = Capabilities(
+        executions=tuple(_EXECUTIONS),
+        # Compiling needs a C++ compiler and takes seconds a case; the others are for GPUs.
+        on_request=tuple(sorted({*_EXECUTIONS} - {"eager"})),
+        dtypes=DTYPES,
+        training_executions=("eager", "compile"),
+        training_dtypes=("float32", "float64", "bfloat16", "float16"),
+        network_executions=("eager", "compile"),
+        int8_executions=("eager",),
+        users_models=("float32", "float64", "bfloat16"),
+        recomputing_executions=("eager",),
+        process_toggles=("onednn", "tf32", "model_parallel"),
+        strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
+        gang_executions=("eager",),
+        collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
+    )
     toggle_gaps: ClassVar = {
         ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
         "recomputes (--fw-toggle recompute=off)",
@@ -138,9 +143,6 @@ class Torch(Framework):
             for execution in _EXECUTIONS
         },
     }
-    gang_executions = ("eager",)
-    collectives = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-    strategies: ClassVar = {"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     gaps = GAPS
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
