@@ -99,11 +99,11 @@ class GangCase(Case):
     @property
     @abstractmethod
     def elements(self) -> int:
-        """How many numbers replicas exchange in a step."""
+        """The number of array elements that replicas exchange in a step."""
 
     @property
     def role_numbers(self) -> float:
-        """How many numbers a role has in memory at once, approximately, on the average."""
+        """The number of array elements that a role has in memory at once, on the average."""
         return _ARRAYS * self.elements
 
     @property
@@ -125,7 +125,7 @@ class GangCase(Case):
 
     @property
     def checked_steps(self) -> int:
-        """How many steps with known results come before the timing."""
+        """The number of steps with known results before the timing."""
         return CHECKED_STEPS
 
     def _probed(self, probe: Any) -> None:
@@ -243,7 +243,7 @@ class GangCase(Case):
         return found, checked | Checked.unchecked({"sent_bytes": sent})
 
     def _quiet_s(self, gang: Gang) -> float:
-        """How long all roles may sleep in a step: for as long as its bytes are on their way."""
+        """The time that all roles may sleep in a step: while its bytes are on their way."""
         link, late = link_of(gang.composition.network), straggler_of(self.cell.toggle("straggler"))
         wire_s = self.least_bytes / link.bytes_per_s + link.delay_s if link else 0.0
         return gang.limits.limit_s(wire_s + (late.delay_s if late else 0.0))
@@ -294,7 +294,7 @@ class GangCase(Case):
         return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing", quiet_s)[1]
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
-        """How often servers update each array of parameters in some steps, or in their check."""
+        """The number of updates of each array of parameters in some steps, or in their check."""
         return steps if self.cell.direction == "train" else 0
 
     def judge_timed(self, sent: int | None, steps: int) -> None:
@@ -384,7 +384,7 @@ class SharedStepCase(GangCase):
 
     @property
     def checked_steps(self) -> int:
-        """As many as for one worker."""
+        """The number for one worker."""
         timed = self._benchmark.enabled
         return int(self._objective.checked_steps) if timed else learning.CHECKED_UNTIMED
 

@@ -30,9 +30,9 @@ def sent(answers: Answers, before: Answers = (), after: Answers = ()) -> int | N
         before: what the others had used before these steps.
         after: the same behind them.
     """
-    earlier = [each["sent_bytes"] for each in before]
-    told = [each["sent_bytes"] for each in (*answers, *after)]
-    return None if None in (*earlier, *told) else sum(told) - sum(earlier)
+    earlier = [answer["sent_bytes"] for answer in before]
+    now = [answer["sent_bytes"] for answer in (*answers, *after)]
+    return None if None in (*earlier, *now) else sum(now) - sum(earlier)
 
 
 def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -> None:
@@ -75,7 +75,7 @@ def same_weights(answers: Answers, when: str) -> None:
     Args:
         answers: of all replicas, each with the checksums of its ``weights``: before the first step
             and after each.
-        when: they were told, for the message.
+        when: the answers were given, for the message.
 
     Raises:
         WrongTraining: they differ, or an update is missing.
@@ -211,7 +211,7 @@ def served(before: Answers, after: Answers, expected: int, when: str) -> Checked
     """
     if all(each.get("updates") is None for each in after):
         return Checked()
-    had, have = (Counter[tuple[int, str]](_counted(told)) for told in (before, after))
+    had, have = (Counter[tuple[int, str]](_counted(answers)) for answers in (before, after))
     made = {*(have - had).values()} or {0}
     if made != {expected}:
         counts = " or ".join(f"{count:,}" for count in sorted(made))
@@ -222,12 +222,12 @@ def served(before: Answers, after: Answers, expected: int, when: str) -> Checked
     return Checked(updates=expected) if expected else Checked()
 
 
-def _counted(told: Answers) -> dict[tuple[int, str], int]:
+def _counted(answers: Answers) -> dict[tuple[int, str], int]:
     """The updates of each array, by the process that counts them."""
     return {
         (process, array): count
-        for process, each in enumerate(told)
-        for array, count in (each.get("updates") or {}).items()
+        for process, answer in enumerate(answers)
+        for array, count in (answer.get("updates") or {}).items()
     }
 
 
@@ -247,7 +247,7 @@ def all_made(answers: Answers, when: str) -> None:
     Args:
         answers: of all processes that took steps, each with its ``updates`` since it began; None
             where servers do not tell.
-        when: they were told, for the message.
+        when: the answers were given, for the message.
 
     Raises:
         WrongTraining: there are some.
@@ -256,10 +256,10 @@ def all_made(answers: Answers, when: str) -> None:
 
 
 def _made(answers: Answers, when: str) -> dict[str, int]:
-    told = [each["updates"] for each in answers]
-    if None in told:
+    updates = [answer["updates"] for answer in answers]
+    if None in updates:
         return {}
-    sent, made = (sum(each) for each in zip(*told, strict=True))
+    sent, made = map(sum, zip(*updates, strict=True))
     if sent != made:
         raise WrongTraining(
             f"{when}, workers have sent {sent:,} updates, and the servers have made {made:,}"

@@ -20,7 +20,7 @@ from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.workloads.collectives import Collective
 
-#: The numbers that are exchanged begin again after so many.
+#: The period of the numbers that are exchanged.
 _PERIOD = 7
 
 
@@ -35,7 +35,7 @@ class CollectiveCase(GangCase):
 
     @property
     def least_bytes(self) -> float:
-        """What this exchange takes; with servers, what they pass on."""
+        """The bytes of this exchange; with servers, those that they pass on."""
         if self._has_servers:
             return super().least_bytes
         return self._collective.sent(self.cell.replicas) * self.exchanged_bytes
@@ -56,7 +56,7 @@ class CollectiveCase(GangCase):
 
 
 class ExchangedShare(Share):
-    """Arrays that replicas exchange: whole numbers, whose sums are exact whatever their order."""
+    """Arrays that replicas exchange: whole numbers, whose sums are exact in any order."""
 
     def __init__(self, task: Task, framework: Framework, member: Member) -> None:
         super().__init__(task, framework, member)
@@ -94,7 +94,7 @@ class ExchangedShare(Share):
 
     @abstractmethod
     def _expected(self) -> NDArray[Any]:
-        """What the latest exchange must have given this replica."""
+        """The right result of the latest exchange in this replica."""
 
     def _check(self, steps: int) -> dict[str, Any]:
         """The results of each step, of other numbers every time."""

@@ -48,7 +48,7 @@ _STARTS = 3
 
 @dataclass(frozen=True)
 class GangTimeouts:
-    """How long the roles of a gang may take to answer, in seconds.
+    """The limits of the answers of a gang, in seconds.
 
     Attributes:
         start_s: until every role has imported its framework.
@@ -68,7 +68,7 @@ class GangTimeouts:
 
 
 class _Failure(NamedTuple):
-    """How a role failed; the others are consequences of the smallest.
+    """The failure of a role; the others are consequences of the smallest.
 
     Attributes:
         order: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
@@ -122,7 +122,7 @@ class Gang:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has been started, and no role has ended."""
+        """True if it has been started, and no role has ended."""
         return bool(self._roles) and all(role.ending() is None for role in self._roles)
 
     @property

@@ -153,7 +153,7 @@ class RoleProcess:
         return self._channel.receive(_PART_S)
 
     def ending(self, timeout_s: float = 0.0) -> str | None:
-        """How the process ended, as a clause; None if it still runs after ``timeout_s``."""
+        """The way it ended, as a clause; None if it still runs after ``timeout_s``."""
         lost = "was lost with its launcher (killed, or its machine cannot be reached any more)"
         answer: str | None = self._handle.request("ending", timeout_s, lost=lost)
         return answer

@@ -101,7 +101,7 @@ class SharedLoopCase(SharedStepCase):
 
     @property
     def role_numbers(self) -> float:
-        """With the training set: as it is stored, as numbers, and as the framework has it."""
+        """Three copies of the training set in addition: stored, as numbers, in the framework."""
         return super().role_numbers + 3.0 * self._data.train.x.size
 
     @property

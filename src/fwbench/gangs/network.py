@@ -94,7 +94,7 @@ class ShapedNetwork:
         return sum(self._places[place].traffic_bytes(_INTERFACE))
 
     def cut(self, place: int) -> None:
-        """Take a replica's link down, at the switch: nobody is told.
+        """Take a replica's link down at the switch, without closing any connection.
 
         Args:
             place: which one.

@@ -32,7 +32,7 @@ class Composition:
             none.
         network: that joins them, as the toggle ``network`` calls it.
         version: of the framework, as the controller has it; empty if it has none.
-        updating: whether servers update parameters: those that do cannot be told to add up again.
+        updating: whether servers update parameters: those that do cannot go back to adding up.
     """
 
     framework: str

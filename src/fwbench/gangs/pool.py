@@ -1,6 +1,6 @@
-"""What a session of pytest needs of replicas: engines that were checked, gangs, and kinds of cases.
+"""Replicas in a session of pytest: engines that were checked, its gang, and kinds of cases.
 
-Nothing else of this folder is imported by the plugin, and this when a session asks for replicas.
+The plugin imports nothing else of this folder, and this only for a session that has replicas.
 """
 
 from __future__ import annotations

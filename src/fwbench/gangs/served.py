@@ -1,8 +1,8 @@
 """Steps between workers and parameter servers: what is measured of them, and how it is checked.
 
-Workers of ``ps_sync`` go in lock-step: what each of them fetches in a step is the sum of all
-earlier updates, exactly. Of those of ``ps_async`` that is known where one worker takes a step after
-another; otherwise a worker fetches its own earlier updates at least.
+Workers of ``ps_sync`` go in lock-step: each of them fetches in a step the sum of all earlier
+updates, exactly. For ``ps_async`` that holds if one worker takes a step after another; otherwise a
+worker fetches at least its own earlier updates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PERIOD = 3
 #: Up to here float32 has all whole numbers.
 _EXACT = 2**24
 
-#: So many sets of rows are read by turns.
+#: The number of sets of rows, which are read in turns.
 _SETS = 8
 
 _SEED = 16
@@ -42,12 +42,12 @@ class NullStepCase(GangCase):
 
     @property
     def elements(self) -> int:
-        """The parameters."""
+        """The number of parameters."""
         return cast("int", self.cell.size)
 
     @property
     def role_numbers(self) -> float:
-        """What is fetched, sent, on its way, and compared."""
+        """The parameters that are fetched, sent, on their way, and compared."""
         composition, copies = self._composition, self.framework.null_step_copies
         of_workers = composition.replicas * copies.worker
         every = of_workers + copies.servers + copies.coordinator
@@ -58,13 +58,13 @@ class NullStepCase(GangCase):
         checks.fetched(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
 
-    def judge_timed(self, moved: int | None, steps: int) -> None:
+    def judge_timed(self, sent: int | None, steps: int) -> None:
         """In a check coordinators have workers send them what these have fetched, too."""
         who, what = f"{steps} timed steps", f"{self.elements:,} numbers"
-        checks.refuse_silence(who, moved, steps * self.least_bytes, what)
+        checks.refuse_silence(who, sent, steps * self.least_bytes, what)
 
     def judge_last(self, answers: Answers) -> None:
-        """So they have after the last timed step."""
+        """Verify what workers have fetched in the last timed step."""
         checks.fetched(answers, "after the timing")
 
 
@@ -73,7 +73,7 @@ class SparseReadCase(NullStepCase):
 
     @property
     def elements(self) -> int:
-        """Those of the rows."""
+        """The number of elements of the rows."""
         return ROWS * COLUMNS
 
     @property
@@ -90,7 +90,7 @@ class SparseReadCase(NullStepCase):
 class ServedShare(Share):
     """Steps of this process' workers, whose servers' part is asynchronous.
 
-    What is wrong is told when all steps are taken: others wait for this process in theirs.
+    Differences are reported when all steps are taken: others wait for this process in theirs.
     """
 
     _steps: ServedSteps
@@ -101,17 +101,17 @@ class ServedShare(Share):
 
     @abstractmethod
     def _differences(self) -> Iterator[str]:
-        """What is wrong of what each worker has fetched last."""
+        """The difference in what each worker has fetched last, as text; empty if there is none."""
 
     def verify_last(self) -> dict[str, Any]:
-        """What the last timed steps have fetched."""
+        """Compare what the last timed steps have fetched."""
         self._steps.synchronize()
-        return _told(self._differences())
+        return _answer(self._differences())
 
     def _compared(
         self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], of: str
     ) -> str:
-        """What is wrong of what a worker has fetched; nothing if each element is within bounds.
+        """The difference of a fetched array, as text; empty if all elements are within bounds.
 
         Args:
             rank: which worker.
@@ -158,17 +158,17 @@ class NullShare(ServedShare):
 
     def _check(self, steps: int) -> dict[str, Any]:
         """In lock-step each step; otherwise steps of one worker after another, too."""
-        return _told([*(self._in_lock_step(steps) if self._waits else self._by_turns(steps))])
+        return _answer([*(self._in_lock_step(steps) if self._waits else self._by_turns(steps))])
 
     def _in_lock_step(self, steps: int) -> Iterator[str]:
-        """With one step more, which fetches what the last of them has sent."""
+        """Take one step more, which fetches what the last of them has sent."""
         for _ in range(steps + 1):
             self.run()
             yield from self._differences()
         self._steps.synchronize()
 
     def _by_turns(self, steps: int) -> Iterator[str]:
-        """While nobody else sends anything it is known what a worker must fetch: all updates."""
+        """Compare exactly while one worker alone takes steps: it must fetch all updates."""
         yield from self._turns()
         for _ in range(steps):
             self.run()
@@ -197,7 +197,7 @@ class NullShare(ServedShare):
                 yield self._between(rank, self._least(rank), self._taken * self._of_all)
 
     def _least(self, rank: int) -> int:
-        """The updates that the last step of a worker must have fetched, whatever others did.
+        """The updates that the last step of a worker must at least have fetched.
 
         They are those that this process has begun before, but for one of each other worker of its,
         which may have taken its time.
@@ -212,7 +212,7 @@ class NullShare(ServedShare):
         return _sum_of_ranks(self.member.place.replicas)
 
     def _between(self, rank: int, least: int, most: int) -> str:
-        """What is wrong of what a worker has fetched last, if that is not so many updates."""
+        """The difference of the last fetched array from a number of updates within bounds."""
         if most * _PERIOD > _EXACT:
             return (
                 f"worker {rank} was to fetch up to {most * _PERIOD:,}, and float32 counts exactly "
@@ -246,7 +246,7 @@ class ReadShare(ServedShare):
 
     def _check(self, steps: int) -> dict[str, Any]:
         """After each step."""
-        return _told([*self._after_each(steps)])
+        return _answer([*self._after_each(steps)])
 
     def _after_each(self, steps: int) -> Iterator[str]:
         for _ in range(steps):
@@ -254,20 +254,20 @@ class ReadShare(ServedShare):
             yield from self._differences()
 
     def _differences(self) -> Iterator[str]:
-        """Whatever is not the table's."""
+        """The differences from the rows of the table."""
         for rank, (which, answer) in self._last.items():
             expected = self._table[self._sets[which]]
             (actual,) = self._steps.fetched(answer)
             yield self._compared(rank, actual, expected, expected, f"{ROWS} rows of the table")
 
 
-def _told(wrong: Iterable[str]) -> dict[str, Any]:
-    """What a controller is told: the first thing that is wrong, if there is any."""
+def _answer(wrong: Iterable[str]) -> dict[str, Any]:
+    """The answer for the controller: the first difference, if there is any."""
     return {"wrong": next(filter(None, wrong), "")}
 
 
 def _sum_of_ranks(count: int) -> int:
-    """1 + 2 + ...: what the updates of so many workers add up to, the first ones."""
+    """1 + 2 + ... + ``count``: the sum of the updates of the first workers in a step."""
     return count * (count + 1) // 2
 
 

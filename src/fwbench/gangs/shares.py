@@ -30,7 +30,7 @@ _GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 
 @dataclass(frozen=True)
 class Task:
-    """A case, as its replicas are told of it.
+    """A case, as the controller sends it to replicas.
 
     Attributes:
         workload: its name; replicas find fwbench's own.
@@ -42,7 +42,7 @@ class Task:
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
         late: the replica that is late in every timed step, as a
-            :class:`~fwbench.terms.replicas.Straggler` has it; None for nobody.
+            :class:`~fwbench.terms.replicas.Straggler` as JSON; None for no replica.
         loop: a :class:`~fwbench.gangs.loops.ReplicaLoop` as JSON; None for work without epochs.
     """
 
@@ -80,37 +80,34 @@ class Share(ABC):
     def check(self, steps: int) -> dict[str, Any]:
         """Take steps from the beginning whose results are known.
 
-        Args:
-            steps: how many.
-
         Returns:
-            What was found, with ``sent_bytes`` of all steps and of the barrier behind them, None
-            where the system does not tell.
+            The findings, with ``sent_bytes`` of all steps and of the barrier after them, None if
+            the system does not count them.
 
         Raises:
             VerificationError: a result is wrong.
         """
         sent = sent_bytes()
         found = self._check(steps)
-        # Whoever has its result may still have bytes to send; the others come when they have them.
+        # A replica that has its result may still have bytes to send; at the barrier none has.
         self.member.barrier()
         now = sent_bytes()
         return found | {"sent_bytes": None if sent is None or now is None else now - sent}
 
     @abstractmethod
     def _check(self, steps: int) -> dict[str, Any]:
-        """The same, without what was sent."""
+        """Take steps from the beginning, and return the findings."""
 
     @abstractmethod
     def verify_last(self) -> dict[str, Any]:
-        """Result of the last timed step.
+        """Verify the last timed step.
 
         Raises:
             VerificationError: it is wrong.
         """
 
     def waiter(self) -> Callable[[], Any] | None:
-        """Function that waits until the steps are done; None if they are."""
+        """Function that waits until the steps are done; None if they are done when they return."""
         return self.framework.waiter(self.task.device)
 
     def without_exchange(self) -> AbstractContextManager[Any] | None:
@@ -165,10 +162,10 @@ class TrainedShare(Share):
             losses += self._trained(batch)
             weights.append(learner.checksum())
             exchanged = exchanged or self._exchanged(self.task.size)
-        told = learner.losses(losses).tolist()
+        values = learner.losses(losses).tolist()
         learner.reset(exact=False)
         return {
-            "losses": told,
+            "losses": values,
             "weights": weights,
             **exchanged,
             "notes": learner.notes(),
@@ -244,7 +241,7 @@ class AsynchronousShare(TrainedShare):
         self._reset(exact=True)
         alone = self._alone(steps) if 0 in self.member.ranks else {}
         # From here on, and not from the beginning: while an optimiser has no second moment yet, and
-        # nobody locks it, a worker may divide by nothing what another has added to the first.
+        # it is not locked, a worker may divide by zero what another has added to the first.
         self._settle()
         losses = [
             [learner.step(*learner.place(batch)) for batch in self._own_shards()]
@@ -273,7 +270,7 @@ class AsynchronousShare(TrainedShare):
         return {"alone": learner.losses(losses).tolist(), "weights": weights, **exchanged}
 
     def _reset(self, *, exact: bool) -> None:
-        """Begin again; nobody takes a step before all have done so."""
+        """Begin again; no worker takes a step before all have done so."""
         self._settle()
         self._learner.reset(exact=exact)
         self.member.barrier()

@@ -1,4 +1,4 @@
-"""What a child process of fwbench does within itself: end with its parent, leave no files."""
+"""The inside of child processes: they end with their parent, and leave no files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a program, and ends it with all that it has started when whoever asked for it has died.
+"""Runs a program, and ends it with all that it has started when its caller has died.
 
 This is a script for an interpreter of its own (``python -I -S guard.py DESCRIPTOR PROGRAM ...``)
 that leads a session: the program and what it starts are of one process group. The descriptor is a

@@ -25,7 +25,7 @@ _PACKAGES = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2",
 class Namespace:
     """A network namespace with nothing but a loopback interface that is down.
 
-    Root makes it right here; anybody else within a user namespace, in which he is root.
+    Root creates it directly; other users within a user namespace, in which they are root.
 
     Args:
         beside: another one, in the user namespace of which it is made; None for a new one.

@@ -81,7 +81,7 @@ class Process:
         return self._process.poll() is None
 
     def ending(self, timeout_s: float = 0.0) -> str | None:
-        """How the process ended, as a clause; None if it still runs after ``timeout_s``."""
+        """The way it ended, as a clause; None if it still runs after ``timeout_s``."""
         try:
             status = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -134,7 +134,7 @@ class Process:
 
 
 def ending(status: int) -> str:
-    """How a process ended, as a clause.
+    """The way a process ended, as a clause.
 
     Args:
         status: its exit status; negative for the signal that ended it.

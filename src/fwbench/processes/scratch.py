@@ -23,7 +23,7 @@ PREFIX = "fwbench-job-"
 #: Tells them from folders of other people's.
 _MARK = ".fwbench-job"
 
-#: Somebody who looks for abandoned folders may take a new one for one of them, but not often.
+#: A process that looks for abandoned folders may take a new one for one of them, but rarely.
 _ATTEMPTS = 3
 
 
@@ -131,7 +131,7 @@ def take(folder: Path) -> Owned | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Its last owner may have removed it, and somebody else made another one, meanwhile.
+        # Its last owner may have removed it, and another process created another one, meanwhile.
         is_there = os.path.samestat(os.fstat(descriptor), os.lstat(folder))
     except OSError:
         is_there = False

@@ -1,6 +1,6 @@
 """Named environments: interpreters with their own packages, in addition to the one of pytest.
 
-One lies in a folder of its name under ``.fwbench/envs`` of the project; what it holds is written
+Each is a folder of its name under ``.fwbench/envs`` of the project; its contents are written
 next to it when, and only when, it is complete. A framework in it is named ``FRAMEWORK@NAME``. An
 environment whose name is a framework's, or ``FRAMEWORK@LABEL``, gives its own name to it.
 """
@@ -42,7 +42,7 @@ class Environment:
 
     Attributes:
         name: as ``fwbench env`` takes it.
-        folder: where it lies.
+        folder: its path.
         requirements: what was asked to be installed.
         python: version of its interpreter.
         installer: what made it: ``uv`` or ``pip``.
@@ -156,7 +156,7 @@ class Environments:
         environment = self.environment_of(reference)
         if environment is None:
             return sys.executable
-        # One that has gone is run by nobody, which says so itself.
+        # If its interpreter has gone, starting it fails with a message of its own.
         if Path(environment.interpreter).exists() and not environment.is_made_here:
             raise FrameworkBroken(
                 f"its environment {environment.folder} was {NOT_MADE_HERE}",
@@ -178,7 +178,7 @@ class Environments:
         return [name for environment in self.all().values() for name in environment.references]
 
     def folder_of(self, name: str) -> Path:
-        """Where an environment of that name lies, or would."""
+        """The path of an environment of that name, which need not exist."""
         return self.folder / name
 
 

@@ -283,7 +283,7 @@ def discard(folder: Path) -> None:
         InstallationError: it cannot be removed.
     """
     try:
-        # By this name what a kill leaves of it is nobody's environment.
+        # Under this name the rest of it after a kill is not an environment.
         unnamed = folder.rename(tempfile.mkdtemp(prefix=_UNNAMED, dir=folder.parent))
     except OSError as error:
         raise InstallationError(f"cannot remove {folder}: {error.strerror}") from error

@@ -137,7 +137,7 @@ class Inventory:
         return self._interpreter_of(name)
 
     def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
-        """The workers that wait for a session; whoever takes them ends them.
+        """The workers that wait for a session; the caller ends them.
 
         None where the environment has changed since they began, of which they know nothing.
         """
@@ -151,7 +151,7 @@ class Inventory:
         return {}
 
     def is_named(self, name: str) -> bool:
-        """True if a framework lies in a named environment."""
+        """True if a framework is in a named environment."""
         return self._environments.environment_of(name) is not None
 
     def _remedied(self, answer: Manifest | Absent) -> Manifest | Absent:
@@ -243,7 +243,7 @@ def _at_once(
     tick: Tick,
     kept: MutableMapping[WorkerSpec, WorkerProcess] | None,
 ) -> dict[str, Manifest | Absent]:
-    """The same, in processes that look at their devices at the same time."""
+    """Describe frameworks in processes that look at their devices at the same time."""
     workers: dict[WorkerSpec, WorkerProcess] = {}
     answers: dict[str, Manifest | Absent] = {}
     try:

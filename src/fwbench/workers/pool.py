@@ -226,7 +226,7 @@ class WorkerPool:
         error: FrameworkUnavailable | WorkerDied,
         what: str = "did not start",
     ) -> FrameworkBroken:
-        """Count a failed start; returns what the case is told that needed it.
+        """Count a failed start, and return the error of the case that needed it.
 
         Args:
             spec: of the worker.

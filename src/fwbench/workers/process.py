@@ -32,7 +32,7 @@ _STOP_TIMEOUT_S = 10.0
 #: How often a silent worker is checked for having died.
 _POLL_S = 0.2
 
-#: How long the rest of a message may take, whatever the deadline.
+#: How long the rest of a message may take, also after the deadline.
 _PART_S = 1.0
 
 #: How long a worker gets to write its traceback before it is ended.

@@ -45,7 +45,7 @@ class Starter:
             raise GangFailed(f"{self._name} cannot be started: {error}") from error
 
     def failure(self) -> str:
-        """How it ended, with its last output; empty while it runs."""
+        """The way it ended, with its last output; empty while it runs."""
         ending = self._process.ending()
         return f"{self._name} {ending}{self._process.tail()}" if ending else ""
 

@@ -40,7 +40,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
 
 class Ticket(NamedTuple):
-    """What a process needs to connect.
+    """The data with which a process connects.
 
     Attributes:
         host: of the controller.
