@@ -1,10 +1,11 @@
-"""What starts gangs: fwbench's own, and the engines of other packages."""
+"""The gang of a session, and the engines that start it: its own, and those of other packages."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from fwbench.grid import Asked, cells
 from fwbench.options import values
 from fwbench.options.options import Selection
 from fwbench.workloads import lenet_step
-from support.gangs import composition, installed
+from support.gangs import ScriptedGang, composition, installed
 from support.grids import SHARED
 
 _PINNED = """
@@ -89,3 +90,40 @@ def test_local_is_always_there() -> None:
     for refused in (engine, values.engine):
         with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):
             refused("horovod")
+
+
+def _gangs() -> tuple[GangPool, list[ScriptedGang]]:
+    made: list[ScriptedGang] = []
+
+    def make(asked: Any, _: Any) -> Any:
+        assert all(not gang.alive for gang in made), "two gangs live at once"
+        made.append(ScriptedGang(asked))
+        return made[-1]
+
+    return GangPool("local", make), made
+
+
+def test_cases_of_one_composition_share_a_gang() -> None:
+    """It is started once."""
+    gangs, made = _gangs()
+    assert gangs(composition(2)) is gangs(composition(2))
+    assert [gang.asked for gang in made] == [[("start",)]]
+
+
+def test_another_composition_ends_the_gang_before() -> None:
+    """Before it is started itself."""
+    gangs, made = _gangs()
+    gangs(composition(2))
+    gangs(composition(3))
+    assert made[0].asked == [("start",), ("close",)]
+    gangs.close()
+    gangs.close()
+    assert made[1].asked == [("start",), ("close",)]
+
+
+def test_a_gang_that_has_died_is_replaced() -> None:
+    """The next case gets a new one."""
+    gangs, made = _gangs()
+    gangs(composition(2)).kill()
+    gangs(composition(2))
+    assert [gang.alive for gang in made] == [False, True]
