@@ -237,6 +237,30 @@ def test_functions_and_classes_are_short() -> None:
     assert statistics.quantiles(lengths, n=10)[-1] <= _NINE_IN_TEN_AT_MOST
 
 
+# Words
+
+
+def _adapter(module: str) -> str:
+    """The framework whose package a module is in; its classes have counterparts in others."""
+    parts = module.split(".")
+    return parts[2] if parts[1:2] == ["frameworks"] and len(parts) > 3 else ""
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    """Apart from counterparts: classes that do the same in the packages of several frameworks."""
+    places: dict[str, list[str]] = {}
+    for module, file in _modules().items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    frameworks = {name: {*map(_adapter, modules)} - {""} for name, modules in places.items()}
+    assert {
+        name: modules
+        for name, modules in places.items()
+        if len(modules) > 1 and len(frameworks[name]) < len(modules)
+    } == {}
+
+
 # Names that no tool follows
 
 

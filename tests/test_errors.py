@@ -18,13 +18,13 @@ def drawn() -> dict[str, str]:
     branch: list[str] = []
     indent = 0
     for line in (errors.__doc__ or "").splitlines():
-        found = re.match(r"(?P<edge>[ │├└─]+)(?P<name>[A-Z]\w+)", line)
-        if found is None:
+        result = re.match(r"(?P<edge>[ │├└─]+)(?P<name>[A-Z]\w+)", line)
+        if result is None:
             continue
-        indent = indent or len(found["edge"])
-        depth = (len(found["edge"]) - indent) // len(" ├─ ")
-        branch[depth:] = [found["name"]]
-        bases[found["name"]] = branch[depth - 1] if depth else "Exception"
+        indent = indent or len(result["edge"])
+        depth = (len(result["edge"]) - indent) // len(" ├─ ")
+        branch[depth:] = [result["name"]]
+        bases[result["name"]] = branch[depth - 1] if depth else "Exception"
     return bases
 
 

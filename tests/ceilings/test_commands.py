@@ -63,9 +63,9 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
     return asked
 
 
-def _lines(said: str) -> list[str]:
+def _lines(message: str) -> list[str]:
     """What a report says of ceilings."""
-    lines = said.splitlines()
+    lines = message.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))
     end = next(i for i, line in enumerate(lines) if line.startswith("fake 1.2"))
     return lines[start:end]
@@ -182,17 +182,19 @@ def test_doctor_says_why_it_could_not_keep_them(
     _peaks(monkeypatch)
     (here / ".fwbench").write_text("in the way", encoding="utf-8")
     assert cli.main(["doctor", "--peaks"]) == 3
-    said = capsys.readouterr().err
-    assert said.startswith(f"fwbench: error: cannot write under {here / '.fwbench' / 'ceilings'}: ")
+    message = capsys.readouterr().err
+    assert message.startswith(
+        f"fwbench: error: cannot write under {here / '.fwbench' / 'ceilings'}: "
+    )
 
 
 # Fwbench recover
 
 
-def _recovered(root: Path, found: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _recovered(root: Path, result: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is recovered of a session that was stored with these ceilings."""
     journal = Journal(journal_folder(root), "now.jsonl")
-    journal.append({"fwbench_journal": 1, "version": "5", "fwbench": {"ceilings": found}})
+    journal.append({"fwbench_journal": 1, "version": "5", "fwbench": {"ceilings": result}})
     for one in entries:
         journal.append(one)
     journal.close()

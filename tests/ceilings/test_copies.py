@@ -34,8 +34,8 @@ def test_each_way_and_memory_has_a_ceiling() -> None:
     }
     assert ceiling.by["copy_to_device"] == "other 1.2"
     assert (ceiling.flops_per_s, ceiling.bytes_per_s) == (CEILING.flops_per_s, CEILING.bytes_per_s)
-    found = {"Fake 9000": ceiling}
-    assert ceilings.from_json(ceilings.to_json(found)) == found
+    result = {"Fake 9000": ceiling}
+    assert ceilings.from_json(ceilings.to_json(result)) == result
 
 
 @pytest.mark.parametrize(

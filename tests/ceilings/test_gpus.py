@@ -15,7 +15,7 @@ _MIB = 2.0**20
 
 def test_tf32_has_a_ceiling_of_its_own() -> None:
     """It leaves that of float32 where it is; of other dtypes the toggle says nothing."""
-    found = Ceiling()
+    result = Ceiling()
     for dtype, tf32, seconds in (
         ("float32", "off", 2.0),
         ("float32", "on", 0.25),
@@ -23,11 +23,11 @@ def test_tf32_has_a_ceiling_of_its_own() -> None:
         ("float8_e4m3fn", "off", 0.125),
     ):
         facts = product_facts(dtype=dtype, toggles={"tf32": tf32})
-        found = found.with_result(facts, seconds)
-    assert found.flops_per_s == {"float32": 2.0**30, "tf32": 2.0**33, "bfloat16": 2.0**32} | {
+        result = result.with_result(facts, seconds)
+    assert result.flops_per_s == {"float32": 2.0**30, "tf32": 2.0**33, "bfloat16": 2.0**32} | {
         "float8_e4m3fn": 2.0**34
     }
-    assert {*found.by} == {*found.flops_per_s}
+    assert {*result.by} == {*result.flops_per_s}
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def _copied(size_bytes: float, device_s: float, **changes: Any) -> Any:
 
 def test_copies_that_a_cache_may_hold_are_kept_by_their_size() -> None:
     """The best of each; without the GPU's own clock it would be the rate of launches."""
-    found = Ceiling({}, 2.0**20)
+    result = Ceiling({}, 2.0**20)
     for facts in (
         _copied(_MIB, 2.0**-3),
         _copied(_MIB, 2.0**-2),
         _copied(4 * _MIB, 1.0),
         _copied(2 * _MIB, 2.0**-9, device_clock="slope"),
     ):
-        found = found.with_result(facts, 9.0)
-    assert found.cached_per_s == {"1048576": 2.0**23, "4194304": 2.0**22}
-    assert (found.bytes_per_s, found.by) == (2.0**20, {"cached_copy": "fake 1.2"})
-    of_device = {"Fake 9000": found}
+        result = result.with_result(facts, 9.0)
+    assert result.cached_per_s == {"1048576": 2.0**23, "4194304": 2.0**22}
+    assert (result.bytes_per_s, result.by) == (2.0**20, {"cached_copy": "fake 1.2"})
+    of_device = {"Fake 9000": result}
     assert ceilings.from_json(ceilings.to_json(of_device)) == of_device
 
 

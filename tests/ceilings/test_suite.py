@@ -64,30 +64,30 @@ def _saved(project: Project) -> dict[str, Any]:
 
 def _shares(stored: Mapping[str, Any]) -> dict[str, tuple[float, bool]]:
     """What was attainable, by case id, and whether its share is of the median."""
-    told = {}
+    reported = {}
     for one in stored["benchmarks"]:
         facts = one["extra_info"].get("fwbench", {})
         if "attainable_s" in facts or "attainable_share" in facts:
             seconds = facts["attainable_s"]
             of_median = facts["attainable_share"] == seconds / one["stats"]["median"]
-            told[one["param"]] = seconds, of_median
-    return told
+            reported[one["param"]] = seconds, of_median
+    return reported
 
 
 @pytest.mark.parametrize("arguments", [(), ("--fw-launches=2",)], ids=["once", "launches"])
 def test_a_session_says_what_was_attainable(sized: Project, arguments: tuple[str, ...]) -> None:
     """The JSON has the ceilings, and shares where both are known; so has what is recovered."""
-    found = {machine.cpu_model(): _FAST}
-    _of_here(sized).store(found)
+    outcome = {machine.cpu_model(): _FAST}
+    _of_here(sized).store(outcome)
     result, records = sized.measure(*_SESSION, *arguments)
     assert result.ret == 0
     assert len(records) == 9
     stored = _saved(sized)
-    assert stored["fwbench"]["ceilings"] == ceilings.to_json(found)
+    assert stored["fwbench"]["ceilings"] == ceilings.to_json(outcome)
     assert _shares(stored) == {_GEMM: (_ATTAINABLE_S, True)}
     assert cli.main(["recover", "-o", "recovered.json"]) == 0
     recovered = json.loads((sized.path / "recovered.json").read_text(encoding="utf-8"))
-    assert recovered["fwbench"]["ceilings"] == ceilings.to_json(found)
+    assert recovered["fwbench"]["ceilings"] == ceilings.to_json(outcome)
     assert _shares(recovered) == {_GEMM: (_ATTAINABLE_S, True)}
 
 
@@ -123,12 +123,12 @@ def test_a_session_bears_nonsense(sized: Project) -> None:
 def test_the_ceilings_of_numpy() -> None:
     """A real product and a real copy: each a rate, and both together a ceiling."""
     arguments = ["--fw=numpy", "-k", "copy or float32-1024", "--fw-threads=1", *QUICKLY]
-    found = session.measure_suite("fwbench.ceilings.suite", arguments)
-    facts = {one["extra_info"]["fwbench"]["workload"]: one for one in found["benchmarks"]}
+    outcome = session.measure_suite("fwbench.ceilings.suite", arguments)
+    facts = {one["extra_info"]["fwbench"]["workload"]: one for one in outcome["benchmarks"]}
     assert {*facts} == {"gemm", "copy"}
-    assert len(found["benchmarks"]) == 2
+    assert len(outcome["benchmarks"]) == 2
     ceiling = Ceiling()
-    for one in found["benchmarks"]:
+    for one in outcome["benchmarks"]:
         ceiling = ceiling.with_result(
             CaseFacts.checked(one["extra_info"]["fwbench"]), one["stats"]["min"]
         )

@@ -23,8 +23,8 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     assert "pair 3, base: 1 of 2 cases are open, 0 s left" in err
     figures = suite.figures()
     assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
-    found = next(one for one in figures["judgements"] if one["verdict"] == "regressed")
-    assert statistics.median(found["contender"]) > 1.5 * statistics.median(found["base"])
+    result = next(one for one in figures["judgements"] if one["verdict"] == "regressed")
+    assert statistics.median(result["contender"]) > 1.5 * statistics.median(result["base"])
     assert {one["metric"] for one in figures["judgements"]} >= {"minimum", "median", "memory"}
     sides = figures["rules"]["sides"]
     assert sides["base"]["revision"] == run_git(suite.path, "rev-parse", "HEAD")
@@ -111,7 +111,7 @@ def test_ab_that_selects_nothing(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("numpy", "numpy@nowhere"), "unknown side 'numpy@nowhere'; known: "),
         (("git:nowhere", "."), "git:nowhere: git knows no such revision"),
@@ -132,7 +132,7 @@ def test_ab_is_refused(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
-    said: str,
+    message: str,
 ) -> None:
     """Usage errors, before anything is measured or written."""
     monkeypatch.chdir(suite.path)
@@ -142,7 +142,7 @@ def test_ab_is_refused(
         status = int(str(refused.code))
     assert status == 2
     captured = capfd.readouterr()
-    assert said in captured.err
+    assert message in captured.err
     assert "pair 1, " not in captured.err
     assert captured.out == ""
     suite.assert_clean()

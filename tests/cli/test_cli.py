@@ -42,7 +42,7 @@ def test_what_is_not_understood_exits_with_2(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["--version"], f"fwbench {__version__}"),
         (["--help"], "recover"),
@@ -52,13 +52,13 @@ def test_what_is_not_understood_exits_with_2(
     ],
 )
 def test_asking_for_help_exits_with_0(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected_text: str
 ) -> None:
     """The version and the help are printed on standard output."""
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 0
-    assert said in capsys.readouterr().out
+    assert expected_text in capsys.readouterr().out
 
 
 def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +93,7 @@ def _command(run: Callable[[argparse.Namespace], int]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("run", "status", "said"),
+    ("run", "status", "expected_text"),
     [
         (lambda _: 0, 0, ""),
         (lambda _: 11, 11, ""),
@@ -111,14 +111,14 @@ def test_each_ending_has_its_status(
     capsys: pytest.CaptureFixture[str],
     run: Callable[[argparse.Namespace], int],
     status: int,
-    said: str,
+    expected_text: str,
 ) -> None:
     """Only a verdict is 1, and a bug shows where it is."""
     monkeypatch.setattr(cli, "_COMMANDS", (_command(run),))
     assert cli.main(["tried"]) == status
     errors = capsys.readouterr().err
-    assert said in errors
-    assert ("Traceback" in errors) == ("bug" in said)
+    assert expected_text in errors
+    assert ("Traceback" in errors) == ("bug" in expected_text)
 
 
 def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,9 +127,9 @@ def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixt
     made["param"] = "gemm\x1b[2J"
     path = write(tmp_path / "run.json", made)
     assert cli.main(["gate", str(path), str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "\x1b" not in said
-    assert "gemm\\x1b[2J: load is 'high'" in said
+    expected_text = capsys.readouterr().err
+    assert "\x1b" not in expected_text
+    assert "gemm\\x1b[2J: load is 'high'" in expected_text
 
 
 _PRINTS = """

@@ -230,7 +230,7 @@ _CPU_ALONE = {"devices": (Device("cpu", "Fake CPU"),)}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {**_CPU_ALONE, "build": {"cuda": "12.8"}},
@@ -260,7 +260,7 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     changes: dict[str, Any],
-    said: str | None,
+    message: str | None,
 ) -> None:
     """As far as driver and build tell, and with what to do."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
@@ -268,7 +268,7 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     lines = out(capsys, "doctor").splitlines()
     assert "  gpus      2 x NVIDIA H200; driver 470.82, for CUDA up to 11.4" in lines
     unseen = [line for line in lines if line.startswith("  no gpu")]
-    assert unseen == ([] if said is None else [f"  no gpu      {said}"])
+    assert unseen == ([] if message is None else [f"  no gpu      {message}"])
 
 
 @pytest.mark.usefixtures("machine")

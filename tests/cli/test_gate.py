@@ -55,10 +55,10 @@ def test_gate_exits_with_its_verdict(
 ) -> None:
     """Of what --fail-on names; options that make no sense are usage errors."""
     try:
-        found = cli.main(["gate", "base.json", contender, *options])
+        result = cli.main(["gate", "base.json", contender, *options])
     except SystemExit as refused:  # by argparse
-        found = int(str(refused.code))
-    assert found == status
+        result = int(str(refused.code))
+    assert result == status
     captured = capsys.readouterr()
     assert (captured.out == "") == (status == _USAGE_ERROR)
     assert (captured.err == "") == (status != _USAGE_ERROR)
@@ -156,9 +156,9 @@ _UNFIT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "session"), _UNFIT.items(), ids=_UNFIT)
+@pytest.mark.parametrize(("message", "session"), _UNFIT.items(), ids=_UNFIT)
 def test_a_run_that_failed_does_not_become_the_baseline(
-    folder: Path, capsys: pytest.CaptureFixture[str], said: str, session: dict[str, Any]
+    folder: Path, capsys: pytest.CaptureFixture[str], message: str, session: dict[str, Any]
 ) -> None:
     """It is refused with the reason, alone or with others, and the earlier one stays."""
     assert cli.main(["baseline", "set", "base.json"]) == 0
@@ -166,7 +166,7 @@ def test_a_run_that_failed_does_not_become_the_baseline(
     for files in (["unfit.json"], ["base.json", "unfit.json"]):
         assert cli.main(["baseline", "set", *files]) == _USAGE_ERROR
         error = capsys.readouterr().err
-        assert said in error
+        assert message in error
         assert "unfit.json" in error
     assert [path.name for path in (folder / ".fwbench" / "baseline").iterdir()] == ["base.json"]
     assert cli.main(["gate", "slower.json"]) == 1
@@ -219,8 +219,8 @@ def test_a_gate_that_judges_nothing_is_not_green(
     """Exit status 10, and the first line says so; with --fail-on it may pass."""
     write(folder / "bad.json", entry(contended=True))
     assert cli.main(["gate", "bad.json", "bad.json"]) == 10
-    said = capsys.readouterr().out.splitlines()[0]
-    assert said == "nothing could be judged: the only case is inconclusive"
+    message = capsys.readouterr().out.splitlines()[0]
+    assert message == "nothing could be judged: the only case is inconclusive"
     assert cli.main(["gate", "bad.json", "bad.json", "--fail-on", "regressed"]) == 0
 
 
@@ -243,9 +243,9 @@ def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixt
     assert kept == ["base.json", "other.json"]
     capsys.readouterr()
     assert cli.main(["baseline", "show"]) == 0
-    told = capsys.readouterr().out
-    assert f"{case_id()}: 16 launches" in told
-    assert "2 cases" in told
+    reported = capsys.readouterr().out
+    assert f"{case_id()}: 16 launches" in reported
+    assert "2 cases" in reported
 
 
 def test_two_sessions_of_one_name_are_refused(

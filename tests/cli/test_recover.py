@@ -35,9 +35,9 @@ def test_recover_writes_the_latest_journal(
     """Without a journal the newest one of the project is written out, and counted."""
     journal(project, "20300101T000000-9.jsonl", "old")
     journal(project, "20300102T000000-1.jsonl", "new", "newer")
-    said = out(capsys, "recover", "--output", "run.json")
+    expected_text = out(capsys, "recover", "--output", "run.json")
     latest = Path(".fwbench") / "journal" / "20300102T000000-1.jsonl"
-    assert said == f"2 records of {latest} written to run.json\n"
+    assert expected_text == f"2 records of {latest} written to run.json\n"
     assert json.loads((project / "run.json").read_text(encoding="utf-8")) == {
         "version": "5",
         "benchmarks": [entry("new"), entry("newer")],
@@ -52,8 +52,8 @@ def test_recover_writes_the_journal_that_is_named(
     journal(project, "20300102T000000-1.jsonl", "new")
     (project / "run.json").write_text("earlier", encoding="utf-8")
     out(capsys, "recover", str(old), "-o", "run.json")
-    found = json.loads((project / "run.json").read_text(encoding="utf-8"))
-    assert found["benchmarks"] == [entry("old")]
+    result = json.loads((project / "run.json").read_text(encoding="utf-8"))
+    assert result["benchmarks"] == [entry("old")]
 
 
 def test_what_is_damaged_is_left_out_and_told(
@@ -79,8 +79,8 @@ def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[
     """What is recovered goes to another file."""
     path = journal(project, "20300101T000000-9.jsonl", "first")
     before = path.read_bytes()
-    said = out(capsys, "recover", str(path), "-o", str(path), status=2)
-    assert "is the journal, and would be lost" in said
+    expected_text = out(capsys, "recover", str(path), "-o", str(path), status=2)
+    assert "is the journal, and would be lost" in expected_text
     assert path.read_bytes() == before
 
 
@@ -100,6 +100,6 @@ def test_what_cannot_be_recovered(
     (project / "foreign.json").write_text('{"benchmarks": []}\n', encoding="utf-8")
     good = f'{{"fwbench_journal": 1}}\n{json.dumps(entry("good"))}\n'
     (project / "good.jsonl").write_text(good, encoding="utf-8")
-    said = out(capsys, "recover", *arguments, status=3)
-    assert said.startswith(f"fwbench: error: {message}")
+    expected_text = out(capsys, "recover", *arguments, status=3)
+    assert expected_text.startswith(f"fwbench: error: {message}")
     assert not (project / "run.json").exists()

@@ -85,9 +85,9 @@ def test_unwritable_outputs_are_said_first(
     assert not [*Path("taken").iterdir()]
 
 
-@pytest.mark.parametrize(("make", "said"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize(("make", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_the_others_are_rendered(
-    folder: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], said: str
+    folder: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], message: str
 ) -> None:
     """A file that is no run is named with the reason, also in the report; status 1."""
     make(folder / "bad.json")
@@ -96,13 +96,13 @@ def test_the_others_are_rendered(
     problem = capsys.readouterr().err
     assert problem.startswith("fwbench: ")
     assert "bad.json" in problem
-    assert said in problem
+    assert message in problem
     shown_page = parsed((folder / "report.html").read_text(encoding="utf-8"))
     (section,) = shown_page.all("section", **{"aria-labelledby": "problems"})
     assert "bad.json" in section.text
-    assert said in section.text
+    assert message in section.text
     assert shown_page.all("section", id="part-gemm-cpu-forward-float32")
-    assert escaping.markdown(said) in (folder / "report.md").read_text(encoding="utf-8")
+    assert escaping.markdown(message) in (folder / "report.md").read_text(encoding="utf-8")
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
         assert [row["run"] for row in csv.DictReader(file)] == ["run.json"]
 
@@ -135,11 +135,11 @@ def test_several_runs_are_in_one_report(folder: Path) -> None:
     """Counted, each with where it comes from, each case told by its run."""
     write(folder / "other.json", case(), case("dot"))
     assert cli.main(["report", "run.json", "other.json", "-o", "report.html"]) == 0
-    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert "3 cases of 2 runs" in found.text
-    (provenance,) = found.all("section", **{"aria-labelledby": "provenance"})
+    result = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert "3 cases of 2 runs" in result.text
+    (provenance,) = result.all("section", **{"aria-labelledby": "provenance"})
     assert [one.text for one in provenance.all("h3")] == ["run.json", "other.json"]
-    (gemm,) = found.all("section", id="part-gemm-cpu-forward-float32")
+    (gemm,) = result.all("section", id="part-gemm-cpu-forward-float32")
     names = [one.text for one in gemm.all("th", scope="row")]
     assert names == ["numpy eager (run.json)", "numpy eager (other.json)"]
 
@@ -147,9 +147,9 @@ def test_several_runs_are_in_one_report(folder: Path) -> None:
 def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
     """Nothing was measured, and that is what it says."""
     run = stored(tmp_path, "run.json", missing=[{"nodeid": "a", "framework": "", "why": "skipped"}])
-    found = shown(run)
-    assert "0 cases of 1 run" in found.text
-    assert "skipped" in found.text
+    result = shown(run)
+    assert "0 cases of 1 run" in result.text
+    assert "skipped" in result.text
     assert csv_writer.render([run]).count("\n") == 1
 
 
@@ -159,13 +159,13 @@ def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
 def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
     """Its benchmarks with their times; what is not recorded is said to be missing."""
     run = read(foreign_run(tmp_path / "plain.json"))
-    found = shown(run)
-    (section,) = found.all("section", id="part-other-benchmarks")
+    result = shown(run)
+    (section,) = result.all("section", id="part-other-benchmarks")
     assert [one.text for one in section.all("th", scope="row")] == ["test_a", "test_b"]
     assert "750 ms" in section.text
     assert "fwbench did not write these" in section.text
     assert [one.title for one in summary.sections([run])] == []
-    (provenance,) = found.all("section", **{"aria-labelledby": "provenance"})
+    (provenance,) = result.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" in provenance.text
     assert "not recorded" in provenance.text
     assert "Fake CPU" in provenance.text
@@ -204,12 +204,12 @@ def test_an_interrupted_run_is_said_to_be_one(
     _interrupted(folder / "run.json")
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", *arguments]) == _INCOMPLETE
-    said = "interrupted: 1 of 2 cases measured"
-    assert capsys.readouterr().err == f"fwbench: run.json: {said}\n"
+    message = "interrupted: 1 of 2 cases measured"
+    assert capsys.readouterr().err == f"fwbench: run.json: {message}\n"
     page = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert page.of_class("note")[0].text == f"{said.capitalize()}."
+    assert page.of_class("note")[0].text == f"{message.capitalize()}."
     written = (folder / "report.md").read_text(encoding="utf-8")
-    assert written.startswith(f"- {said.capitalize()}.\n")
+    assert written.startswith(f"- {message.capitalize()}.\n")
     assert f"| {escaping.markdown('test_it.py::test_it[dot]')} | torch |" in written
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
         measured, lost = csv.DictReader(file)
@@ -219,7 +219,7 @@ def test_an_interrupted_run_is_said_to_be_one(
 
 
 @pytest.mark.parametrize(
-    ("session", "said"),
+    ("session", "message"),
     [
         ({"outcome": {"failed": 1, "interrupted": False}}, "stopped early: 1 of 2 cases measured"),
         ({"planned": None}, "interrupted: 1 case measured, others may be missing"),
@@ -229,10 +229,10 @@ def test_an_interrupted_run_is_said_to_be_one(
     ],
     ids=["maxfail", "older", "recovered from a crash", "recovered whole", "failed"],
 )
-def test_how_a_session_ended(folder: Path, session: dict[str, Any], said: str) -> None:
+def test_how_a_session_ended(folder: Path, session: dict[str, Any], message: str) -> None:
     """Whoever stopped it; a test that failed is no reason to call the run incomplete."""
     _interrupted(folder / "run.json", **session)
-    assert read(folder / "run.json").incompleteness == said
+    assert read(folder / "run.json").incompleteness == message
 
 
 def test_a_choice_of_cases_does_not_make_a_run_incomplete(folder: Path) -> None:

@@ -31,11 +31,11 @@ def test_cases_are_chosen_by_their_names(folder: Path) -> None:
     """In every output; what is left out is not counted either."""
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "-k", "gemm", *arguments]) == 0
-    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert [one.attributes["id"] for one in found.of_class("detail")] == [
+    result = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert [one.attributes["id"] for one in result.of_class("detail")] == [
         "part-gemm-cpu-forward-float32"
     ]
-    assert "1 case of 1 run" in found.text
+    assert "1 case of 1 run" in result.text
     written = (folder / "report.md").read_text(encoding="utf-8")
     assert "gemm" in written
     assert "dot" not in written
@@ -56,8 +56,8 @@ def test_trainings_and_plain_benchmarks_are_chosen(folder: Path) -> None:
     write(folder / "run.json", case(), training(), plain("test_lenet"), plain("test_other"))
     assert cli.main(["report", "run.json", "-k", "lenet", "--csv", "report.csv"]) == 0
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
-        found = [row["case"] for row in csv.DictReader(file)]
-    assert found == ["lenet-torch-eager-cpu-train-float32-200", "test_lenet"]
+        result = [row["case"] for row in csv.DictReader(file)]
+    assert result == ["lenet-torch-eager-cpu-train-float32-200", "test_lenet"]
 
 
 def test_a_name_that_nothing_has_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,12 +65,12 @@ def test_a_name_that_nothing_has_is_said(folder: Path, capsys: pytest.CaptureFix
     write(folder / "other.json", case("relu"))
     arguments = ["report", "run.json", "other.json", "-k", "relu", "-o", "report.html"]
     assert cli.main(arguments) == _SOME_UNREADABLE
-    said = capsys.readouterr().err
-    assert "run.json: no case has 'relu' in its name" in said
-    assert "other.json" not in said
-    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert found.all("section", id="part-relu-cpu-forward-float32")
-    assert "no case has 'relu'" in found.text
+    message = capsys.readouterr().err
+    assert "run.json: no case has 'relu' in its name" in message
+    assert "other.json" not in message
+    result = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert result.all("section", id="part-relu-cpu-forward-float32")
+    assert "no case has 'relu'" in result.text
 
 
 def test_verdicts_are_chosen_by_the_names_of_cases(folder: Path) -> None:

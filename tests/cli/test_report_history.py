@@ -38,18 +38,18 @@ def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -
     captured = capsys.readouterr()
     assert captured.err == ""
     assert captured.out == "written: history.html\nwritten: history.md\n"
-    found = parsed((folder / "history.html").read_text(encoding="utf-8"))
-    sections = found.of_class("detail")
+    result = parsed((folder / "history.html").read_text(encoding="utf-8"))
+    sections = result.of_class("detail")
     assert [one.attributes["id"] for one in sections] == [
         "part-Lasting-shifts",
         "part-history-of-gemm-Fake-CPU-2-threads",
     ]
     assert "numpy 1.0 -> 2.0" in sections[0].text
     assert day(12) in sections[0].text
-    (picture,) = found.of_class("chart")
+    (picture,) = result.of_class("chart")
     assert "upgrade 1.0 -> 2.0" in picture.attributes["aria-label"]
     assert len(picture.all("circle")) == 24 + 1
-    assert [name for name, number in Counter(found.ids).items() if number > 1] == []
+    assert [name for name, number in Counter(result.ids).items() if number > 1] == []
     written = (folder / "history.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == [
         "Lasting shifts",
@@ -65,13 +65,13 @@ def test_a_history_stands_before_runs(folder: Path) -> None:
     kept(folder / "run.json", case("dot"))
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "--history", ".benchmarks", *arguments]) == 0
-    found = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert [one.attributes["id"] for one in found.of_class("detail")] == [
+    result = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert [one.attributes["id"] for one in result.of_class("detail")] == [
         "part-Lasting-shifts",
         "part-history-of-gemm-Fake-CPU-2-threads",
         "part-dot-cpu-forward-float32",
     ]
-    assert "1 case of 1 run" in found.text
+    assert "1 case of 1 run" in result.text
     written = (folder / "report.md").read_text(encoding="utf-8")
     assert written.index("### history of gemm") < written.index("### dot cpu")
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
@@ -112,22 +112,22 @@ def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFi
     (folder / ".benchmarks" / "other.json").write_text('{"tests": []}', encoding="utf-8")
     arguments = ["-o", "history.html", "--markdown", "history.md"]
     assert cli.main(["report", "--history", ".benchmarks", *arguments]) == _SOME_UNREADABLE
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 3
-    assert all(one.startswith("fwbench: ") for one in told)
-    found = parsed((folder / "history.html").read_text(encoding="utf-8"))
-    (section,) = found.all("section", **{"aria-labelledby": "problems"})
+    reported = capsys.readouterr().err.splitlines()
+    assert len(reported) == 3
+    assert all(one.startswith("fwbench: ") for one in reported)
+    result = parsed((folder / "history.html").read_text(encoding="utf-8"))
+    (section,) = result.all("section", **{"aria-labelledby": "problems"})
     written = (folder / "history.md").read_text(encoding="utf-8")
-    for name, said in (
+    for name, message in (
         ("cut.json", "is not JSON, or is cut off"),
         ("newer.json", "newer fwbench (7.8)"),
         ("other.json", "not of pytest-benchmark"),
     ):
-        assert [one for one in told if name in one and said in one]
+        assert [one for one in reported if name in one and message in one]
         assert name in section.text
-        assert said in section.text
+        assert message in section.text
         assert name in written
-    assert len(found.of_class("chart")) == 1
+    assert len(result.of_class("chart")) == 1
     assert "history of gemm" in written
 
 
@@ -141,9 +141,9 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
     assert "bad.json is empty" in capsys.readouterr().err
     assert not (folder / "report.html").exists()
     assert cli.main([*arguments, "run.json"]) == _SOME_UNREADABLE
-    told = capsys.readouterr().err
-    assert "bad.json is empty" in told
-    assert "cut.json is not JSON" in told
+    reported = capsys.readouterr().err
+    assert "bad.json is empty" in reported
+    assert "cut.json is not JSON" in reported
     assert (folder / "report.html").exists()
 
 

@@ -25,8 +25,6 @@ class Bench:
 
     Args:
         centers: of every case, the base's and the contender's time; None where it has none.
-        spread: of the launches.
-        seed: of what is drawn.
 
     Attributes:
         now_s: the time; each launch takes ten seconds.
@@ -179,17 +177,17 @@ def test_the_first_pairs_are_measured_whatever_the_budget() -> None:
 
 def test_what_is_going_on_is_said() -> None:
     """Each launch: which pair, which side, how many cases are open and how long it may take."""
-    said: list[str] = []
+    message: list[str] = []
     bench = Bench({"slow": (1.0, 1.5), **_same(2)})
-    job = PairedComparison(bench, PairPlan(), RULES, say=said.append, clock=lambda: bench.now_s)
+    job = PairedComparison(bench, PairPlan(), RULES, say=message.append, clock=lambda: bench.now_s)
     job.compare(("base", "contender"))
-    assert len(said) == len(bench.calls)
-    assert sum(text.startswith("pair 5, ") for text in said) == 2
-    assert sum(", base: " in text for text in said) == len(said) / 2
-    assert said[0].endswith(": all cases")  # nobody knows how long a pair takes
-    assert said[2].endswith(": all cases, 1 min 20 s until pair 5 is done")
-    assert "1 of 3 cases are open" in said[10]
-    assert said[10].endswith(", 8 min 20 s left")
+    assert len(message) == len(bench.calls)
+    assert sum(text.startswith("pair 5, ") for text in message) == 2
+    assert sum(", base: " in text for text in message) == len(message) / 2
+    assert message[0].endswith(": all cases")  # nobody knows how long a pair takes
+    assert message[2].endswith(": all cases, 1 min 20 s until pair 5 is done")
+    assert "1 of 3 cases are open" in message[10]
+    assert message[10].endswith(", 8 min 20 s left")
 
 
 # What is not judged
@@ -246,8 +244,8 @@ def test_a_case_that_fails_on_both_sides_is_not_passed_over() -> None:
     bench = Bench({"a": (1.0, 1.0), "broken": (1.0, 1.0)})
     bench.lost = {side: (0, {"broken": "call failed"}) for side in (0, 1)}
     comparison = _compare(bench)
-    told = [*(one.name for one in comparison.judgements), *comparison.notes]
-    assert any("broken" in text for text in told)
+    reported = [*(one.name for one in comparison.judgements), *comparison.notes]
+    assert any("broken" in text for text in reported)
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -67,12 +67,12 @@ def test_pairs_must_differ_in_cycles_too(
     """While pairs go on, and when there will be no more."""
     base, contender = sides(change, clock)
     assert sequential.verdict_so_far(base, contender, RULES, 1) is verdict
-    found = by_time(sequential.judge(base, contender, RULES, 1))
-    assert found.verdict is verdict
+    result = by_time(sequential.judge(base, contender, RULES, 1))
+    assert result.verdict is verdict
     if clock is None:
-        assert found.cycles_ratio is None
+        assert result.cycles_ratio is None
     else:
-        assert found.cycles_ratio == pytest.approx((1 + change) * (1 + clock), rel=5e-3)
+        assert result.cycles_ratio == pytest.approx((1 + change) * (1 + clock), rel=5e-3)
 
 
 @agreements
@@ -81,8 +81,8 @@ def test_stored_launches_must_differ_in_cycles_too(
 ) -> None:
     """As in a gate against a baseline."""
     base, contender = sides(change, clock)
-    found = by_time(stored.judge(base, contender, RULES, 0.02))
-    assert found.verdict is verdict
+    result = by_time(stored.judge(base, contender, RULES, 0.02))
+    assert result.verdict is verdict
 
 
 def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
@@ -90,9 +90,9 @@ def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
     base, contender = sides(0.05, 0.0)
     hz = [HZ * (1.06 if i % 3 else 0.9) for i in range(_LAUNCHES)]
     scattered = sample("a", contender.times_s, clock=hz)
-    found = by_time(sequential.judge(base, scattered, RULES, 1))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.reason.startswith("no change in cycles is certain: the clock differed")
+    result = by_time(sequential.judge(base, scattered, RULES, 1))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.reason.startswith("no change in cycles is certain: the clock differed")
 
 
 def stored_run(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:

@@ -114,8 +114,8 @@ def test_a_resumed_job_is_the_same_job(until: int) -> None:
     assert resumed.launches == whole.launches
     assert resumed.measured == [*range(until, len(whole.launches))]
     assert comparison == expected
-    said = [[_TIME.sub("", line) for line in each] for each in (resumed.said, whole.said)]
-    assert said[0] == said[1][until:]
+    message = [[_TIME.sub("", line) for line in each] for each in (resumed.said, whole.said)]
+    assert message[0] == message[1][until:]
 
 
 def test_half_a_pair_does_not_tell_how_long_one_takes() -> None:

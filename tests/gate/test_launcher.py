@@ -66,9 +66,9 @@ def job(tmp_path: Path) -> Iterator[ComparisonJob]:
         yield begun
 
 
-def _launcher(job: ComparisonJob, said: list[str] | None = None) -> Launcher:
+def _launcher(job: ComparisonJob, message: list[str] | None = None) -> Launcher:
     both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
-    say = [].append if said is None else said.append
+    say = [].append if message is None else message.append
     return Launcher(both, ["-k", "gemm"], Environments(job.folder), job, say)
 
 
@@ -76,11 +76,11 @@ def _launcher(job: ComparisonJob, said: list[str] | None = None) -> Launcher:
 def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, how: str) -> None:
     """That it did is said; it is measured, and kept, once."""
     sessions.endings = [(_STATUSES[how], "!!! KeyboardInterrupt !!!")]
-    said: list[str] = []
-    run = _launcher(job, said)(0, None, 1)
+    message: list[str] = []
+    run = _launcher(job, message)(0, None, 1)
     assert len(run.samples) == 1
     assert (sessions.started, job.launches) == (2, 1)
-    assert [line.startswith("a launch of numpy has died (") for line in said] == [True]
+    assert [line.startswith("a launch of numpy has died (") for line in message] == [True]
 
 
 def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Sessions) -> None:
@@ -95,7 +95,7 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
 
 
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("ending", "message"),
     [
         ((2, "Interrupted: 1 error during collection"), "broke down (pytest's exit status is 2)"),
         ((4, "unrecognized arguments"), "broke down (pytest's exit status is 4)"),
@@ -104,13 +104,13 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
     ],
 )
 def test_what_would_only_happen_again_is_not_repeated(
-    job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], said: str
+    job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], message: str
 ) -> None:
     """A suite that is broken, arguments that are wrong, nothing that is selected."""
     sessions.endings = [ending]
     with pytest.raises(ComparisonError) as raised:
         _launcher(job)(0, None, 1)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert (sessions.started, job.launches) == (1, 0)
 
 

@@ -38,7 +38,6 @@ def run(
     Args:
         times_s: of the contestants, without noise.
         noise: gives the logarithms of factors for the contestants of one launch.
-        seed: of the noise.
         launches: at most.
     """
     one, history = group(*times_s), History()

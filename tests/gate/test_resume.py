@@ -63,14 +63,14 @@ def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"contender": {"name": "c"}}, "contender.name: b -> c"),
         ({"seed": 8}, "seed: 7 -> 8"),
         ({"pairs": 3}, "pairs: None -> 3"),
     ],
 )
-def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     """The newest one is named, with all in which it differs."""
     folder = _interrupted(tmp_path)
     with (
@@ -78,19 +78,19 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], sai
         resume.job(tmp_path, {**_SETTINGS, **changed}, resume=True),
     ):
         pass
-    assert str(refused.value).splitlines()[1:-1] == [f"  {said}"]
+    assert str(refused.value).splitlines()[1:-1] == [f"  {message}"]
     assert str(folder) in str(refused.value)
     assert _left(tmp_path) == [folder]
 
 
 def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
     """Neither before the first one nor while the only one is at work."""
-    said = "--resume: no interrupted comparison is kept under "
-    with pytest.raises(UsageError, match=said), resume.job(tmp_path, _SETTINGS, resume=True):
+    message = "--resume: no interrupted comparison is kept under "
+    with pytest.raises(UsageError, match=message), resume.job(tmp_path, _SETTINGS, resume=True):
         pass
     with (
         resume.job(tmp_path, _SETTINGS, resume=False) as job,
-        pytest.raises(UsageError, match=said),
+        pytest.raises(UsageError, match=message),
         resume.job(tmp_path, _SETTINGS, resume=True),
     ):
         job.save(output([entry()]), None, 1.0)

@@ -113,12 +113,12 @@ UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("place", ["base", "contender"])
-@pytest.mark.parametrize(("make", "said"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize(("make", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_runs(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     make: Callable[[Path], Any],
-    said: str,
+    message: str,
     place: str,
 ) -> None:
     """The file is named, what is wrong with it is said, and nothing is overwritten."""
@@ -132,7 +132,7 @@ def test_unreadable_runs(
     assert status == _USAGE_ERROR
     assert captured.out == ""
     assert "run.json" in captured.err
-    assert said in captured.err
+    assert message in captured.err
     assert captured.err.startswith("fwbench: error: ")
     for name in ("verdicts.md", "figures.json"):
         assert (folder / name).read_text(encoding="utf-8") == "earlier"
@@ -169,9 +169,9 @@ def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
         entry("gemm", values_s, contended=True, threshold=0.1),
         entry("dot", QUIET),
     )
-    found = samples.read(path)
-    gemm, dot = found.samples.values()
-    assert found.name == "run.json"
+    result = samples.read(path)
+    gemm, dot = result.samples.values()
+    assert result.name == "run.json"
     assert gemm.values("minimum") == values_s
     assert (gemm.launched, gemm.contended, gemm.threshold) == (True, 1, 0.1)
     assert (dot.launched, dot.contended, dot.threshold) == (True, 0, None)
@@ -185,8 +185,8 @@ def test_a_single_process_is_one_value(folder: Path) -> None:
     """A case that was not launched has rounds, which are no launches: the smallest stands."""
     single = entry("gemm", (3.0, 1.0, 2.0))
     del single["extra_info"]["fwbench"]["launches"]
-    (found,) = samples.read(write(folder / "run.json", single)).samples.values()
-    assert (found.launched, found.times_s) == (False, (1.0,))
+    (result,) = samples.read(write(folder / "run.json", single)).samples.values()
+    assert (result.launched, result.times_s) == (False, (1.0,))
 
 
 def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
@@ -195,20 +195,20 @@ def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
     del foreign["fwbench"]
     path = folder / "foreign.json"
     path.write_text(json.dumps(foreign), encoding="utf-8")
-    found = samples.read(path)
-    first, second = found.samples.values()
+    result = samples.read(path)
+    first, second = result.samples.values()
     assert (first.key, first.times_s) == ("test_it.py::test_a", (0.5,))
     assert (second.framework, second.launched) == ("", False)
     assert first.facts["cpu"] == "Fake CPU"
-    assert found.failures, "nobody knows whether it ended well"
+    assert result.failures, "nobody knows whether it ended well"
 
 
 def test_saved_without_data_is_readable(folder: Path) -> None:
     """--benchmark-save leaves out ``stats.data``; the launches say the same."""
     saved = entry("gemm", times(2.0))
     del saved["stats"]["data"]
-    (found,) = samples.read(write(folder / "run.json", saved)).samples.values()
-    assert found.times_s == times(2.0)
+    (result,) = samples.read(write(folder / "run.json", saved)).samples.values()
+    assert result.times_s == times(2.0)
 
 
 def test_frameworks_of_environments_have_the_same_keys() -> None:
@@ -220,10 +220,10 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
         "theirs", output([entry(framework="torch@nightly")], missing=missing)
     )
     assert ours.samples.keys() == theirs.samples.keys()
-    (found,) = theirs.samples.values()
-    assert found.framework == "torch"
-    assert found.nodeid != found.key
-    assert found.name == case_id(framework="torch")
+    (result,) = theirs.samples.values()
+    assert result.framework == "torch"
+    assert result.nodeid != result.key
+    assert result.name == case_id(framework="torch")
     assert theirs.unmeasured == {f"test_it.py::test_it[{case_id('dot', 'torch')}]": "deselected"}
 
 
@@ -248,11 +248,11 @@ _FAILURES = {
 }
 
 
-@pytest.mark.parametrize(("session", "said"), _FAILURES.values(), ids=_FAILURES)
-def test_failures(session: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("session", "message"), _FAILURES.values(), ids=_FAILURES)
+def test_failures(session: dict[str, Any], message: str) -> None:
     """Each reason is told."""
-    (found,) = SampleSet.from_json("run", output([entry()], **session)).failures
-    assert said in found
+    (result,) = SampleSet.from_json("run", output([entry()], **session)).failures
+    assert message in result
 
 
 @pytest.mark.parametrize(
@@ -274,13 +274,13 @@ def test_sessions_are_side_by_side(folder: Path) -> None:
         entry("gemm", times(1.25), contended=True),
         outcome={"failed": 1, "interrupted": False},
     )
-    found = samples.read(folder / "runs")
-    gemm, dot = found.samples.values()
+    result = samples.read(folder / "runs")
+    gemm, dot = result.samples.values()
     assert gemm.times_s == (*times(1.0), *times(1.25))
     assert gemm.contended
     assert dot.times_s == times(1.0)
-    assert found.drift == pytest.approx({gemm.key: 0.25, dot.key: 0.0})
-    assert found.failures == ["2.json: 1 tests failed"]
+    assert result.drift == pytest.approx({gemm.key: 0.25, dot.key: 0.0})
+    assert result.failures == ["2.json: 1 tests failed"]
 
 
 @pytest.fixture
@@ -350,11 +350,11 @@ def test_every_fact_is_tried() -> None:
 
 def _write_different(folder: Path, name: str) -> str:
     """Two runs that differ in one fact; returns what is to be said of it."""
-    both, theirs, machine, said = _DIFFERENT[name]
+    both, theirs, machine, message = _DIFFERENT[name]
     write(folder / "base.json", entry(**both))
     changes: dict[str, Any] = {"machine": machine} if machine else {}
     write(folder / "contender.json", entry(**{**both, **theirs}), **changes)
-    return said
+    return message
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -362,11 +362,11 @@ def test_differences_are_refused_by_name(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     """What else differs is named, from what to what, with the option that allows it."""
-    said = _write_different(folder, name)
+    message = _write_different(folder, name)
     assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert said in captured.err
+    assert message in captured.err
     assert captured.err.rstrip().endswith(f"--allow-different {name}")
 
 
@@ -375,9 +375,9 @@ def test_differences_can_be_allowed(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     """The one that is allowed is compared, and noted; another one is not allowed by it."""
-    said = _write_different(folder, name)
+    message = _write_different(folder, name)
     assert cli.main(["gate", "base.json", "contender.json", "--allow-different", name]) == 0
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
     other = "cpu" if name != "cpu" else "threads"
     arguments = ["gate", "base.json", "contender.json", "--allow-different", other]
     assert cli.main(arguments) == _USAGE_ERROR
@@ -389,8 +389,8 @@ def test_all_differences_are_named_at_once(
     """Whoever allows them needs one attempt."""
     write(folder / "contender.json", entry(threads=8, framework_version="2.0"))
     assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
-    said = capsys.readouterr().err
-    assert "--allow-different framework --allow-different threads" in said
+    message = capsys.readouterr().err
+    assert "--allow-different framework --allow-different threads" in message
     allowed = ["--allow-different", "framework", "--allow-different", "threads"]
     assert cli.main(["gate", "base.json", "contender.json", *allowed]) == 0
 
@@ -421,10 +421,10 @@ def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """With the known ones and the near miss."""
     arguments = ["gate", "base.json", "contender.json", "--allow-different", "tread"]
     assert cli.main(arguments) == _USAGE_ERROR
-    said = capsys.readouterr().err
-    assert "unknown fact that may differ 'tread'" in said
-    assert ", ".join(FACTS) in said
-    assert "Did you mean 'threads'?" in said
+    message = capsys.readouterr().err
+    assert "unknown fact that may differ 'tread'" in message
+    assert ", ".join(FACTS) in message
+    assert "Did you mean 'threads'?" in message
     with pytest.raises(UsageError, match="unknown fact"):
         samples.check_facts(["cpu", "gpus"])
     samples.check_facts(FACTS)
@@ -440,8 +440,8 @@ def test_a_gpu_that_is_set_up_otherwise_is_another(
     assert cli.main(["gate", "base.json", "contender.json"]) == 0
     write(folder / "contender.json", entry(**_ON_GPU, gpu={**gpu, "power_limit_w": 500.0}))
     assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
-    said = "gpu: Fake 9000, ECC on, 700 W -> Fake 9000, ECC on, 500 W"
-    assert said in capsys.readouterr().err
+    message = "gpu: Fake 9000, ECC on, 700 W -> Fake 9000, ECC on, 500 W"
+    assert message in capsys.readouterr().err
 
 
 def test_where_a_case_was_placed_may_differ(folder: Path) -> None:

@@ -32,7 +32,6 @@ def _pool(
 
     Args:
         slowdowns: of the forms, by their percents.
-        spread: of all launches.
         contended: keys by launch; default: none.
     """
     random = np.random.default_rng(0)

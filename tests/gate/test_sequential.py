@@ -48,9 +48,9 @@ def _noise(kind: str, jobs: int, seed: int) -> Floats:
 @pytest.mark.parametrize("margin", [0.0, 0.01])
 def test_evidence_of_nothing_is_rare(kind: str, margin: float) -> None:
     """In any noise, and at whichever of sixty looks: at most a tenth reach ten, a 50th fifty."""
-    found = sequential.evidence(_noise(kind, 4_000, 1) - margin)[:, -1]
+    result = sequential.evidence(_noise(kind, 4_000, 1) - margin)[:, -1]
     for level in (0.1, 0.02):
-        share = float(np.mean(found >= -math.log(level)))
+        share = float(np.mean(result >= -math.log(level)))
         assert share <= level + 3 * math.sqrt(level / 4_000)
 
 
@@ -75,9 +75,9 @@ def test_evidence_does_not_depend_on_the_unit() -> None:
 def test_evidence_stays() -> None:
     """What was enough once is enough."""
     differences = np.array([1.0] * 20 + [-1.0] * 40)
-    found = sequential.evidence(differences)
-    assert found[-1] == found[19]
-    assert sequential.shows(differences, found[19])
+    result = sequential.evidence(differences)
+    assert result[-1] == result[19]
+    assert sequential.shows(differences, result[19])
     assert not sequential.shows(-differences[:20], 1.0)
 
 
@@ -114,16 +114,16 @@ def test_what_is_detectable_is_found_by_four_of_five() -> None:
     """Of other jobs with the same noise that were changed by as much."""
     needed, threshold, margin = math.log(4_000), math.log(1.03), math.log(1.01)
     draw = np.random.default_rng(5)
-    found = []
+    result = []
     for seed in range(60):
         seen, other = draw.normal(0, 0.05, (2, 40))
         change = sequential.detectable(seen, margin, threshold, needed, seed)
         assert change is not None
         changed = other + change
-        found.append(
+        result.append(
             sequential.shows(changed - margin, needed) and float(np.median(changed)) >= threshold
         )
-    assert np.mean(found) >= 0.75
+    assert np.mean(result) >= 0.75
 
 
 def test_nothing_is_detectable_with_too_few_pairs() -> None:
@@ -138,8 +138,8 @@ def test_nothing_is_detectable_with_too_few_pairs() -> None:
 
 def test_differences_are_logarithms_of_ratios() -> None:
     """Of the contender over the base, pair by pair."""
-    found = sequential.differences([1.0, 2.0], [math.e, 1.0])
-    assert found == pytest.approx([1.0, -math.log(2)])
+    result = sequential.differences([1.0, 2.0], [math.e, 1.0])
+    assert result == pytest.approx([1.0, -math.log(2)])
 
 
 RULES = Rules(margin=0.01, level=0.02)
@@ -167,11 +167,11 @@ def test_a_quiet_case_is_unchanged_after_five_pairs() -> None:
     """With a bound well within the resolution."""
     pair = _pairs(0.0, 0.005, 5)
     assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
-    found = _minimum(sequential.judge(*pair, RULES, _CASES))
-    assert found.verdict is Verdict.UNCHANGED
-    assert found.visible == pytest.approx(0.03)
-    assert found.high is not None
-    assert found.high < 1.05
+    result = _minimum(sequential.judge(*pair, RULES, _CASES))
+    assert result.verdict is Verdict.UNCHANGED
+    assert result.visible == pytest.approx(0.03)
+    assert result.high is not None
+    assert result.high < 1.05
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(0.05, "regressed"), (-0.05, "improved")])
@@ -195,11 +195,11 @@ def test_a_change_below_the_threshold_is_none() -> None:
 def test_the_bound_that_is_shown_is_what_could_have_been_missed() -> None:
     """At the end of the budget: within the resolution it is unchanged, else inconclusive."""
     pair = _pairs(0.0, 0.1, 40, seed=1)
-    found = _minimum(sequential.judge(*pair, RULES, _CASES))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "spread" in found.reason
-    assert found.visible is not None
-    coarse = Rules(margin=0.01, level=0.02, resolution=found.visible + 0.01)
+    result = _minimum(sequential.judge(*pair, RULES, _CASES))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "spread" in result.reason
+    assert result.visible is not None
+    coarse = Rules(margin=0.01, level=0.02, resolution=result.visible + 0.01)
     assert _minimum(sequential.judge(*pair, coarse, _CASES)).verdict is Verdict.UNCHANGED
 
 
@@ -222,8 +222,8 @@ def test_two_speeds_of_the_machine_are_unchanged_in_the_end() -> None:
         [float(s * t) for s, t in zip(row, np.exp(draw.normal(0, 0.003, 80)), strict=True)]
         for row in speeds
     )
-    found = sequential.verdict_so_far(sample("a", ours), sample("a", theirs), RULES, _CASES)
-    assert found in (Verdict.UNCHANGED, None)
+    result = sequential.verdict_so_far(sample("a", ours), sample("a", theirs), RULES, _CASES)
+    assert result in (Verdict.UNCHANGED, None)
     changed = [1.05 * time_s for time_s in theirs]
     assert (
         sequential.verdict_so_far(sample("a", ours), sample("a", changed), RULES, _CASES)
@@ -284,8 +284,8 @@ def test_a_threshold_of_a_marker_decides() -> None:
 
 def test_figures_are_numbers() -> None:
     """Bounds that exclude nothing are absent, not infinite."""
-    found = _minimum(sequential.judge(*_pairs(0.0, 0.5, 3), RULES, _CASES))
-    assert found.low is None
-    assert found.high is None
-    assert found.ratio is not None
-    assert math.isfinite(found.ratio)
+    result = _minimum(sequential.judge(*_pairs(0.0, 0.5, 3), RULES, _CASES))
+    assert result.low is None
+    assert result.high is None
+    assert result.ratio is not None
+    assert math.isfinite(result.ratio)

@@ -20,16 +20,16 @@ from support.suites import commit_all, count_worktrees, run_git
 @pytest.fixture
 def environments(tmp_path: Path) -> Environments:
     """A project with an old PyTorch, an environment of two frameworks, and an older NumPy."""
-    found = Environments(tmp_path)
+    result = Environments(tmp_path)
     for name, held in (
         ("torch@old", {"torch": "1.0", "numpy": "1.0"}),
         ("both", {"torch": "2.0", "tensorflow": "2.0", "numpy": "1.0"}),
         ("bare", {"numpy": "1.0"}),
     ):
-        folder = found.folder_of(name)
+        folder = result.folder_of(name)
         folder.mkdir(parents=True)
         complete(Environment(name, folder, (name,), "3.11", "link", held))
-    return found
+    return result
 
 
 #: What is compared, and what ``--fw`` is for both.
@@ -82,11 +82,11 @@ def test_unknown_sides_are_refused(environments: Environments, place: int) -> No
     names[place] = "torch@odl"
     with pytest.raises(UsageError) as refused:
         sides(names[0], names[1], environments)
-    said = str(refused.value)
-    assert "unknown side 'torch@odl'" in said
-    assert "Did you mean 'torch@old'?" in said
+    message = str(refused.value)
+    assert "unknown side 'torch@odl'" in message
+    assert "Did you mean 'torch@old'?" in message
     for known in ("both", "bare", "tensorflow", "default", "git:REV"):
-        assert known in said
+        assert known in message
 
 
 @pytest.mark.parametrize("pair", [("git:HEAD", "torch"), ("default", ".")])

@@ -167,9 +167,9 @@ def test_interval_is_repeatable() -> None:
     """The same seed resamples alike, another otherwise."""
     random = np.random.default_rng(0)
     base, contender = _as_lists(_times(random, 10), _times(random, 10))
-    found = [statistics.interval(base, contender, 0.9, seed) for seed in (0, 0, 1, 2, 3)]
-    assert found[0] == found[1]
-    assert len({*found}) > 1
+    result = [statistics.interval(base, contender, 0.9, seed) for seed in (0, 0, 1, 2, 3)]
+    assert result[0] == result[1]
+    assert len({*result}) > 1
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -217,18 +217,18 @@ def test_interval_of_constant_times_is_a_point() -> None:
 def test_four_of_five_comparisons_find_what_is_detectable() -> None:
     """What a comparison says it would have shown is found, if that is what others changed by."""
     random = np.random.default_rng(0)
-    margin, threshold, level, found, tried = 0.01, 0.03, 0.002, 0, 0
+    margin, threshold, level, result, tried = 0.01, 0.03, 0.002, 0, 0
     for seed in range(150):
         base, same = _as_lists(_times(random, 8, 0.03), _times(random, 8, 0.03))
         visible = statistics.detectable(base, same, margin, threshold, level, seed)
         assert visible is not None
         others, slowed = _as_lists(_times(random, 8, 0.03), (1 + visible) * _times(random, 8, 0.03))
         tried += 1
-        found += (
+        result += (
             statistics.p_slower(others, slowed, margin) <= level
             and statistics.ratio(others, slowed) >= 1 + threshold
         )
-    assert found >= 0.8 * tried
+    assert result >= 0.8 * tried
 
 
 def test_detectable_does_not_depend_on_the_change() -> None:

@@ -34,9 +34,9 @@ def _judged(base: Sequence[float], contender: Sequence[float], **changes: Any) -
 
 def _first(base: Sample, contender: Sample, rules: Rules, level: float = 0.05) -> Judgement:
     """The judgement on the minimum, at a level of its own."""
-    found = judge(base, contender, rules, level / _WEIGHT)[0]
-    assert found.metric == MINIMUM
-    return found
+    result = judge(base, contender, rules, level / _WEIGHT)[0]
+    assert result.metric == MINIMUM
+    return result
 
 
 #: The minimum's part of the level.
@@ -192,9 +192,9 @@ def test_what_grows_tenfold_is_not_passed_over(metric: str) -> None:
     ours, theirs = ([scale * size * time for time in times(1.0, 8)] for scale in (1, 10))
     base = sample("a", times(1.0, 8), **{metric: ours})
     slow = sample("a", times(1.0, 8), **{metric: theirs})
-    found = compare(run(base), run(slow), RULES)
-    assert found.counts == {"regressed": 1}
-    assert {one.metric: one.verdict for one in found.judgements}[metric] is Verdict.REGRESSED
+    result = compare(run(base), run(slow), RULES)
+    assert result.counts == {"regressed": 1}
+    assert {one.metric: one.verdict for one in result.judgements}[metric] is Verdict.REGRESSED
     assert compare(run(base), run(base), RULES).counts == {"unchanged": 1}
     lax = Rules(margin=0.01, thresholds=dict.fromkeys(RULES.thresholds, 20.0))
     assert compare(run(base), run(slow), lax).counts == {"unchanged": 1}
@@ -227,7 +227,7 @@ def test_next_to_nothing_may_grow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said"),
+    ("ours", "theirs", "message"),
     [
         ({"result_is_view": True}, {"result_is_view": False}, "is a view, the contender's a copy"),
         ({"precision_bits": 23}, {"precision_bits": 10}, "in 23 bits, the contender in 10"),
@@ -238,14 +238,14 @@ def test_next_to_nothing_may_grow() -> None:
     ],
 )
 def test_unequal_work_is_not_judged(
-    ours: dict[str, Any], theirs: dict[str, Any], said: str
+    ours: dict[str, Any], theirs: dict[str, Any], message: str
 ) -> None:
     """A view against a copy, or fewer bits against more, says nothing about speed."""
     base, contender = sample("a", times(1.0), done=ours), sample("a", times(2.0), done=theirs)
     comparison = compare(run(base), run(contender), RULES)
-    expected = Verdict.INCONCLUSIVE if said else Verdict.REGRESSED
+    expected = Verdict.INCONCLUSIVE if message else Verdict.REGRESSED
     assert comparison.verdicts == {"a": expected}
-    assert said in comparison.judgements[0].reason
+    assert message in comparison.judgements[0].reason
 
 
 # Whole runs
@@ -263,7 +263,7 @@ def test_every_case_has_a_verdict() -> None:
         sample("fast", times(0.5)),
         sample("same", times(1.0)),
         sample("bad", times(1.0), contended=1),
-        sample("found", times(1.0)),
+        sample("result", times(1.0)),
     )
     comparison = compare(base, contender, RULES)
     assert {key: verdict for key, (verdict, _) in _verdicts(comparison).items()} == {
@@ -272,7 +272,7 @@ def test_every_case_has_a_verdict() -> None:
         "same": Verdict.UNCHANGED,
         "bad": Verdict.INCONCLUSIVE,
         "lost": Verdict.MISSING,
-        "found": Verdict.NEW,
+        "result": Verdict.NEW,
     }
     assert [*comparison.counts] == [
         "regressed",
@@ -321,9 +321,9 @@ def test_drift_of_the_baseline_is_conceded() -> None:
     """To the case that drifted, and to no other."""
     base = run(sample("a", times(1.0)), sample("b", times(1.0)), drift={"a": 0.1, "b": 0.0})
     contender = run(sample("a", times(1.08)), sample("b", times(1.08)))
-    found = _verdicts(compare(base, contender, RULES))
-    assert found["a"][0] is not Verdict.REGRESSED
-    assert found["b"][0] is Verdict.REGRESSED
+    result = _verdicts(compare(base, contender, RULES))
+    assert result["a"][0] is not Verdict.REGRESSED
+    assert result["b"][0] is Verdict.REGRESSED
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -332,17 +332,17 @@ def test_a_case_with_few_launches_is_inconclusive(side: int) -> None:
     pair = [sample("few", times(1.0)), sample("few", times(9.0))]
     pair[side] = sample("few", pair[side].times_s[:4])
     base, contender = (run(one, sample("enough", times(1.0))) for one in pair)
-    found = _verdicts(compare(base, contender, RULES))
-    assert found["few"] == (Verdict.INCONCLUSIVE, "only 4 launches")
-    assert found["enough"][0] is Verdict.UNCHANGED
+    result = _verdicts(compare(base, contender, RULES))
+    assert result["few"] == (Verdict.INCONCLUSIVE, "only 4 launches")
+    assert result["enough"][0] is Verdict.UNCHANGED
 
 
 def test_rounds_are_no_launches() -> None:
     """A case measured in one process counts as one launch."""
     single = sample("few", times(1.0, 9), launched=False)
     enough = sample("enough", times(1.0))
-    found = _verdicts(compare(run(single, enough), run(single, enough), RULES))
-    assert found["few"] == (Verdict.INCONCLUSIVE, "only 1 launch")
+    result = _verdicts(compare(run(single, enough), run(single, enough), RULES))
+    assert result["few"] == (Verdict.INCONCLUSIVE, "only 1 launch")
 
 
 def test_what_is_not_launched_is_not_replicated() -> None:
@@ -405,21 +405,21 @@ _OF: dict[Verdict, Sample] = {
 }
 
 
-def _comparison(*found: Verdict) -> Comparison:
+def _comparison(*result: Verdict) -> Comparison:
     """A comparison with these verdicts."""
-    theirs = [_OF[verdict] for verdict in found if verdict in _OF]
+    theirs = [_OF[verdict] for verdict in result if verdict in _OF]
     ours = [sample(one.key, times(1.0)) for one in theirs]
-    if Verdict.MISSING in found:
+    if Verdict.MISSING in result:
         ours.append(sample("lost"))
-    if Verdict.NEW in found:
-        theirs.append(sample("found"))
+    if Verdict.NEW in result:
+        theirs.append(sample("result"))
     comparison = compare(run(*ours, name="base"), run(*theirs, name="contender"), RULES)
-    assert {one.verdict for one in comparison.judgements} == {*found}
+    assert {one.verdict for one in comparison.judgements} == {*result}
     return comparison
 
 
 @pytest.mark.parametrize(
-    ("found", "status"),
+    ("result", "status"),
     [
         ([Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.NEW], 0),
         ([], 0),
@@ -432,9 +432,9 @@ def _comparison(*found: Verdict) -> Comparison:
         ([Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.UNCHANGED], 11),
     ],
 )
-def test_exit_status_by_default(found: list[Verdict], status: int) -> None:
+def test_exit_status_by_default(result: list[Verdict], status: int) -> None:
     """Regressed before missing; inconclusive fails if nothing could be judged at all."""
-    assert _comparison(*found).exit_status(FAIL_ON) == status
+    assert _comparison(*result).exit_status(FAIL_ON) == status
 
 
 @pytest.mark.parametrize(
@@ -447,10 +447,10 @@ def test_exit_status_by_default(found: list[Verdict], status: int) -> None:
 )
 def test_exit_status_is_of_what_is_failed_on(failing: tuple[str, ...]) -> None:
     """The worst of those named and found, and nothing else; the order of names is nothing."""
-    found = [Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE]
+    result = [Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE]
     statuses = {"regressed": 1, "missing": 11, "inconclusive": 10}
     for number in range(1, 4):
-        for some in itertools.combinations(found, number):
+        for some in itertools.combinations(result, number):
             expected = [statuses[name] for name in statuses if name in failing and name in some]
             status = _comparison(*some).exit_status(verdicts.fail_on(failing[::-1]))
             assert status == (expected[0] if expected else 0)

@@ -175,7 +175,7 @@ def test_growth_is_positive(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("5%", {"time": 0.05}),
         ("memory=100%", {"memory": 1.0}),
@@ -183,13 +183,13 @@ def test_growth_is_positive(text: str) -> None:
         ("time=0.1,memory=50%", {"time": 0.1, "memory": 0.5}),
     ],
 )
-def test_thresholds_have_names(text: str, found: dict[str, float]) -> None:
+def test_thresholds_have_names(text: str, result: dict[str, float]) -> None:
     """What is not named is the time."""
-    assert values.thresholds(text) == pytest.approx(found)
+    assert values.thresholds(text) == pytest.approx(result)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ("5%,6%", "two thresholds of time"),
         ("memory=1,memory=2", "two thresholds of memory"),
@@ -198,9 +198,9 @@ def test_thresholds_have_names(text: str, found: dict[str, float]) -> None:
         ("5%,", "has an empty name"),
     ],
 )
-def test_thresholds_are_shares(text: str, said: str) -> None:
+def test_thresholds_are_shares(text: str, expected_text: str) -> None:
     """Each at most once, and that of the time less than 1."""
-    with pytest.raises(UsageError, match=re.escape(said)):
+    with pytest.raises(UsageError, match=re.escape(expected_text)):
         values.thresholds(text)
 
 

@@ -61,17 +61,17 @@ def test_honest_frameworks_are_equal() -> None:
 def test_a_framework_that_trains_otherwise_is_found(losses: Any) -> None:
     """And not the others; it says from whom it differs most, where, and what is allowed."""
     honest = [training(name, losses[:2]) for name, losses in OTHERS.items()]
-    (name,) = found = unequal(training("liar", losses), *honest)
+    (name,) = result = unequal(training("liar", losses), *honest)
     assert name == "liar"
-    assert (found[name].to, found[name].epoch) == ("tensorflow eager", 1)
-    assert found[name].nats == pytest.approx(losses[0] - OTHERS["tensorflow"][0])
-    assert found[name].allowed == equality.allowed_nats(losses[0], 240, 1) < found[name].nats
+    assert (result[name].to, result[name].epoch) == ("tensorflow eager", 1)
+    assert result[name].nats == pytest.approx(losses[0] - OTHERS["tensorflow"][0])
+    assert result[name].allowed == equality.allowed_nats(losses[0], 240, 1) < result[name].nats
 
 
 def test_of_two_that_differ_both_are() -> None:
     """Nobody knows which of them is right."""
-    found = unequal(training(losses=TORCH[:2]), training("liar", SKIPPING))
-    assert {name: of.to for name, of in found.items()} == {
+    result = unequal(training(losses=TORCH[:2]), training("liar", SKIPPING))
+    assert {name: of.to for name, of in result.items()} == {
         "torch": "liar eager",
         "liar": "torch eager",
     }
@@ -142,9 +142,9 @@ def test_entries_are_annotated() -> None:
     """The fact is in the record of the one that it is about."""
     noted = [*entries(), {"extra_info": {}}, {}]
     equality.annotate(noted)
-    found = [entry.get("extra_info", {}).get("fwbench", {}).get("unequal") for entry in noted]
-    assert found[0]["to"] == "tensorflow eager"
-    assert found[1:] == [None] * 4
+    result = [entry.get("extra_info", {}).get("fwbench", {}).get("unequal") for entry in noted]
+    assert result[0]["to"] == "tensorflow eager"
+    assert result[1:] == [None] * 4
 
 
 def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
@@ -154,8 +154,8 @@ def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
     means = [line.split() for line in lines[at + 1 : at + len(OTHERS) + 2]]
     assert [line[:3] for line in means[:-1]] == [[name, "eager", "1.00x"] for name in OTHERS]
     assert " ".join(means[-1]) == "liar eager not ranked: 0 of 1 case, and 1 unequal"
-    (said,) = [line for line in lines if ": unequal" in line]
-    assert said == (
+    (message,) = [line for line in lines if ": unequal" in line]
+    assert message == (
         "lenet cpu float32 200: unequal: liar eager: its loss curve lies 0.27 nats from that of "
         "tensorflow eager (epoch 1), and 0.068 are allowed: it is not the same training, and left "
         "out of rankings"

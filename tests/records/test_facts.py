@@ -144,14 +144,14 @@ _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "said"), _DAMAGED.values(), ids=_DAMAGED)
-def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("changes", "message"), _DAMAGED.values(), ids=_DAMAGED)
+def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     """File, case and key, what is there and what must be."""
     path = write(tmp_path / "run.json", entry("dot"), entry("gemm", **changes))
     with pytest.raises(UnreadableRun) as caught:
         load(path)
     case_id = entry("gemm")["param"]
-    assert str(caught.value).startswith(f"{path} is not a valid fwbench run: {case_id}: {said}")
+    assert str(caught.value).startswith(f"{path} is not a valid fwbench run: {case_id}: {message}")
 
 
 def test_every_command_names_it(
@@ -168,10 +168,10 @@ def test_every_command_names_it(
         ("report", "old/bad.json", "old/good.json", *report): _SOME_UNREADABLE,
         ("report", "--history", "old", *report): _SOME_UNREADABLE,
     }
-    said = f"old/bad.json is not a valid fwbench run: {entry('gemm')['param']}: load is 'high'"
+    message = f"old/bad.json is not a valid fwbench run: {entry('gemm')['param']}: load is 'high'"
     for command, status in commands.items():
         assert cli.main([*command]) == status
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_a_damaged_journal_is_named(tmp_path: Path) -> None:

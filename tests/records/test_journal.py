@@ -112,7 +112,7 @@ def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "said"),
+    ("damaged", "expected_text"),
     [
         (b'{"fullname": ', "is not a record"),
         (b"\xff\xfe", "is not a record"),
@@ -132,16 +132,16 @@ def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
     ],
     ids=["cut", "binary", "deep", "a list", "a fact", "no stats", "a list", "a time", "a name"],
 )
-def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, said: str) -> None:
+def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, expected_text: str) -> None:
     """What comes before and after it is recovered, and it is named."""
     path = written(folder, HEAD, entry("first"), entry("last"))
     head, first, last, _ = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([head, first, damaged, last, b""]))
-    found = journal.recover(path, host.with_statistics)
-    assert found.run["benchmarks"] == [entry("first"), entry("last")]
-    (problem,) = found.lost
+    result = journal.recover(path, host.with_statistics)
+    assert result.run["benchmarks"] == [entry("first"), entry("last")]
+    (problem,) = result.lost
     assert problem.startswith(f"{path}: line 3: ")
-    assert said in problem
+    assert expected_text in problem
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_a_damaged_head_costs_what_it_says(folder: Path, head: bytes) -> None:
     path = written(folder, HEAD, entry("first"), entry("last"))
     _, *others = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([head, *others]))
-    found = journal.recover(path, host.with_statistics)
-    assert found.run == {"benchmarks": [entry("first"), entry("last")]}
-    (problem,) = found.lost
+    result = journal.recover(path, host.with_statistics)
+    assert result.run == {"benchmarks": [entry("first"), entry("last")]}
+    (problem,) = result.lost
     assert problem.startswith(f"{path}: line 1: ")
 
 
@@ -188,18 +188,18 @@ _MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("damaged", "said"), _MALFORMED.values(), ids=_MALFORMED)
+@pytest.mark.parametrize(("damaged", "expected_text"), _MALFORMED.values(), ids=_MALFORMED)
 def test_a_malformed_launch_costs_that_launch(
-    folder: Path, damaged: dict[str, Any], said: str
+    folder: Path, damaged: dict[str, Any], expected_text: str
 ) -> None:
     """The others of its case are merged, and it is named by its line."""
     path = written(folder, HEAD, _launch(0), damaged, _launch(2))
-    found = journal.recover(path, host.with_statistics)
-    (case,) = found.run["benchmarks"]
+    result = journal.recover(path, host.with_statistics)
+    (case,) = result.run["benchmarks"]
     assert [each["launch"] for each in case["extra_info"]["fwbench"]["launches"]] == [0, 2]
-    (problem,) = found.lost
+    (problem,) = result.lost
     assert problem.startswith(f"{path}: line 3: ")
-    assert said in problem
+    assert expected_text in problem
 
 
 def finished(folder: Path, name: str) -> Path:
@@ -241,8 +241,8 @@ def test_a_finished_journal_can_be_recovered(folder: Path) -> None:
     """Its last line is no record, wherever it stands."""
     path = finished(folder, "now.jsonl")
     journal.finish(path)
-    found = journal.recover(path, host.with_statistics)
-    assert (found.run["benchmarks"], [*found.lost]) == ([entry("first")], [])
+    result = journal.recover(path, host.with_statistics)
+    assert (result.run["benchmarks"], [*result.lost]) == ([entry("first")], [])
 
 
 def test_an_empty_journal_is_removed(folder: Path) -> None:

@@ -132,7 +132,7 @@ def test_medians_stand_for_all_launches(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "stopped"),
+    ("result", "stopped"),
     [
         (["precise", "precise"], "precise"),
         (["precise", "time over"], "time over"),
@@ -141,12 +141,12 @@ def test_medians_stand_for_all_launches(name: str) -> None:
         ([None, None], None),
     ],
 )
-def test_precise_if_every_launch_was(found: list[str | None], stopped: str | None) -> None:
+def test_precise_if_every_launch_was(result: list[str | None], stopped: str | None) -> None:
     """The interval of all is the median of theirs: one whose time was over is enough to say so."""
-    rules = [{} if each is None else {"stopped": each} for each in found]
+    rules = [{} if each is None else {"stopped": each} for each in result]
     merged = _merged(*(_entry(i, [1.0], **rule) for i, rule in enumerate(rules)))
     assert merged.get("stopped") == stopped
-    assert [one.get("stopped") for one in merged["launches"]] == found
+    assert [one.get("stopped") for one in merged["launches"]] == result
 
 
 def test_what_no_launch_has_is_not_made_up() -> None:
@@ -157,7 +157,7 @@ def test_what_no_launch_has_is_not_made_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "steady"),
+    ("result", "steady"),
     [
         ([True, True], True),
         ([True, False], False),
@@ -166,19 +166,19 @@ def test_what_no_launch_has_is_not_made_up() -> None:
         ([None, None], None),
     ],
 )
-def test_steady_if_every_launch_was(found: list[bool | None], steady: bool | None) -> None:
+def test_steady_if_every_launch_was(result: list[bool | None], steady: bool | None) -> None:
     """One launch that was not is enough; launches that were not warmed up say nothing."""
-    merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(found)))
+    merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(result)))
     assert merged["steady"] is steady
 
 
 def test_the_middle_launch_gives_the_condition() -> None:
     """One contended launch of three does not move the median; each keeps its own condition."""
-    found = ["clean", "contended", "clean"]
-    entries = [_entry(i, [1.0], condition=c, spinning=c != "clean") for i, c in enumerate(found)]
+    result = ["clean", "contended", "clean"]
+    entries = [_entry(i, [1.0], condition=c, spinning=c != "clean") for i, c in enumerate(result)]
     merged = _merged(*entries)
     assert (merged["condition"], merged["spinning"]) == ("clean", False)
-    assert [one["condition"] for one in merged["launches"]] == found
+    assert [one["condition"] for one in merged["launches"]] == result
     merged = _merged(*entries[:2])
     assert (merged["condition"], merged["spinning"]) == ("contended", True)
 

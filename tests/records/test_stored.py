@@ -37,15 +37,15 @@ _BAD_JSON = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), _BAD_JSON.values(), ids=_BAD_JSON)
-def test_bad_json_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+@pytest.mark.parametrize(("content", "message"), _BAD_JSON.values(), ids=_BAD_JSON)
+def test_bad_json_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     """By the file's name, whatever the parser thinks of it."""
     path = tmp_path / "run.json"
     path.write_bytes(content)
     with pytest.raises(UnreadableRun) as caught:
         parse(path)
     assert str(path) in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_fwbench_writes_is_not_deep(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ _NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("facts", "said"), _NONSENSE.values(), ids=_NONSENSE)
+@pytest.mark.parametrize(("facts", "message"), _NONSENSE.values(), ids=_NONSENSE)
 @pytest.mark.parametrize("command", ["gate", "baseline", "report"])
 def test_no_verdict_from_nonsense(
     tmp_path: Path,
@@ -133,7 +133,7 @@ def test_no_verdict_from_nonsense(
     capsys: pytest.CaptureFixture[str],
     command: str,
     facts: dict[str, Any],
-    said: str,
+    message: str,
 ) -> None:
     """Each command refuses the file, and says which fact it is."""
     monkeypatch.chdir(tmp_path)
@@ -145,11 +145,11 @@ def test_no_verdict_from_nonsense(
         "report": ["report", "bad.json", "--csv", "report.csv"],
     }
     assert cli.main(arguments[command]) == _USAGE_ERROR
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("around", "said"),
+    ("around", "message"),
     [
         ({"datetime": "yesterday"}, "datetime is 'yesterday', and must be a text in ISO 8601"),
         ({"datetime": "0001-01-01T00:00:00+05:00"}, "datetime is '0001"),
@@ -163,11 +163,11 @@ def test_no_verdict_from_nonsense(
         ({"benchmarks": [{**plain(), "params": ["x"]}]}, "test_plain: params is ['x']"),
     ],
 )
-def test_what_is_around_the_records_is_checked(around: dict[str, Any], said: str) -> None:
+def test_what_is_around_the_records_is_checked(around: dict[str, Any], message: str) -> None:
     """As far as it is read: reports show it."""
     with pytest.raises(UnreadableRun) as caught:
         from_json("run.json", {**output([entry()]), **around})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # Sizes

@@ -15,7 +15,7 @@ from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.gate.verdicts import Comparison
 from fwbench.report import archive, history
-from fwbench.report.archive import Line, collect
+from fwbench.report.archive import HistoryLine, collect
 from fwbench.report.history import shifts
 from support.histories import change, day, kept, levels, line, only, statistics_of, texts, when
 from support.launched_runs import plain
@@ -25,7 +25,7 @@ from support.reports import UNREADABLE, case, foreign_run, parsed, part, rounds_
 # What is read
 
 
-def medians(of: Line) -> list[float]:
+def medians(of: HistoryLine) -> list[float]:
     """In the order of the runs."""
     return [moment.median_s for moment in of.moments]
 

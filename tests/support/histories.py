@@ -17,7 +17,7 @@ from fwbench.records.session_facts import (
     StoredRace,
     StoredUnsettled,
 )
-from fwbench.report.archive import Line, Moment
+from fwbench.report.archive import HistoryLine, Moment
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.section import Section
 from support.launched_runs import output
@@ -88,7 +88,7 @@ def line(
     versions: Sequence[tuple[int, str]] = ((0, "1.0"),),
     framework: str = "numpy",
     machine: str = "Fake CPU, 2 threads",
-) -> Line:
+) -> HistoryLine:
     """A case with a run a day.
 
     Args:
@@ -110,7 +110,7 @@ def line(
         for number, time_s in enumerate(times_s)
     ]
     keys = {"workload": "gemm", "framework": framework, "device": "cpu", "execution": "eager"}
-    return Line(name, machine, "gemm", keys, moments)
+    return HistoryLine(name, machine, "gemm", keys, moments)
 
 
 def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None) -> Path:
@@ -124,7 +124,7 @@ def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None)
     return folder
 
 
-def only(lines: Sequence[Line]) -> Line:
+def only(lines: Sequence[HistoryLine]) -> HistoryLine:
     """The one that there is."""
     (found,) = lines
     return found

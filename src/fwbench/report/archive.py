@@ -51,7 +51,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Line:
+class HistoryLine:
     """One case on one machine.
 
     Attributes:
@@ -81,7 +81,7 @@ class Line:
         }
 
 
-def collect(folder: Path, only: str = "") -> tuple[list[Line], list[str]]:
+def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]:
     """The cases of all runs in a folder and in those below.
 
     Args:
@@ -157,8 +157,8 @@ def _no_run(folder: Path, only: str, problems: Iterable[str]) -> UsageError:
     )
 
 
-def _line(record: Measurement, machine: str, moments: Iterable[Moment]) -> Line:
-    return Line(
+def _line(record: Measurement, machine: str, moments: Iterable[Moment]) -> HistoryLine:
+    return HistoryLine(
         record.name,
         machine,
         record.facts.workload if record.facts else "other benchmarks",

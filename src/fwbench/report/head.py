@@ -15,7 +15,7 @@ _MINUTE = 16
 
 
 @dataclass(frozen=True)
-class Share:
+class FastestShare:
     """A part of the contests of an answer.
 
     Attributes:
@@ -30,7 +30,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HeadVerdict:
     """An answer in words, and its parts for a bar.
 
     Attributes:
@@ -41,7 +41,7 @@ class Verdict:
 
     title: str
     text: str
-    shares: Sequence[Share]
+    shares: Sequence[FastestShare]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Head:
 
     title: str
     facts: Mapping[str, str]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[HeadVerdict]
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -127,10 +127,10 @@ def _machine(run: Run, machine: MachineFacts) -> Iterator[str]:
         yield machine.os
 
 
-def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> Verdict:
+def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> HeadVerdict:
     devices = {record.facts.device for record in run.records if record.facts}
     where = f" on {answer.device}" if len(devices) > 1 else ""
-    shares = [Share(name, number, colours[name]) for name, number in answer.fastest.items()]
+    shares = [FastestShare(name, number, colours[name]) for name, number in answer.fastest.items()]
     if answer.too_close:
-        shares.append(Share("too close to call", answer.too_close, ""))
-    return Verdict(f"Fastest ({answer.kind}{where})", answer.text, shares)
+        shares.append(FastestShare("too close to call", answer.too_close, ""))
+    return HeadVerdict(f"Fastest ({answer.kind}{where})", answer.text, shares)

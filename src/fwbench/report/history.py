@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UsageError
 from fwbench.records.units import count, time
-from fwbench.report.archive import Line, Moment
+from fwbench.report.archive import HistoryLine, Moment
 from fwbench.report.drawing import over_time
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.section import Row, Section, TableCell, seconds
@@ -118,7 +118,7 @@ def _ruptures() -> Any:
     return ruptures
 
 
-def sections(lines: Sequence[Line]) -> list[Section]:
+def sections(lines: Sequence[HistoryLine]) -> list[Section]:
     """The shifts of all cases, then every case with its chart.
 
     Raises:
@@ -137,7 +137,7 @@ def sections(lines: Sequence[Line]) -> list[Section]:
     ]
 
 
-def _drawn(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> set[int]:
+def _drawn(lines: Sequence[HistoryLine], lasting: Mapping[int, Sequence[Shift]]) -> set[int]:
     """The numbers of the lines that have a chart: those with shifts before others."""
     several = [number for number in lasting if len(lines[number].moments) > 1]
     return {*sorted(several, key=lambda number: not lasting[number])[:_DRAWN]}
@@ -146,7 +146,7 @@ def _drawn(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> set
 def _section(
     group: str,
     numbers: Sequence[int],
-    lines: Sequence[Line],
+    lines: Sequence[HistoryLine],
     lasting: Mapping[int, Sequence[Shift]],
     drawn: Collection[int],
 ) -> Section:
@@ -161,7 +161,7 @@ def _section(
     )
 
 
-def _shifts(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> Section:
+def _shifts(lines: Sequence[HistoryLine], lasting: Mapping[int, Sequence[Shift]]) -> Section:
     every = [(lines[number], shift) for number, shifts in lasting.items() for shift in shifts]
     every.sort(key=lambda pair: -pair[1].change)
     few = sum(len(line.moments) < 2 * _WINDOW for line in lines)
@@ -193,7 +193,7 @@ def _shifts(lines: Sequence[Line], lasting: Mapping[int, Sequence[Shift]]) -> Se
     )
 
 
-def _upgrade_at(line: Line, at: int) -> str:
+def _upgrade_at(line: HistoryLine, at: int) -> str:
     """An upgrade near a shift, whose place is not known to the run."""
     near = [what for number, what in line.upgrades.items() if abs(number - at) <= 1]
     return f"{line.keys.get('framework', '')} {near[0]}" if near else ""
@@ -203,7 +203,7 @@ def _day(moment: Moment) -> str:
     return moment.when[:10]
 
 
-def _row(line: Line, lasting: Sequence[Shift]) -> Row:
+def _row(line: HistoryLine, lasting: Sequence[Shift]) -> Row:
     first, last = line.moments[0], line.moments[-1]
     change = last.median_s / first.median_s - 1
     return Row(
@@ -221,7 +221,7 @@ def _row(line: Line, lasting: Sequence[Shift]) -> Row:
     )
 
 
-def _chart(line: Line, lasting: Iterable[Shift]) -> Chart:
+def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
     marks = {number: f"upgrade {what}" for number, what in line.upgrades.items()}
     for shift in lasting:
         event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"

@@ -9,7 +9,7 @@ import pytest
 from fwbench.records.stored import just_measured
 from fwbench.report.ranking.contests import works
 from fwbench.report.terminal.layout import drawn
-from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Cell, Matrix, matrices, ratio_text
+from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, MatrixCell, Matrix, matrices, ratio_text
 from support.terminals import entry, styled, texts
 
 _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS
@@ -101,9 +101,9 @@ def test_contended_cases_are_marked_and_not_ranked() -> None:
     found = table(entry("a", 1.0, **busy), entry("b", 2.0), entry("c", 40.0))
     (row,) = found.rows
     assert [*row.cells.values()] == [
-        Cell("0.50x", "!"),
-        Cell("2 s", "", "green"),
-        Cell("20.0x", "", "red"),
+        MatrixCell("0.50x", "!"),
+        MatrixCell("2 s", "", "green"),
+        MatrixCell("20.0x", "", "red"),
     ]
     assert cells(table(entry("a", 1.0, **busy), entry("b", 2.0, **busy))) == [
         {"a eager": "1 s!", "b eager": "2 s!"}
@@ -177,9 +177,9 @@ def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
     ]
     (row,) = table(*records, detail=_BY_OPERATION).rows
     assert {names[0]: cell for names, cell in row.cells.items()} == {
-        "a": Cell("1.41x", "", "green"),
-        "b": Cell("1.41x", "", "green"),
-        "c": Cell("1.00x", "<"),
+        "a": MatrixCell("1.41x", "", "green"),
+        "b": MatrixCell("1.41x", "", "green"),
+        "c": MatrixCell("1.00x", "<"),
     }
 
 

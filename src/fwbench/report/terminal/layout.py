@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fwbench.report import escaping
-from fwbench.report.terminal.matrix import Cell, Column, Matrix, Row
+from fwbench.report.terminal.matrix import Column, Matrix, MatrixCell, MatrixRow
 from fwbench.report.terminal.text import Line, Span, wrapped
 
 #: Columns between two numbers, the first that does not need blocks, or else the last.
@@ -18,7 +18,7 @@ _SHORTEST_NAME = 8
 
 _CUT = ".."
 
-_NOTHING = Cell("-")
+_NOTHING = MatrixCell("-")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Labels:
     size: int
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row], most: int) -> _Labels | None:
+    def of_rows(cls, rows: Iterable[MatrixRow], most: int) -> _Labels | None:
         """Needed width, up to a limit; None if that is too little.
 
         Args:
@@ -108,7 +108,7 @@ class _Labels:
     def width(self) -> int:
         return self.name + self.size
 
-    def of_row(self, row: Row) -> str:
+    def of_row(self, row: MatrixRow) -> str:
         name = escaping.terminal(row.name)
         if len(name) > self.name:
             name = name[: self.name - len(_CUT)] + _CUT
@@ -154,7 +154,7 @@ class _Group:
         own = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)
         return own.rjust(self.width)
 
-    def spans(self, cells: Mapping[Column, Cell]) -> Iterator[Span]:
+    def spans(self, cells: Mapping[Column, MatrixCell]) -> Iterator[Span]:
         """The numbers of a row."""
         own = sum(self.gap + column.width for column in self.columns)
         yield Span(" " * (self.width - own))
@@ -203,7 +203,7 @@ def _groups(columns: Iterable[_Column], width: int, gap: int) -> Iterator[_Group
         yield _Group(part, gap)
 
 
-def _block(rows: Iterable[Row], block: _Block, labels: _Labels) -> Iterator[Line]:
+def _block(rows: Iterable[MatrixRow], block: _Block, labels: _Labels) -> Iterator[Line]:
     for heading in _headings(block):
         yield (Span((" " * labels.width + heading).rstrip()),)
     for row in rows:

@@ -113,7 +113,7 @@ def legend(used: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """A number in a table.
 
     Attributes:
@@ -127,11 +127,11 @@ class Cell:
     style: str = ""
 
 
-_FAILED = Cell("failed", style="red")
+_FAILED = MatrixCell("failed", style="red")
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """A row of a table.
 
     Attributes:
@@ -142,7 +142,7 @@ class Row:
 
     name: str
     size: str
-    cells: Mapping[Column, Cell]
+    cells: Mapping[Column, MatrixCell]
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Matrix:
 
     title: str
     what: str
-    rows: Sequence[Row]
+    rows: Sequence[MatrixRow]
 
     @property
     def columns(self) -> list[Column]:
@@ -169,7 +169,7 @@ class Matrix:
 Failures = Mapping[tuple[Any, ...], Sequence[Column]]
 
 #: Makes the rows of a table from contests and failures.
-Rows = Callable[[Iterable[Contest], Failures], list[Row]]
+Rows = Callable[[Iterable[Contest], Failures], list[MatrixRow]]
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ def _key(case: Measurement) -> tuple[Any, ...]:
 
 
 def _with_failures(
-    cells: Mapping[Column, Cell], works: Iterable[Contest], failures: Failures
-) -> Mapping[Column, Cell]:
+    cells: Mapping[Column, MatrixCell], works: Iterable[Contest], failures: Failures
+) -> Mapping[Column, MatrixCell]:
     """The cells of a row, and one for each case that failed where there is no other."""
     keys = {_key(work.entrants[0]) for work in works}
     failed = (names for key in keys for names in failures.get(key, ()))
@@ -249,9 +249,9 @@ def _name(work: Contest) -> str:
 # In full
 
 
-def _of_works(works: Iterable[Contest], failures: Failures) -> list[Row]:
+def _of_works(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
     return [
-        Row(
+        MatrixRow(
             _name(work),
             str(work.facts.shape or work.size),
             _with_failures(_cells(work), [work], failures),
@@ -260,12 +260,12 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[Row]:
     ]
 
 
-def _cells(work: Contest) -> dict[Column, Cell]:
+def _cells(work: Contest) -> dict[Column, MatrixCell]:
     """The fastest's time and the others' ratio to it; times where no case is ranked."""
     ranked = work.ranked
     fastest_s = min((case.median_s for case in ranked), default=math.inf)
     return {
-        column(case): Cell(
+        column(case): MatrixCell(
             _text(case, fastest_s),
             signs([case.facts]),
             _style(case.median_s, fastest_s) if case in ranked and len(ranked) > 1 else "",
@@ -296,18 +296,18 @@ def ratio_text(number: float) -> str:
 # Summed up
 
 
-def _by_operation(works: Iterable[Contest], failures: Failures) -> list[Row]:
+def _by_operation(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
     groups = _grouped(works, _name)
     return [
-        Row(name, "", _with_failures(_means(group), group, failures))
+        MatrixRow(name, "", _with_failures(_means(group), group, failures))
         for name, group in groups.items()
     ]
 
 
-def _by_family(works: Iterable[Contest], failures: Failures) -> list[Row]:
+def _by_family(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
     groups = _grouped(works, lambda work: work.facts.family or _NO_FAMILY)
     return [
-        Row(
+        MatrixRow(
             f"{family} ({len({*map(_name, group)})})",
             "",
             _with_failures(_means(group), group, failures),
@@ -325,7 +325,7 @@ def _grouped(
     return groups
 
 
-def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
+def _means(works: Sequence[Contest]) -> dict[Column, MatrixCell]:
     """Geometric means of the ratio to the fastest, over contests of at least two ranked cases.
 
     Columns that are ranked in none of them have the mean of their times. A single sign keeps
@@ -344,15 +344,17 @@ def _means(works: Sequence[Contest]) -> dict[Column, Cell]:
     }
 
 
-def _mean(ratios: Sequence[float], cases: Sequence[Measurement], least: float, most: int) -> Cell:
+def _mean(
+    ratios: Sequence[float], cases: Sequence[Measurement], least: float, most: int
+) -> MatrixCell:
     """A mean; one over some of the contests has a sign of its own, and no colour."""
     doubt = signs(case.facts for case in cases)[:1]
     if not ratios:
-        return Cell(time(statistics.geometric_mean(case.median_s for case in cases)), doubt)
+        return MatrixCell(time(statistics.geometric_mean(case.median_s for case in cases)), doubt)
     mean = statistics.geometric_mean(ratios)
     if len(ratios) < most:
-        return Cell(ratio_text(mean), PARTIAL)
-    return Cell(ratio_text(mean), doubt, _style(mean, least))
+        return MatrixCell(ratio_text(mean), PARTIAL)
+    return MatrixCell(ratio_text(mean), doubt, _style(mean, least))
 
 
 def _by_column(works: Iterable[Contest]) -> dict[Column, list[Measurement]]:
