@@ -1,4 +1,4 @@
-"""What a framework says of itself: all that the parent process knows of it."""
+"""Manifest of a framework: all that the parent process knows of it."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class Gap:
 
     @property
     def whole(self) -> bool:
-        """Whether a workload is missing altogether."""
+        """True if a workload is missing altogether."""
         part = self.execution or self.direction or self.dtype or self.device
         return not part and self.terms_above is None
 
     def covers(
         self, workload: str, execution: str, direction: str, dtype: str, device: str, terms: int = 0
     ) -> bool:
-        """Whether the gap holds for one cell of the grid.
+        """True if the gap holds for one cell of the grid.
 
         Args:
             workload: the name of the workload.
@@ -132,12 +132,12 @@ class Capabilities:
 
     @property
     def every_execution(self) -> tuple[str, ...]:
-        """Of operations, training and networks; one may occur more than once."""
+        """Executions of operations, training and networks; one may occur more than once."""
         trained = (*self.training_executions, *self.network_executions)
         return (*self.executions, *trained, *self.int8_executions)
 
     def reads(self, toggle: str) -> bool:
-        """Whether it has a toggle of a whole process: one of fwbench's, or of its own."""
+        """True if it has a toggle of a whole process: one of fwbench's, or of its own."""
         return toggle in (*self.process_toggles, *(own.name for own in self.own_toggles))
 
 
@@ -217,7 +217,7 @@ class Manifest(Capabilities):
         return [*first.values()]
 
     def has(self, device: str) -> bool:
-        """Whether the framework sees a device of that name."""
+        """True if the framework sees a device of that name."""
         return any(there.name == device for there in self.devices)
 
     def gap(

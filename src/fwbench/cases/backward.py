@@ -53,7 +53,7 @@ class Backward(Forward):
         return [(x.shape, x.dtype) for x in self._reference(self._placed.check())]
 
     def _cotangents(self, seed: int) -> list[NDArray[Any]]:
-        """What the gradients of the results begin with, as they lie in the framework.
+        """Starts of the gradients of the results, in the framework's layout.
 
         Whole numbers, which have no gradient, have zeros.
         """
@@ -168,7 +168,7 @@ class Backward(Forward):
 def _cotangent(
     shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """What the gradient of a result begins with: a number for each that it has.
+    """Start of the gradient of a result: a number for each element.
 
     Args:
         shape: of the result.

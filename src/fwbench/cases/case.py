@@ -167,7 +167,7 @@ class Case:
         return last
 
     def _device_memory(self) -> DeviceMemory | None:
-        """What its framework has in use on its GPU; None on a CPU."""
+        """Memory that the framework has in use on its GPU; None on a CPU."""
         device = self.cell.device
         return (
             None if device == "cpu" else DeviceMemory(device, self.framework.watch_memory(device))
@@ -191,14 +191,14 @@ class Case:
         )
 
     def _watch(self) -> GpuWatch | None:
-        """What looks at its GPU between rounds; None without one that NVML knows."""
+        """Monitor of its GPU between rounds; None without one that NVML knows."""
         if not self.gpu or not self._benchmark.enabled:
             return None
         self._benchmark.watch = GpuWatch(self.gpu, self._clock)
         return self._benchmark.watch
 
     def _energy(self, watch: GpuWatch) -> CaseFacts:
-        """What a call took, waits included; not where what empties the cache took its part."""
+        """Energy of a call, including waits; None where emptying the cache took part of it."""
         if self._clock.wait is not None:
             self._clock.wait()
         used_j, calls = watch.energy.used_j(), self._benchmark.calls
@@ -207,7 +207,7 @@ class Case:
         return CaseFacts(energy_j=used_j / calls)
 
     def _watched(self, watch: GpuWatch) -> CaseFacts:
-        """What its GPU was like, and who else used it."""
+        """State of its GPU, and other processes on it."""
         others = self.gpu.others() if self.gpu else None
         return CaseFacts(**asdict(watch.condition()), others_on_gpu=others)
 
@@ -222,7 +222,7 @@ class Case:
         return WarmUp(warmup.calls + device.calls, warmup.seconds + device.seconds, steady)
 
     def _time_on_device(self, work: Work) -> CaseFacts:
-        """What a call takes on a GPU itself; from here on its cache is cold if that is asked."""
+        """Time of a call on the GPU itself; from here on its cache is cold if that is requested."""
         device = self.cell.device
         if device == "cpu" or self._clock.wait is None:
             return CaseFacts()

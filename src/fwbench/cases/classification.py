@@ -70,7 +70,7 @@ class ClassifiedInInt8(Classified):
 
     @property
     def allowed(self) -> float:
-        """What a logit may be off by."""
+        """Allowed error of a logit."""
         return _TOLERANCE
 
     def _precision(self, rms: float) -> CaseFacts:
@@ -112,7 +112,7 @@ class ClassificationCase(InferenceCase):
             return verified | self._tested(classified) | self._size(classified)
 
     def _tested(self, work: Classified) -> CaseFacts:
-        """How many pictures are classified rightly, and how many as by the reference.
+        """Number of pictures that are classified rightly, and as by the reference.
 
         Raises:
             WrongResult: too few are, for int8, as by the reference.
@@ -142,7 +142,7 @@ class ClassificationCase(InferenceCase):
         return facts | CaseFacts(int8_features=int8_features())
 
     def _size(self, work: Classified) -> CaseFacts:
-        """Of the network's file, where there is one.
+        """Size of the network's file, where there is one.
 
         Raises:
             WrongResult: it is too large for weights of 8 bits.
@@ -180,7 +180,7 @@ def _classifier(workload: Classification, data: DataSet) -> Classifier:
 
 @lru_cache(maxsize=2)
 def _right_classes(classifier: Classifier) -> NDArray[Any]:
-    """How the reference classifies the pictures that are asked."""
+    """The reference's classes of the requested pictures."""
     examples, _ = classifier.test
     parameters = classifier.initial()
     parts = [

@@ -39,7 +39,7 @@ _DECAY_EACH = 10
 
 
 class Course(ABC):
-    """What is trained epoch by epoch, and examined after each.
+    """A training, epoch by epoch, with an examination after each.
 
     Attributes:
         job: what is trained; its batch is that of a whole step.
@@ -123,7 +123,7 @@ class Alone(Course):
         return self._learner.epoch(self._loader)
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """As the learner tells them."""
+        """Losses from the learner."""
         return self._learner.losses(losses)
 
     def utilization(self, seconds: float) -> float:
@@ -220,7 +220,7 @@ class Epochs:
 
     @property
     def _over(self) -> bool:
-        """Whether all is trained: an epoch more is for pytest-benchmark's profile."""
+        """True if all is trained: an epoch more is for pytest-benchmark's profile."""
         return self._position[0] == self._schedule.repetitions
 
     def _begin(self) -> None:
@@ -331,7 +331,7 @@ def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
 
 
 def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
-    """How many whole batches an epoch has.
+    """Number of whole batches in an epoch.
 
     Args:
         schedule: whose ``steps`` are the most there may be.

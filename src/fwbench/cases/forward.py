@@ -95,7 +95,7 @@ class Forward(OperationWork):
         )
 
     def _key(self, what: str, inputs: int) -> Hashable:
-        """What tells the numbers that were computed from inputs, as many as these, from others."""
+        """Key of results by their inputs and their number."""
         placed = self._placed.digests[:inputs]
         return what, self.operation, self.cell.size, self.framework.name, placed
 
@@ -105,7 +105,7 @@ class Forward(OperationWork):
         return listed(self.operation.reference(*operands, *self.parameters))
 
     def _memory(self, result: Any) -> CaseFacts:
-        """Whether an array of the result begins where an input does."""
+        """Fact whether an array of the result begins where an input does."""
         is_view = self._is_view(self.arrays(result), self._placed.addresses())
         return CaseFacts(result_is_view=is_view)
 
@@ -118,7 +118,7 @@ class Forward(OperationWork):
         return CaseFacts(bytes=declared_bytes + self._wider_bytes + self._wider(on_host))
 
     def _wider(self, arrays: Iterable[NDArray[Any]]) -> int:
-        """How many more bytes booleans and whole numbers have than numbers of the case's dtype."""
+        """Extra bytes of booleans and whole numbers over numbers of the case's dtype."""
         itemsize_bytes = ITEMSIZE_BYTES[self.dtype]
         return sum(x.size * (x.itemsize - itemsize_bytes) for x in arrays if x.dtype.kind in "biu")
 
@@ -147,7 +147,7 @@ def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]
 
 
 def listed(results: Any) -> list[NDArray[Any]]:
-    """What a reference returned: an array, or a tuple of them."""
+    """Results of a reference as a list: from an array, or a tuple of them."""
     return [np.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
 
 
@@ -160,7 +160,7 @@ class InPlaceUpdate(Forward):
     _written = False
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """What is returned, or what was overwritten if nothing is."""
+        """Returned arrays, or the overwritten ones if none is returned."""
         return self._placed.overwritten() if result is None else super().arrays(result)
 
     def _key(self, what: str, inputs: int) -> Hashable:

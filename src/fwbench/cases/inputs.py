@@ -39,12 +39,12 @@ Create = Callable[[NDArray[Any], str], Array]
 
 
 def is_float(array: NDArray[Any]) -> bool:
-    """Whether an operand has floating-point numbers."""
+    """True if an operand has floating-point numbers."""
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
 def is_inexact(array: NDArray[Any]) -> bool:
-    """Whether an array has floating-point or complex numbers, which have gradients."""
+    """True if an array has floating-point or complex numbers, which have gradients."""
     return bool(np.issubdtype(array.dtype, np.inexact))
 
 
@@ -70,7 +70,7 @@ def widest(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def digest(array: NDArray[Any]) -> int:
-    """What tells the values of an array from others, all but once in four thousand million.
+    """Digest of the values of an array; two differ in all but one of four thousand million cases.
 
     A checksum, because nobody forges results, and it takes a third of a cryptographic hash's time,
     which was a tenth of what verifying large arrays took.
@@ -141,11 +141,11 @@ class Inputs:
 
     @property
     def digests(self) -> tuple[int, ...]:
-        """What tells the values of the inputs from others, as the framework has them."""
+        """Digests of the values of the inputs, as the framework has them."""
         return tuple(self._digests)
 
     def overwritten(self) -> list[Array]:
-        """Those that calls overwrite, as the latest call left them."""
+        """Operands that calls overwrite, after the latest call."""
         return [self._current[position] for position in self._before]
 
     def addresses(self) -> set[int]:

@@ -162,7 +162,7 @@ def _changed(learner: Learner, before: int, step: int) -> None:
 def _first_losses(
     learner: Learner, expected: Sequence[float], losses: Sequence[Any], steps: int
 ) -> tuple[float, float]:
-    """How far the worst of the first losses is off the reference's, and how far it may be."""
+    """Deviation of the worst of the first losses from the reference's, and its tolerance."""
     job = learner.job
     actual = as_many(learner.losses(losses), steps)
     allowed = verify.loss_tolerances(

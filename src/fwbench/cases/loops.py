@@ -37,7 +37,7 @@ class _Memory:
         self._before_bytes = peak_memory_bytes() if known else None
 
     def used(self) -> CaseFacts:
-        """What was in use before, and at most until now."""
+        """Memory in use before, and its peak until now."""
         known = self._before_bytes is not None
         return CaseFacts(
             host_memory_before_bytes=self._before_bytes,
@@ -109,7 +109,7 @@ class LoopCase(TrainingCase):
 
 
 def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
-    """What is recorded of a loop that was timed.
+    """Facts of a loop that was timed.
 
     Args:
         epochs: all of them.
@@ -129,7 +129,7 @@ def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
 
 
 def told(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:
-    """What a live line shows of an epoch.
+    """Text of an epoch for a live line.
 
     Args:
         epoch: that is over.
@@ -149,7 +149,7 @@ def told(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:
 
 
 def _size_bytes(*sets: DataSet) -> int:
-    """What data sets take of the memory, parts that they share once."""
+    """Memory of data sets; parts that they share count once."""
     splits = (split for data in sets for split in (data.train, data.validation, data.test))
     arrays = {id(array): array for split in splits for array in (split.x, split.y)}
     return sum(array.nbytes for array in arrays.values())
@@ -165,7 +165,7 @@ def one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
 
 
 def _first_step(check_s: Sequence[float]) -> CaseFacts:
-    """What the steps of the check tell of the first call, and of compiling."""
+    """Time of the first call and of compiling, from the steps of the check."""
     return CaseFacts(
         first_call_in_process_s=check_s[0],
         compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),

@@ -47,7 +47,7 @@ class _Answers(RepeatedWork):
 
     @property
     def allowed(self) -> float:
-        """What a number of a result may be off by."""
+        """Allowed error of a number of a result."""
         return LOGIT_TOLERANCES[self._learner.job.dtype] * self._learner.model.tolerance
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -84,7 +84,7 @@ class _Answers(RepeatedWork):
 
 
 class _ModelCase(TrainingCase):
-    """What cases of users' models have in common."""
+    """Common base of cases of users' models."""
 
     #: How often there is a number for each parameter: in the dtype of the case, and in float64.
     copies = 2

@@ -85,7 +85,7 @@ class _NetworkWork(RepeatedWork):
     @property
     @abstractmethod
     def allowed(self) -> float:
-        """What a result may be off by."""
+        """Allowed error of a result."""
 
     @abstractmethod
     def _bound(self, *placed: Array) -> BoundCall:
@@ -125,7 +125,7 @@ class Answers(_NetworkWork):
 
     @property
     def allowed(self) -> float:
-        """What a logit may be off by."""
+        """Allowed error of a logit."""
         return LOGIT_TOLERANCES[self.network.job.verified_as]
 
     def _bound(self, *placed: Array) -> BoundCall:
@@ -170,7 +170,7 @@ class Gradients(_NetworkWork):
 
     @property
     def allowed(self) -> float:
-        """What the gradient by a parameter may be off by."""
+        """Allowed error of the gradient by a parameter."""
         nodes = self.training.graph.nodes
         normalizations = sum(isinstance(node.layer, BatchNorm) for node in nodes)
         return (1 + normalizations) * GRADIENT_TOLERANCES[self.learner.job.dtype]
@@ -264,7 +264,7 @@ def _distance(actual: NDArray[Any], right: NDArray[Any]) -> float:
 
 
 class _Different(NamedTuple):
-    """What is repeated in a batch.
+    """Examples that are repeated in a batch.
 
     Attributes:
         rows: where each different example is for the first time.

@@ -33,7 +33,7 @@ Arrays = Sequence[NDArray[Any]]
 
 
 def is_large(operation: Operation, cell: Cell) -> bool:
-    """Whether a case is a product that is verified by sums of its columns.
+    """True if a case is a product that is verified by sums of its columns.
 
     Args:
         operation: of the case.
@@ -62,7 +62,7 @@ class Product(Forward):
         return self._compare_sums("result", result, left, right, WrongResult, "the result")
 
     def _factors(self, operands: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What is multiplied, of operands as they lie in the framework."""
+        """Factors of a product, of operands in the framework's layout."""
         assert self.operation.factors is not None  # noqa: S101 (what makes it a product)
         left, right = self.operation.factors(*self.layout.restore([*map(widest, operands)]))
         return left, right
@@ -84,7 +84,7 @@ class Product(Forward):
         error: type[VerificationError],
         what: str,
     ) -> tuple[Deviation, float]:
-        """What a product is off by, and what it may be."""
+        """Error of a product, and its tolerance."""
         (expected,) = OPERAND_CACHE.arrays(
             self._key(f"sums of {key}", len(self._placed.digests)),
             lambda: [expected_sums(left, right)],
@@ -95,7 +95,7 @@ class Product(Forward):
         return compare(actual, expected, limit, error, what), limit
 
     def _said(self, products: Sequence[tuple[Deviation, float]]) -> CaseFacts:
-        """Of the product that comes closest to what is allowed; the precision is the result's."""
+        """Facts of the product closest to its tolerance; the precision is the result's."""
         deviation, limit = max(products, key=lambda found: found[0].largest / found[1])
         (result, _), *_gradients = products
         return CaseFacts(
@@ -251,7 +251,7 @@ def compare(
 
 
 def sum_tolerance(allowed: float, *, tf32: bool) -> float:
-    """What a weighted sum may be off by, relative to an element.
+    """Allowed error of a weighted sum, relative to an element.
 
     Args:
         allowed: the largest relative error allowed of an element.
@@ -261,7 +261,7 @@ def sum_tolerance(allowed: float, *, tf32: bool) -> float:
 
 
 def _columns(matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """How many columns each group has."""
+    """Number of columns in each group."""
     starts = np.arange(0, matrix.shape[-1], GROUP)
     return np.minimum(GROUP, matrix.shape[-1] - starts).astype(np.float64)
 

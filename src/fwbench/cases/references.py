@@ -1,4 +1,4 @@
-"""What a training must come to: parameters and first losses, by NumPy or in float64.
+"""References of a training: parameters and first losses, by NumPy or in float64.
 
 Networks of fwbench's have a reference in NumPy. A model that a user brings is verified against a
 run of it in float64, called as simply as can be, with the same weights and batches.
@@ -30,12 +30,12 @@ from fwbench.workloads.models import trajectories
 
 
 class Reference(ABC):
-    """What a learner is held against."""
+    """Reference of a learner."""
 
     @property
     @abstractmethod
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """Number of trained parameters."""
 
     @property
     @abstractmethod
@@ -45,10 +45,10 @@ class Reference(ABC):
     @property
     @abstractmethod
     def differs_in_training(self) -> bool:
-        """Whether a model's answers are not those that a step computes its loss from."""
+        """True if a model's answers are not those that a step computes its loss from."""
 
     def facts(self) -> CaseFacts:
-        """What the record says of it."""
+        """Facts of the reference, for the record."""
         return CaseFacts()
 
 
@@ -65,7 +65,7 @@ class InNumPy(Reference):
 
     @property
     def parameters(self) -> int:
-        """Those of the graph."""
+        """Parameters of the graph."""
         return self._job.training.parameters
 
     @property
@@ -104,7 +104,7 @@ class InFloat64(Reference):
 
     @property
     def parameters(self) -> int:
-        """Those of the version that is measured: it has no other description."""
+        """Parameters of the measured version, which has no other description."""
         return self._learner.parameters()
 
     @property
@@ -114,7 +114,7 @@ class InFloat64(Reference):
 
     @cached_property
     def losses(self) -> Sequence[float]:
-        """Of as many steps as are checked.
+        """Losses of the checked steps.
 
         Raises:
             Diverged: the first loss is not a number.
@@ -203,7 +203,7 @@ class InFloat64(Reference):
         return wide
 
     def facts(self) -> CaseFacts:
-        """What it was verified against, and the operations that the framework counts."""
+        """Name of the reference, and the operations that the framework counts."""
         facts = CaseFacts(verified_against=self._by)
         return facts if self._flops is None else facts | CaseFacts(flops=self._flops)
 
@@ -215,7 +215,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 class Float64Run(NamedTuple):
-    """What a run in float64 came to.
+    """Results of a run in float64.
 
     Attributes:
         by: the framework, with its version.
@@ -274,7 +274,7 @@ def _only(framework: str, own: Shapes, others: Shapes) -> str:
 def shared_run(
     learner: ModelLearner, what: str, by: str, run: Callable[[], list[NDArray[Any]]]
 ) -> Float64Run:
-    """What a version must come to: another framework's run where weights are shared, or its own.
+    """Reference of a version: another framework's run where weights are shared, or its own.
 
     Args:
         learner: of the version that is measured.

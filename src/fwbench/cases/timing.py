@@ -194,13 +194,13 @@ class _Calls:
 
     @property
     def others_s(self) -> float:
-        """What most calls take at most whose inputs have not changed."""
+        """Upper limit of the time of most calls on unchanged inputs."""
         unchanged_s = sorted(self._unchanged_s) or [0.0]
         return max(self._typical_s, unchanged_s[3 * len(unchanged_s) // 4])
 
     @property
     def are_slow(self) -> bool:
-        """Whether each call on changed inputs took much longer than others."""
+        """True if each call on changed inputs took much longer than others."""
         return min(self.changed_s, default=0.0) > _TIMES * self.others_s + _SPARE_S
 
     def __call__(self, run: BoundCall) -> Any:

@@ -95,7 +95,7 @@ class _Pass(Work):
         self.run = partial(deque, self._loader, maxlen=1)
 
     def verify(self, result: Any) -> CaseFacts:
-        """As many batches as there should be, and the last has the examples that it should have.
+        """Verify the number of batches, and the number of examples in the last one.
 
         Raises:
             WrongResult: the batches or their examples differ.
@@ -119,10 +119,10 @@ class _Pass(Work):
 
 
 class TrainingCase(Case):
-    """What cases of training have in common."""
+    """Common base of cases of training."""
 
     def measure(self) -> Any:
-        """As ever.
+        """Time the training.
 
         Raises:
             IsolationError: the system does not start the processes that are to load data.
@@ -141,18 +141,18 @@ class TrainingCase(Case):
 
     @property
     def training(self) -> Objective:
-        """What is trained."""
+        """The training."""
         return cast("Trains", self.cell.workload).at(self.cell.size)
 
     @property
     def schedule(self) -> Schedule:
-        """How long to train, as the grid has settled it."""
+        """Epochs, repetitions and steps, as the grid has chosen them."""
         assert self.cell.schedule is not None  # noqa: S101 (the grid's duty)
         return self.cell.schedule
 
     @property
     def checked_steps(self) -> int:
-        """How many losses are compared with the reference's."""
+        """Number of losses that are compared with the reference's."""
         timed = self._benchmark.enabled
         return self.training.checked_steps if timed else learning.CHECKED_UNTIMED
 
@@ -162,7 +162,7 @@ class TrainingCase(Case):
         return statistics.median(self._benchmark.rounds_s)
 
     def compiled(self, facts: CaseFacts) -> CaseFacts:
-        """What the first call took beyond a typical one, once it was timed."""
+        """Extra time of the first call over a typical one, once it was timed."""
         first_s = facts.first_call_in_process_s
         if first_s is None:
             return CaseFacts()
@@ -176,7 +176,7 @@ class TrainingCase(Case):
 
     @property
     def job(self) -> Job:
-        """What the learner is to train, and how."""
+        """Description of the training for the learner."""
         cell = self.cell
         return Job(
             self.training,
@@ -196,7 +196,7 @@ class TrainingCase(Case):
         return self.framework.learner(self.job)
 
     def reference(self, learner: Learner) -> Reference:
-        """What the learner is held against."""
+        """Reference that the learner is compared with."""
         return InNumPy(learner)
 
     def predictor(self) -> Predictor:

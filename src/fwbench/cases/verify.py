@@ -79,7 +79,7 @@ Keep = Callable[[int, Callable[[], Sequence[float]]], Sequence[float]]
 
 
 class Deviation(NamedTuple):
-    """How far a result is from its reference.
+    """Deviation of a result from its reference.
 
     Attributes:
         largest: relative error of the worst element.
@@ -337,7 +337,7 @@ def parameters(actual: int, expected: int) -> None:
 def loss_tolerances(
     training: Objective, expected: Sequence[float], dtype: str, *, sparse: bool = False
 ) -> NDArray[np.float64]:
-    """What each of the first losses of a training may be off by, in nats.
+    """Tolerance of each of the first losses of a training, in nats.
 
     Args:
         training: a loop, or a network whose losses grow apart as its objective says.

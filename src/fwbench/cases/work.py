@@ -124,7 +124,7 @@ class RepeatedWork(Work):
         return self._verify_same(result, right)
 
     def _verify_same(self, result: Any, right: Sequence[int]) -> CaseFacts:
-        """As :meth:`verify`, for less: what has the values of a right result is right."""
+        """Verify like :meth:`verify`, faster: values of a right result are right."""
         self._check_inputs()
         if [digest(array) for array in self._read(result)] == right:
             return self._memory(result)
@@ -139,14 +139,14 @@ class RepeatedWork(Work):
 
     @abstractmethod
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """What the comparison of a result with what it must be has found."""
+        """Outcome of comparing a result with its reference."""
 
     def _memory(self, result: Any) -> CaseFacts:
-        """Whether the result shares memory with what it was computed from, where that is told."""
+        """Fact whether the result shares memory with its inputs, where that is known."""
         return CaseFacts()
 
     def _moved(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """What a call moves, where that is not what the workload declares."""
+        """Bytes that a call moves, where they differ from the workload's declaration."""
         return CaseFacts()
 
     @abstractmethod
@@ -213,7 +213,7 @@ class OperationWork(RepeatedWork):
 
 
 def _worse(found: CaseFacts, more: CaseFacts) -> CaseFacts:
-    """What was found of a piece of work, and what another verification of it found.
+    """The worse of two findings about a piece of work.
 
     Args:
         found: errors, precision, and whether memory is shared.

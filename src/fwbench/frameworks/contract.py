@@ -34,7 +34,7 @@ BoundCall = Callable[[], Any]
 
 
 class Saved(NamedTuple):
-    """What a forward pass keeps for the backward pass.
+    """Tensors that a forward pass keeps for the backward pass.
 
     Attributes:
         size_bytes: of all of it.
@@ -158,7 +158,7 @@ class Framework(Replicable, Copying, ABC):
 
     @abstractmethod
     def waiter(self, device: str) -> Callable[[], Any] | None:
-        """What waits until all work on ``device`` is done; None if calls return when it is."""
+        """Function that waits for all work on ``device``; None if calls return when it is done."""
 
     def device_clock(self, device: str) -> DeviceClock | None:
         """The device's own clock, for times without launching and waiting; None without access.
@@ -178,7 +178,7 @@ class Framework(Replicable, Copying, ABC):
         """
 
     def flusher(self, device: str) -> Callable[[], Any] | None:
-        """What empties the cache of a GPU (L2), for ``--fw-toggle l2=cold``; None for nothing.
+        """Function that empties a GPU's cache (L2), for ``--fw-toggle l2=cold``; None for none.
 
         It enqueues work that writes more than the cache holds, and is called outside all times.
 
@@ -253,7 +253,7 @@ class Framework(Replicable, Copying, ABC):
         return lambda: None
 
     def saved_for_backward(self, run: BoundCall) -> Saved | None:
-        """What a call keeps for its gradient, parameters apart; None where that is not told.
+        """Tensors that a call keeps for its gradient, parameters apart; None where unknown.
 
         Args:
             run: bound work, or a step of a learner's; it is called once.
@@ -276,7 +276,7 @@ class Framework(Replicable, Copying, ABC):
         return {}
 
     def build(self) -> dict[str, str]:
-        """How this framework was built: libraries, compilers, CUDA."""
+        """Build of this framework: libraries, compilers, CUDA."""
         return {}
 
     def implementation(self, operation: str) -> Implementation:
@@ -291,7 +291,7 @@ class Framework(Replicable, Copying, ABC):
         return table.implementation(self.operations, operation)
 
     def manifest(self, cpu_model: str) -> Manifest:
-        """What this framework has and can do here, as the process that runs pytest needs it.
+        """Manifest of this framework and its devices here, for the process that runs pytest.
 
         Args:
             cpu_model: the name of this machine's CPU.
@@ -355,7 +355,7 @@ class Framework(Replicable, Copying, ABC):
 
 
 def differentiates_all(cotangent: Any) -> bool:
-    """Whether every result has a cotangent.
+    """True if every result has a cotangent.
 
     Args:
         cotangent: as :meth:`Framework.backward` gets it.

@@ -1,4 +1,4 @@
-"""What fwbench's own frameworks declare, whether or not they are installed: nothing is started."""
+"""Declarations of fwbench's own frameworks, installed or not: no process is started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN = "fwbench.frameworks."
 
 
 def manifests() -> dict[str, Manifest]:
-    """What each of fwbench's own frameworks declares for the CPU, by the framework's name.
+    """Declarations of fwbench's own frameworks for the CPU, by the framework's name.
 
     It has no version, and what an installed one lacks is not known.
     """

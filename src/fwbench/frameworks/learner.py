@@ -31,7 +31,7 @@ Placed = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What to train, and how.
+    """Description of a training for a learner.
 
     Attributes:
         training: model, optimiser, loss.
@@ -141,7 +141,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def parameters(self) -> int:
-        """How many trained numbers the network has in the framework."""
+        """Number of trained parameters of the network in the framework."""
 
     @abstractmethod
     def place(self, batch: Batch) -> Placed:
@@ -167,7 +167,7 @@ class Predictor(ABC):
         return None
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """What a planner reserves for the results of the network; None where there is none.
+        """Memory that a planner reserves for the results of the network; None without one.
 
         Args:
             training: of forward and backward pass, and not of the forward pass alone.
@@ -175,7 +175,7 @@ class Predictor(ABC):
         return None
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """What a planner would reserve by each of its strategies, in bytes; None where not known.
+        """Memory that a planner would reserve by strategy, in bytes; None where unknown.
 
         Called in a process of its own, instead of :meth:`planned_bytes`, which is its ``both``.
 
@@ -235,7 +235,7 @@ class Learner(Predictor):
         """Every parameter that is trained, as it is now: on the host, in any order and layout."""
 
     def placement(self) -> Mapping[str, int]:
-        """How many trained numbers are on each device, by the framework's own account.
+        """Number of trained parameters on each device, by the framework's own account.
 
         Of layers on several devices (:attr:`Job.devices`).
         """
@@ -249,7 +249,7 @@ class Learner(Predictor):
         return checksum
 
     def parameters(self) -> int:
-        """How many numbers the framework trains."""
+        """Number of parameters that the framework trains."""
         return sum(array.size for array in self.weights())
 
     @abstractmethod
@@ -274,7 +274,7 @@ class Learner(Predictor):
 
     @abstractmethod
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """What :meth:`epoch` returned as NumPy's numbers; waits for them."""
+        """Results of :meth:`epoch` as NumPy's numbers; waits for them."""
 
     @abstractmethod
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
@@ -311,7 +311,7 @@ class Learner(Predictor):
         raise NotImplementedError(f"{type(self).__name__} tells no layouts of its parameters")
 
     def notes(self) -> dict[str, Any]:
-        """How this framework's training differs from others', for the record."""
+        """Differences of this framework's training from others', for the record."""
         kind = type(self.job.training.optimizer)
         if kind not in self.epsilon_placement:
             return {}

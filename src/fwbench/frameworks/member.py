@@ -142,7 +142,7 @@ class ServedSteps(ABC):
 
     @abstractmethod
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
-        """What a step has fetched, array by array.
+        """Arrays that a step has fetched.
 
         Args:
             answer: of :meth:`take`: that of the last step of a worker, or of a set.
@@ -174,7 +174,7 @@ class Participant(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """What the others need to reach this process; empty if they need nothing."""
+        """Address of this process for the others; empty if they need none."""
 
     @abstractmethod
     def join(self, addresses: Sequence[str]) -> None:
@@ -188,7 +188,7 @@ class Participant(ABC):
         """
 
     def updates(self) -> Mapping[str, int] | None:
-        """How often each array of parameters was updated here, by any name; None if it is nowhere.
+        """Number of updates of each array of parameters here, by any name; None if there is none.
 
         Of two processes that have a part of an array each, each counts.
         """
@@ -290,7 +290,7 @@ class Member(Participant):
 
 
 class RoleCopies(NamedTuple):
-    """How many times all parameters are in memory while they are fetched and updated.
+    """Copies of all parameters in memory while they are fetched and updated.
 
     Attributes:
         worker: by each of them.
@@ -304,7 +304,7 @@ class RoleCopies(NamedTuple):
 
 
 class Replicable:
-    """What a framework says of cases that several of its processes do together.
+    """Support of a framework for cases that several of its processes do together.
 
     Attributes:
         gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),

@@ -80,11 +80,11 @@ class ModelLearner(Learner):
 
     @abstractmethod
     def _is_model(self, given: Any) -> bool:
-        """Whether a version is a model of this framework already."""
+        """True if a version is a model of this framework already."""
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """What the model keeps, by name: its parameters, and buffers such as moving averages."""
+        """State of the model by name: its parameters, and buffers such as moving averages."""
 
     @abstractmethod
     def load(self, values: Iterable[NDArray[Any]]) -> None:
@@ -100,7 +100,7 @@ class ModelLearner(Learner):
 
     @abstractmethod
     def _answer(self, inputs: Sequence[Any]) -> Any:
-        """What the model returns in use, called as simply as can be; nothing is timed."""
+        """Result of the model in use, called as simply as can be; it is not timed."""
 
     @abstractmethod
     def placed(self, array: NDArray[Any]) -> Any:
@@ -116,7 +116,7 @@ class ModelLearner(Learner):
         return None
 
     def results(self, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Results | None:
-        """What a forward pass would compute, found out without computing it; None if unknown.
+        """Shapes of the results of a forward pass, without computing them; None if unknown.
 
         Args:
             shapes: of the inputs as the framework has them, each with its dtype on the host.
@@ -228,7 +228,7 @@ class ModelLearner(Learner):
             )
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Those that are trained."""
+        """Trained weights."""
         state = self.state()
         return (state[name] for name in self.trained_names())
 

@@ -130,7 +130,7 @@ def _package(point: metadata.EntryPoint) -> str:
 
 
 def _remedy(point: metadata.EntryPoint) -> str:
-    """How to install what is missing: the extra of the same name, where the package has one."""
+    """Advice to install a missing framework: the extra of the same name, where there is one."""
     extras = point.dist.metadata.get_all("Provides-Extra") or [] if point.dist else []
     if point.name in extras:
         return f"install it: pip install '{_package(point)}[{point.name}]'"

@@ -33,7 +33,7 @@ _STRETCH_S = 1e-3
 
 
 class RoundFacts(TypedDict):
-    """What is recorded of the rounds of a case; see :class:`fwbench.records.facts.CaseFacts`."""
+    """Facts of the rounds of a case; see :class:`fwbench.records.facts.CaseFacts`."""
 
     dispatch_s: NotRequired[float]
     completion_s: float
@@ -122,7 +122,7 @@ class Clock:
         del self._rounds[-rounds:]
 
     def facts(self, rounds_s: Sequence[float], iterations: int) -> RoundFacts:
-        """What is known of the rounds that were just measured.
+        """Facts of the rounds that were just measured.
 
         Args:
             rounds_s: completion time per iteration of each round.

@@ -1,4 +1,4 @@
-"""What a call takes on the device itself, apart from launching it and from waiting for it.
+"""Time of a call on the device itself, without launching it and waiting for it.
 
 A kernel of 2 us that takes 4 us to launch and 5 us to wait for is done after 11 us; alone that says
 little of the device. Two figures say more: the device's own clock around each call, while its queue
@@ -34,7 +34,7 @@ SLOPE = "slope"
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """What a call takes on its device.
+    """Time of a call on its device.
 
     Attributes:
         device_s: by the device's own clock, the median of several calls; by the slope without one.
@@ -90,7 +90,7 @@ def _typical(run: Callable[[], Any], clock: Clock) -> tuple[float, float]:
 
 
 def _slope_s(run: Callable[[], Any], clock: Clock, calls: int, call_s: float) -> float | None:
-    """What each further call takes: the difference of twice as many calls and as many, for each."""
+    """Time of each further call: the difference of twice as many calls and as many, for each."""
     slopes_s = []
     for _ in range(_SLOPES if calls * call_s < _LONG_S else 1):
         once_s, _result = clock.time(partial(_repeat, run, calls))

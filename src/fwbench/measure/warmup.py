@@ -28,7 +28,7 @@ _STEADY_WITHIN = 0.05
 
 @dataclass(frozen=True)
 class WarmUp:
-    """What warming up took, after the first call.
+    """Result of warming up, after the first call.
 
     Attributes:
         calls: how many calls.

@@ -85,7 +85,7 @@ def together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _started_for(item: pytest.Item) -> tuple[object, ...]:
-    """What an item has a process hold, after a number by which those that hold more come later."""
+    """Gang that a process must hold for an item, after a number that sorts larger ones last."""
     cell = item.stash.get(CELL, None)
     if cell is not None and cell.gang:
         return 2, cell.framework, cell.gang

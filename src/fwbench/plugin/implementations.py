@@ -69,7 +69,7 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
 
 
 def _implemented(workload: Workload) -> Mapping[str, Any]:
-    """What users wrote for frameworks, by their names."""
+    """Users' implementations, by framework."""
     if isinstance(workload, Operation):
         return workload.implementations
     if isinstance(workload, ModelInference | ModelTraining):

@@ -64,7 +64,7 @@ def add_to(parser: pytest.Parser) -> None:
 
 
 def _form(option: Option) -> dict[str, Any]:
-    """How ``argparse`` is to read an option."""
+    """Arguments of ``argparse`` for an option."""
     if option.switch:
         return {"action": "store_const", "const": True}
     return {
@@ -169,7 +169,7 @@ def ignored(config: pytest.Config) -> list[str]:
 
 
 def has_gate(config: pytest.Config) -> bool:
-    """Whether there is a gate; without a look at any other option."""
+    """True if there is a gate; without a look at any other option."""
     dest = DEST["gate"]
     return config.getoption(dest) is not None or bool(config.getini(dest))
 
@@ -180,7 +180,7 @@ def _setting(config: pytest.Config, name: str) -> Any:
 
 
 def _given(config: pytest.Config, name: str) -> Any:
-    """What the command line says, or else the ini file; None where neither does."""
+    """Value on the command line, or else in the ini file; None where there is none."""
     given = config.getoption(DEST[name])
     return _ini(config, name) if given is None else given
 
@@ -200,7 +200,7 @@ MARKER_KEYWORDS = (*SELECTORS, *_OTHERS)
 
 
 def from_marker(mark: pytest.Mark) -> Selection:
-    """What ``@pytest.mark.fwbench(..., sizes=(8, 64))`` selects for its test.
+    """Selection of ``@pytest.mark.fwbench(..., sizes=(8, 64))`` for its test.
 
     Raises:
         UsageError: an unknown keyword.
@@ -225,7 +225,7 @@ def threshold_of(mark: pytest.Mark) -> float | None:
 
 
 def precision_of(config: pytest.Config, mark: pytest.Mark) -> float:
-    """How precisely the medians of a test are to be known: as :attr:`Options.precision`.
+    """Precision of the medians of a test: as :attr:`Options.precision`.
 
     Args:
         config: whose command line is over the marker, and whose ini file is under it.

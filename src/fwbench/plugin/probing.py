@@ -109,7 +109,7 @@ class Probes:
                 yield probes.FORWARD_MEMORY
 
     def _found(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
-        """What a probe has found, or why it has not."""
+        """Result of a probe, or the reason why there is none."""
         reason = "its worker ended without an answer"
         try:
             with closing(self._run_alone(item, {probes.VARIABLE: probe})) as messages:

@@ -65,11 +65,11 @@ class BudgetHooks(ABC, Generic[Chooser]):
 
     @abstractmethod
     def facts(self) -> SessionFacts:
-        """What is recorded of the launches so far."""
+        """Facts of the launches so far."""
 
     @abstractmethod
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
-        """What a terminal shows.
+        """Lines for a terminal.
 
         Args:
             facts: of the session.
@@ -113,7 +113,7 @@ class BudgetHooks(ABC, Generic[Chooser]):
 
     @pytest.hookimpl(wrapper=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-        """What was decided, and what was not; before the section that ends with the answer."""
+        """Print the decisions so far, before the section that ends with the answer."""
         try:
             yield
         finally:
@@ -124,7 +124,7 @@ class BudgetHooks(ABC, Generic[Chooser]):
                     terminalreporter.line(line)
 
     def _earlier_s(self, cases: Sequence[str]) -> float | None:
-        """How long a launch of these cases took before; None if one of them is not known."""
+        """Earlier time of a launch of these cases; None if one of them is not known."""
         took_s = self._cached()
         if not cases or any(case not in took_s for case in cases):
             return None
@@ -147,7 +147,7 @@ class BudgetHooks(ABC, Generic[Chooser]):
 
     @property
     def _settings(self) -> str:
-        """What must be the same for a case to take as long as before."""
+        """Settings that must be the same for a case to take as long as before."""
         benchmarks = vars(self.config.option).items()
         settings = {n: v for n, v in benchmarks if n.startswith(("benchmark_m", "benchmark_cal"))}
         # Of the session: the ini file may have them, too.
@@ -156,10 +156,10 @@ class BudgetHooks(ABC, Generic[Chooser]):
 
 
 class PreciseHooks(BudgetHooks[Precise]):
-    """Those of a session that spends its budget where times are least certain."""
+    """Hooks of a session that spends its budget where times are least certain."""
 
     def facts(self) -> SessionFacts:
-        """How long it took, and what is uncertain."""
+        """Time that was spent, and uncertain cases."""
         budget = budget_facts(self.budget, self.runner.history, self.chooser)
         return SessionFacts(budget=budget)
 

@@ -1,4 +1,4 @@
-"""What a pytest session knows of frameworks: options, manifests, cells, loaded frameworks.
+"""A pytest session's frameworks: options, manifests, cells, loaded frameworks.
 
 The same object serves the parent, a worker, and a session without isolation.
 """
@@ -53,7 +53,7 @@ UNASKED = pytest.StashKey[bool]()
 
 
 def is_measured(item: pytest.Item) -> bool:
-    """Whether an item is a case that will be measured: neither a gap nor skipped by its author.
+    """True if an item is a case that will be measured: neither a gap nor skipped by its author.
 
     Args:
         item: of a session that has collected its items.
@@ -109,7 +109,7 @@ class Session:
 
     @property
     def isolated(self) -> bool:
-        """Whether this process leaves frameworks to workers."""
+        """True if this process leaves frameworks to workers."""
         return self.options.isolation == "process" and not self.in_worker
 
     @property
@@ -175,14 +175,14 @@ class Session:
 
     @functools.cached_property
     def machine(self) -> MachineFacts:
-        """What this machine has; known once a framework has been asked."""
+        """Facts of this machine; known once a framework has answered."""
         every = (device for manifest in self.manifests.values() for device in manifest.devices)
         models = {device.model for device in every if device.name == "cpu"}
         return MachineFacts(**machine.machine(models.pop() if models else machine.cpu_model()))
 
     @functools.cached_property
     def ceilings(self) -> Mapping[str, Ceiling]:
-        """What ``fwbench doctor --peaks`` has found here, by the model of a device."""
+        """Ceilings that ``fwbench doctor --peaks`` has measured here, by model of a device."""
         return Ceilings(self._config.rootpath, self.machine, self.options.threads).load()
 
     @functools.cached_property
@@ -207,7 +207,7 @@ class Session:
 
     @property
     def verify_only(self) -> bool:
-        """Whether pytest-benchmark is disabled, so that nothing will be timed."""
+        """True if pytest-benchmark is disabled, so that nothing will be timed."""
         return BenchmarkSession(self._config).disabled
 
     def cells(self, mark: pytest.Mark, where: str = "") -> Sequence[grid.Cell]:
@@ -244,7 +244,7 @@ class Session:
         return ()
 
     def selection(self, mark: pytest.Mark) -> Selection:
-        """What is asked for in tests with this marker.
+        """Requested selection of tests with this marker.
 
         One that asks for representatives is the suite's own: families of the ini file are over it.
         """
@@ -254,7 +254,7 @@ class Session:
         return asked
 
     def _asked(self) -> grid.Asked:
-        """What else the options ask for.
+        """Further settings from the options.
 
         Raises:
             UsageError: a toggle that no framework has, or of a whole process, and frameworks share

@@ -1,4 +1,4 @@
-"""What fwbench prints: a header after the collection, and a section at the end."""
+"""Output of fwbench: a header after the collection, and a section at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHER_LINES = 20
 
 
 def header(session: Session, *, in_full: bool) -> list[str]:
-    """What a user needs to know before the cases run.
+    """Header for a user before the cases run.
 
     Args:
         session: of fwbench.
@@ -59,7 +59,7 @@ def header(session: Session, *, in_full: bool) -> list[str]:
 
 
 def view(reporter: pytest.TerminalReporter) -> View:
-    """How much a session's terminal shows.
+    """Amount of detail on a session's terminal.
 
     Args:
         reporter: of the session.
@@ -165,7 +165,7 @@ _ABOUT_TABLES = {
 
 
 def asked(config: pytest.Config) -> bool:
-    """Whether tables of cases are to be shown: with ``-v``, and by options that are about them.
+    """True if tables of cases are to be shown: with ``-v``, and by options that are about them.
 
     Args:
         config: of the session.

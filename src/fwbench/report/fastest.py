@@ -1,4 +1,4 @@
-"""How many times as long as the fastest case each case takes, within its run and its work."""
+"""Ratio of each case to the fastest one, within its run and its work."""
 
 from __future__ import annotations
 

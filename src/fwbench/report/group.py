@@ -31,7 +31,7 @@ class Group:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """How each line is drawn, by its name."""
+        """Look of each line, by its name."""
         contestants = {
             name: (record.facts.framework, record.facts.execution) for name, record in self.records
         }
@@ -40,10 +40,10 @@ class Group:
 
     @property
     def has_one_size(self) -> bool:
-        """Whether there is nothing to draw over sizes."""
+        """True if there is nothing to draw over sizes."""
         return len({record.facts.size_text for _, record in self.records}) == 1
 
     @cached_property
     def gains(self) -> list[Point | None]:
-        """How many times as fast as eager each record is; None where that is not known."""
+        """Speed-up of each record over eager; None where that is not known."""
         return gains([record for _, record in self.records])

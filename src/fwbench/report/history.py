@@ -56,7 +56,7 @@ class Shift:
 
     @property
     def change(self) -> float:
-        """As a share: 0.1 is 10 % longer."""
+        """Change as a share: 0.1 is 10 % longer."""
         return self.after_s / self.before_s - 1
 
 

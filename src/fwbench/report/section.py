@@ -1,4 +1,4 @@
-"""What a report is made of: sections, each a table with charts above it."""
+"""Parts of a report: sections, each a table with charts above it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Timing:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Of the cell on the page."""
+        """Attributes of the cell on the page."""
         return {
             "data-contest": self.contest,
             "data-case": self.contestant,
@@ -84,7 +84,7 @@ class Row:
     keys: Mapping[str, str] = field(default_factory=dict)
 
     def attributes(self, shared: Mapping[str, str]) -> dict[str, str]:
-        """Of the row on the page.
+        """Attributes of the row on the page.
 
         Args:
             shared: the facts that its section says for all rows.
@@ -137,12 +137,12 @@ class Section:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Of the section on the page."""
+        """Attributes of the section on the page."""
         return attributes(self.shared_keys)
 
     @property
     def folds_gaps(self) -> bool:
-        """Whether its gaps take so much room that a reader must ask for them."""
+        """True if its gaps take so much room that a reader must ask for them."""
         return sum(map(len, self.gaps)) > _UNFOLDED
 
     @property
@@ -156,7 +156,7 @@ class Section:
         )
 
     def column_attributes(self, number: int) -> dict[str, str]:
-        """Of a column's head on the page."""
+        """Attributes of a column's head on the page."""
         return attributes(self.column_keys.get(number, {}))
 
     def without_empty_columns(self, among: Collection[str] | None = None) -> Self:

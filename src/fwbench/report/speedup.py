@@ -1,4 +1,4 @@
-"""How much an execution gains over the eager one."""
+"""Gain of an execution over the eager one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EAGER = "eager"
 
 
 def gains(records: Sequence[Measurement]) -> list[Point | None]:
-    """How many times as fast as the same framework's eager execution each record is.
+    """Speed-up of each record over the same framework's eager execution.
 
     Args:
         records: of any execution, the eager ones among them.

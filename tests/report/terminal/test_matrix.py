@@ -9,7 +9,14 @@ import pytest
 from fwbench.records.stored import just_measured
 from fwbench.report.ranking.contests import works
 from fwbench.report.terminal.layout import drawn
-from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, MatrixCell, Matrix, matrices, ratio_text
+from fwbench.report.terminal.matrix import (
+    DETAILS,
+    EVERY_SIZE,
+    Matrix,
+    MatrixCell,
+    matrices,
+    ratio_text,
+)
 from support.terminals import entry, styled, texts
 
 _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS

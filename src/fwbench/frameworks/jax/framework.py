@@ -180,7 +180,7 @@ class Jax(Framework):
         return device_clock.cupti_clock(self._wait, MosaicListener)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """What XLA's allocator has handed out on a GPU; a peak below an earlier one is not known.
+        """Memory from XLA's allocator on a GPU; a peak below an earlier one is not known.
 
         It counts the peak of the process, and has no way to begin anew.
         """
@@ -307,7 +307,7 @@ def _devices(kind: str) -> Sequence[Any]:
 
 
 def _cotangent(result: Any, cotangent: Any) -> Any:
-    """Of whole numbers JAX wants one all the same, of a dtype of its own."""
+    """Start of a gradient; for whole numbers JAX wants one of a dtype of its own."""
     if cotangent is not None:
         return cotangent
     return np.zeros(result.shape, jax.dtypes.float0)

@@ -145,7 +145,7 @@ class JaxModelLearner(ModelLearner):
         return np.asarray([float(loss) for loss in losses])
 
     def flops(self, batch: Any, *, training: bool) -> float | None:
-        """As XLA's cost analysis counts them."""
+        """Operations as XLA's cost analysis counts them."""
         inputs, targets = batch
         if training:
             lowered = self._step.lower(self._trained, inputs, targets)

@@ -218,12 +218,12 @@ class ReplicatedJaxLearner(JaxLearner):
         return np.asarray(self._answer(*own, x), np.float64)
 
     def gradients(self) -> list[NDArray[Any]]:
-        """Of the first update since the learner was reset, read from what it has left."""
+        """Gradients of the first update since the reset, read from the learner's state."""
         optimizer = self.job.training.optimizer
         return _READERS[type(optimizer)](self, optimizer)
 
     def moments(self, place: int) -> list[NDArray[Any]]:
-        """What the optimiser keeps of each parameter.
+        """State that the optimiser keeps of each parameter.
 
         Args:
             place: which of :attr:`State.moments`.
@@ -268,5 +268,5 @@ class _Replicated(ReplicatedLearner):
         self.learner: ReplicatedJaxLearner = learner
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """What the optimiser's state says of the first update."""
+        """Gradients of the first update, from the optimiser's state."""
         return self.learner.gradients()

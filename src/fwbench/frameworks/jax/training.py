@@ -153,7 +153,7 @@ class JaxLearner(Learner):
         return jax.device_put(tree, self._device)
 
     def _initial(self, *, drops: bool) -> State:
-        """Of a network that nothing is trained with."""
+        """Parameters of a network that is not trained."""
         training = self.job.training
         parameters = [
             [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
@@ -194,7 +194,7 @@ class JaxLearner(Learner):
         return planning.planned(partial(call, *arguments), executed, *arguments)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
-        """As they are: JAX has the layouts of the definitions."""
+        """Parameters unchanged: JAX has the layouts of the definitions."""
         return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
@@ -226,7 +226,7 @@ class JaxLearner(Learner):
         return np.asarray(answer, np.float64)
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Of the compiled step, or of the compiled answers."""
+        """Planned memory of the compiled step, or of the compiled answers."""
         if self.job.execution != "jit":
             return None
         (batch,) = self.job.training.check_batches(self.job.batch, 1)

@@ -85,7 +85,7 @@ class MXNetModelLearner(ModelLearner):
                 parameter.set_data(mx.nd.array(array, ctx=self._context, dtype=parameter.dtype))
 
     def trained_names(self) -> list[str]:
-        """Those that have a gradient."""
+        """Names of the parameters that have a gradient."""
         return [name for name, one in self._parameters.items() if one.grad_req != "null"]
 
     def _answer(self, inputs: Sequence[Any]) -> Any:

@@ -152,7 +152,7 @@ class _Replicated(ReplicatedLearner):
         self._gradients = list(self.learner.weights())
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """Those of the rehearsal."""
+        """Gradients of the warm start."""
         return self._gradients
 
     def synchronize(self) -> None:

@@ -90,7 +90,7 @@ class OnnxRuntime(Framework):
         return OnnxRuntimePredictor(job, self.session)
 
     def session(self, model: bytes, level: Any = _EXECUTIONS["graph"]) -> Any:
-        """What runs a model.
+        """Session that runs a model.
 
         Args:
             model: a file of ONNX's.
@@ -111,11 +111,11 @@ class OnnxRuntime(Framework):
             raise ExportError(f"onnxruntime {self.version} refuses the model: {what}") from error
 
     def toggles(self) -> dict[str, Any]:
-        """What decides on speed and is not the number of threads."""
+        """Settings that decide on speed, apart from the number of threads."""
         return {"graph_optimization": "all", "providers": ",".join(_PROVIDERS)}
 
     def build(self) -> dict[str, str]:
-        """How it was compiled, and the versions of ONNX's operators."""
+        """Build options, and the versions of ONNX's operators."""
         return {
             "build": ort.get_build_info(),
             "opset_of_networks": str(EXPORTED_OPSET),

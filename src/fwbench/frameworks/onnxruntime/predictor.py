@@ -60,7 +60,7 @@ class OnnxRuntimePredictor(Predictor):
         return self._model_bytes
 
     def parameters(self) -> int:
-        """Those of the network that was exported."""
+        """Parameters of the network that was exported."""
         return self._parameters
 
     def place(self, batch: Batch) -> Placed:

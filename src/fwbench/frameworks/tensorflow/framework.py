@@ -291,7 +291,7 @@ class TensorFlow(Framework):
         return (servers.participant if place.servers else replicas.MirroredMember)(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """What TensorFlow's allocator has handed out on a GPU."""
+        """Memory from TensorFlow's allocator on a GPU."""
         if device == "cpu":
             return super().watch_memory(device)
         memory, name = tf.config.experimental, device.upper()

@@ -56,7 +56,7 @@ _READERS: dict[type[Any], Callable[[TensorFlowLearner, Any], Arrays]] = {
 
 
 def _slots(learner: TensorFlowLearner, name: str) -> Arrays:
-    """What the rule of the optimiser, without a scaled loss, keeps of each parameter."""
+    """State that the optimiser's rule keeps of each parameter, without a scaled loss."""
     kept: Sequence[Any] = getattr(learner.rule, name)
     by_variable = dict(zip(map(id, learner.model.trainable_variables), kept, strict=True))
     return [by_variable[id(variable)].numpy() for variable in learner.variables]

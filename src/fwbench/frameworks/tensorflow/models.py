@@ -172,7 +172,7 @@ class TensorFlowModelLearner(ModelLearner):
 
 
 def _takes_list(model: Any) -> bool:
-    """Whether several inputs are one argument, as of Keras' functional models."""
+    """True if several inputs are one argument, as of Keras' functional models."""
     parameters = inspect.signature(model.call).parameters.values()
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     return len([p for p in positional if p.name not in ("training", "mask")]) == 1

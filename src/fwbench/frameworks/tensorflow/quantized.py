@@ -65,7 +65,7 @@ class LiteRTPredictor(Predictor):
         return ([batch] for batch in calibration.batches(self))
 
     def parameters(self) -> int:
-        """Those of the network that was converted."""
+        """Parameters of the network that was converted."""
         return self._learner.parameters()
 
     def place(self, batch: Batch) -> Placed:

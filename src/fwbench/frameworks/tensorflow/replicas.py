@@ -97,7 +97,7 @@ class MirroredLearner(TensorFlowLearner):
         return self.strategy.run(train, args=(examples, labels))
 
     def reset(self, *, exact: bool) -> None:
-        """As ever, within the strategy: slots of the optimiser are mirrored, too."""
+        """Reset within the strategy: slots of the optimiser are mirrored, too."""
         with self.strategy.scope():
             super().reset(exact=exact)
 
@@ -111,5 +111,5 @@ class _Replicated(ReplicatedLearner):
         self.learner: MirroredLearner = MirroredLearner(job, strategy)
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """What the optimiser's slots say of the first update."""
+        """Gradients of the first update, from the optimiser's slots."""
         return of_first_update(self.learner)

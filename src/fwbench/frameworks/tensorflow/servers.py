@@ -87,7 +87,7 @@ class ServerTask(Participant):
 
 
 class Coordinator(Member):
-    """What gives workers their steps: ``ClusterCoordinator``."""
+    """Coordinator that gives workers their steps: ``ClusterCoordinator``."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -166,7 +166,7 @@ class ServedLearner(TensorFlowLearner):
         self._step = tf.function(lambda *batch: run(self._train, args=batch))
 
     def reset(self, *, exact: bool) -> None:
-        """As ever, on the servers."""
+        """Reset on the servers."""
         with self.coordinator.strategy.scope():
             super().reset(exact=exact)
             self.made.assign(0)
@@ -220,7 +220,7 @@ class _Served(ReplicatedLearner):
         return run
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """What the optimiser's slots, on the servers, say of the first update."""
+        """Gradients of the first update, from the optimiser's slots on the servers."""
         return of_first_update(self.learner)
 
     def synchronize(self) -> None:

@@ -188,7 +188,7 @@ class TensorFlowLearner(Learner):
         return partial(_EXECUTIONS[self.job.execution](differentiated), examples, labels)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
-        """As they are: Keras has the layouts of the definitions."""
+        """Parameters unchanged: Keras has the layouts of the definitions."""
         return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
@@ -213,7 +213,7 @@ class TensorFlowLearner(Learner):
         return np.asarray([float(loss) for loss in losses])
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """As a graph, whatever the execution: it is not timed."""
+        """Logits by a graph in every execution: it is not timed."""
         answer = self._answer(tf.constant(examples))
         return cast("NDArray[Any]", tf.cast(answer, tf.float64).numpy())
 
@@ -285,7 +285,7 @@ class KerasFit(TensorFlowLearner):
             return cast("Sequence[Any]", np.diff(sums, prepend=0.0))
 
     def notes(self) -> dict[str, Any]:
-        """As ever, and whether ``fit`` compiles by XLA."""
+        """Notes of the base class, and whether ``fit`` compiles by XLA."""
         return {**super().notes(), "jit_compile": bool(self.model.jit_compile)}
 
 

@@ -51,11 +51,11 @@ class TorchInt8(Predictor):
             self._module = convert_fx(prepared)
 
     def parameters(self) -> int:
-        """Those of the network that was quantized."""
+        """Parameters of the network that was quantized."""
         return self._learner.parameters()
 
     def place(self, batch: Batch) -> Placed:
-        """As float32: the network's first operator makes int8 of them."""
+        """Inputs as float32: the network's first operator makes int8 of them."""
         return self._learner.place(batch)
 
     def inference(self, examples: Any) -> Callable[[], Any]:

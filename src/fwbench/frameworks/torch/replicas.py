@@ -122,7 +122,7 @@ class _Learner(TorchLearner):
         self._forward = DistributedDataParallel(self._model)
 
     def gradients(self) -> list[NDArray[Any]]:
-        """Of the latest step."""
+        """Gradients of the latest step."""
         grads = (parameter.grad for parameter in self._parameters)
         return [grad.to_dense().cpu().numpy() for grad in grads]
 
@@ -137,7 +137,7 @@ class _Replicated(ReplicatedLearner):
         self.learner: _Learner = _Learner(job)
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """Those that the backward pass has left, averaged."""
+        """Gradients of the backward pass, averaged."""
         return self.learner.gradients()
 
     def without_exchange(self) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""What a session shows of its progress: which case, how far it is, how long it will still take.
+"""Progress of a session: the case, its stage, and the remaining time.
 
 The line is drawn while this process waits for a worker, and is gone before anything else happens
 here. So nobody writes over it, and it costs what is measured nothing but a wait that ends five
@@ -138,7 +138,7 @@ class Progress:
     # What it says
 
     def _limits_s(self) -> dict[str, float | None]:
-        """How long each case takes by its limits; training loops have none."""
+        """Time of each case by its limits; training loops have none."""
         limit_s = from_config(self._config).warmup_s + BenchmarkSession(self._config).max_time_s
         return {nodeid: None if c.schedule else limit_s for nodeid, c in self._cases.items()}
 
@@ -176,7 +176,7 @@ def _durations(cache: Any) -> dict[str, float]:
 
 
 def _share(epoch: Mapping[str, Any]) -> float:
-    """How much of a training loop is done; 0 before the first epoch's end."""
+    """Share of a training loop that is done; 0 before the first epoch's end."""
     if not epoch:
         return 0.0
     done: int = (epoch["repetition"] - 1) * epoch["epochs"] + epoch["epoch"]
@@ -184,7 +184,7 @@ def _share(epoch: Mapping[str, Any]) -> float:
 
 
 def _of_epoch(epoch: Mapping[str, Any]) -> str:
-    """What a training loop has reached."""
+    """Stage of a training loop."""
     total = epoch["repetitions"] * epoch["epochs"]
     return (
         f"epoch {round(_share(epoch) * total)} of {total}, loss {epoch['train_loss']:.4f}, "
@@ -254,7 +254,7 @@ class Display:
         return self._config.pluginmanager.get_plugin("terminalreporter")
 
     def _at_edge(self) -> bool:
-        """Whether pytest's line has just filled the terminal: there the cursor cannot return to."""
+        """True if pytest's line has just filled the terminal: there the cursor cannot return to."""
         if self._reporter is None:
             return False
         writer = self._config.get_terminal_writer()
@@ -262,7 +262,7 @@ class Display:
         return width > 0 and width % writer.fullwidth == 0
 
     def _uncaptured(self) -> AbstractContextManager[None]:
-        """What is written within reaches the terminal, also while pytest captures output."""
+        """Context in which output reaches the terminal, also while pytest captures it."""
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 

@@ -156,7 +156,7 @@ class StatusFile(NoLine):
 
 
 def read(path: Path) -> Status | None:
-    """What a :class:`StatusFile` says; None if nothing, or something else."""
+    """Content of a :class:`StatusFile`; None if it is empty, or something else."""
     try:
         return Status(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):  # not there yet, or half written
@@ -164,7 +164,7 @@ def read(path: Path) -> Status | None:
 
 
 def draws_in_place(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal that can move its cursor.
+    """True if a stream is a terminal that can move its cursor.
 
     Args:
         stream: that progress would be written to.
@@ -186,7 +186,7 @@ def whole(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Status:
-    """What is being done.
+    """Present activity.
 
     Attributes:
         head: how far it is: ``case 3 of 12, 40 s left``; may be empty.

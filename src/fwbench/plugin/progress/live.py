@@ -25,7 +25,7 @@ _TICK_S = 1.0
 
 
 class Live:
-    """What a command says while it works.
+    """Live output of a command while it works.
 
     Args:
         stream: to write to; a terminal gets a line in place, and anything else a line a minute.

@@ -1,4 +1,4 @@
-"""What executions gain over the eager one, against size."""
+"""Gains of executions over the eager one, against size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executions gain over the eager one, training by training."""
+"""Gains of executions over the eager one, training by training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What charts of every kind share: a picture with a text that says what it shows, and its style."""
+"""Common parts of all charts: a picture with a text that describes it, and its style."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ class Chart:
 
     @property
     def tooltips(self) -> dict[str, Any]:
-        """What pygal's script for tooltips must know of it."""
+        """Settings for pygal's script for tooltips."""
         width, height = self.size
         fancy = {"tooltip_fancy_mode": True}
         return {"legends": [*self.legends], "width": width, "height": height, **fancy}
 
     @property
     def is_wide(self) -> bool:
-        """Whether it needs the whole width of the page."""
+        """True if it needs the whole width of the page."""
         return self.size[0] > _WIDTH
 
     @property

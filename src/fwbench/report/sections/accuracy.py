@@ -88,7 +88,7 @@ def _section(
 
 
 def _like(record: Measurement) -> _Key:
-    """What a record and that of another dtype have in common."""
+    """Key that a record and that of another dtype have in common."""
     return record.run, record.contestant
 
 

@@ -1,4 +1,4 @@
-"""What a gate or ``fwbench ab`` found."""
+"""Results of a gate or of ``fwbench ab``."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _networks(records: Sequence[Measurement]) -> dict[str, list[Measurement]]:
 
 
 def _batch(record: Measurement) -> tuple[int, str]:
-    """How many examples a call takes, and the rest of its size."""
+    """Number of examples in a call, and the rest of its size."""
     size = _BATCH.fullmatch(record.facts.shape or "")
     return (int(size[1]), size[2]) if size else (record.facts.size, "")
 
@@ -173,7 +173,7 @@ def _latencies(by_name: _ByBatch) -> dict[str, list[Point]]:
 
 
 def _throughputs(by_name: _ByBatch) -> dict[str, list[Point]]:
-    """Of examples: a slow quartile of times is a low one of rates."""
+    """Throughputs of examples: a slow quartile of times is a low one of rates."""
     return {
         name: [
             Point(batch, batch / record.median_s, batch / high, batch / low, record.values_text)

@@ -129,7 +129,7 @@ def _bytes(size: int | None) -> TableCell:
 
 
 def _held_before(record: Measurement) -> TableCell:
-    """What the process held before the model was built, and how much of it is the data set."""
+    """Memory of the process before the model was built, and the data set's part of it."""
     held, data = record.facts.host_memory_before_bytes, record.facts.data_memory_bytes
     if held is None or data is None:
         return _bytes(held)
