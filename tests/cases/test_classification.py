@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fwbench.cases.classification import ClassificationCase
 from fwbench.errors import DeclarationError, WrongResult
-from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job
 from fwbench.measure.limits import int8_features
 from fwbench.presets import Sizes
@@ -205,12 +204,12 @@ def _learner(training: Any) -> FakeLearner:
 
 def test_int8_is_calibrated_with_whole_batches() -> None:
     """Of examples; without any it cannot be asked for."""
-    assert [batch.ravel().tolist() for batch in calibration.batches(_learner(_classifier(5)))] == [
+    assert [batch.ravel().tolist() for batch in _learner(_classifier(5)).calibration_batches()] == [
         [0.0, 1.0],
         [2.0, 3.0],
     ]
     with pytest.raises(DeclarationError, match="lenet was asked for in int8 without examples"):
-        calibration.examples(_learner(lenet))
+        _learner(lenet).calibration_examples()
 
 
 def test_networks_without_examples_have_a_gap_in_int8() -> None:

@@ -56,7 +56,7 @@ class ManifestCache:
         self._state = functools.cache(state)
 
     def get(self, name: str) -> Manifest | Absent | None:
-        """Stored manifest of a framework; None if it must be requested."""
+        """The manifest of a framework; None if it must be asked."""
         if not self._cache:
             return None
         # Anyone may write there, a newer fwbench too: what is not as expected is asked for again,
@@ -142,7 +142,7 @@ def _text(path: Path) -> str:
 
 
 def _digest(stored: Mapping[str, Any]) -> str:
-    """Digest that changes with anything that is stored."""
+    """A key that changes with anything that is stored."""
     values = {key: value for key, value in stored.items() if key != "digest"}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -186,7 +186,7 @@ def _top(module: str) -> str | None:
 
 
 def state(place: str) -> list[tuple[str, int, int]]:
-    """Digest of a package: its Python files, the time of each change, its size.
+    """The state of a package: its Python files, with the times of their changes and their sizes.
 
     Args:
         place: a folder, or one file.

@@ -97,7 +97,7 @@ class CuptiPython(Listener):
 
 
 class Cupti(DeviceClock):
-    """Work of the GPU in each call: the sum of it, without the pauses between.
+    """The GPU's busy time in each call: the sum of its records, without the pauses between.
 
     Args:
         wait: until it has nothing left to do.

@@ -10,7 +10,7 @@ from fwbench.frameworks.contract import Framework
 
 
 def responds(framework: Framework, device: str) -> bool:
-    """True if a framework can still place a number on a device, and read it back.
+    """Tell whether a framework can still place a number on a device, and read it back.
 
     Args:
         framework: loaded in this process.
@@ -23,7 +23,7 @@ def responds(framework: Framework, device: str) -> bool:
             if wait is not None:
                 wait()
             framework.to_numpy(placed)
-    except Exception:  # noqa: BLE001 (whatever a framework raises)
+    except Exception:  # noqa: BLE001 (a framework may raise anything)
         return False
     return True
 

@@ -24,7 +24,7 @@ Conversion = Callable[[Arrays], list[NDArray[Any]]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of operands and results in a framework.
+    """The layout of operands and results in a framework.
 
     Attributes:
         place: makes the framework's operands of the definition's.
@@ -40,7 +40,7 @@ class Layout:
 
 
 def axes(*operands: str, results: Sequence[str] = ()) -> Layout:
-    """The same arrays with their axes in another order.
+    """A layout with axes in another order.
 
     Args:
         operands: for each operand, a letter for every axis in the order of the definition and of

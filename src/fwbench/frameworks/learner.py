@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import Adam, Batch, Objective, RMSprop
+from fwbench.workloads.objective import Adam, Batch, Classifier, Objective, RMSprop
 
 #: By the kind of optimiser, where :mod:`fwbench.workloads.objective` adds epsilon.
 EPSILON_AS_DEFINED: Mapping[type, str] = {
@@ -31,7 +31,7 @@ Placed = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """Description of a training for a learner.
+    """A training: its model, device, execution and dtype.
 
     Attributes:
         training: model, optimiser, loss.
@@ -141,7 +141,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def parameters(self) -> int:
-        """Number of trained parameters of the network in the framework."""
+        """Count of trained numbers of the network in the framework."""
 
     @abstractmethod
     def place(self, batch: Batch) -> Placed:
@@ -162,12 +162,33 @@ class Predictor(ABC):
             ``run()``, which returns the logits as the framework has them.
         """
 
+    def calibration_examples(self) -> Any:
+        """The examples that set the scales of activations in int8, as :meth:`place` places them.
+
+        Raises:
+            DeclarationError: the job has none.
+        """
+        training = self.job.training
+        if not isinstance(training, Classifier):
+            raise DeclarationError(
+                f"{training.name} was asked for in int8 without examples to calibrate it with; "
+                "give the job a fwbench.workloads.objective.Classifier, which has them"
+            )
+        placed, _ = self.place((training.calibration, np.zeros(0, np.int32)))
+        return placed
+
+    def calibration_batches(self) -> Iterator[Any]:
+        """Examples for calibration in batches as large as the job's, without a shorter last one."""
+        examples, batch = self.calibration_examples(), self.job.batch
+        for start in range(0, len(examples) - batch + 1, batch):
+            yield examples[start : start + batch]
+
     def model_bytes(self) -> int | None:
         """Size of the file that the network is saved to; None where the framework has no format."""
         return None
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Memory that a planner reserves for the results of the network; None without one.
+        """Bytes that a planner reserves for the results of the network; None without a planner.
 
         Args:
             training: of forward and backward pass, and not of the forward pass alone.
@@ -175,7 +196,7 @@ class Predictor(ABC):
         return None
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """Memory that a planner would reserve by strategy, in bytes; None where unknown.
+        """Bytes that a planner would reserve by each of its strategies; None where not known.
 
         Called in a process of its own, instead of :meth:`planned_bytes`, which is its ``both``.
 
@@ -235,7 +256,7 @@ class Learner(Predictor):
         """Every parameter that is trained, as it is now: on the host, in any order and layout."""
 
     def placement(self) -> Mapping[str, int]:
-        """Number of trained parameters on each device, by the framework's own account.
+        """Count of trained numbers on each device, by the framework's own account.
 
         Of layers on several devices (:attr:`Job.devices`).
         """
@@ -249,7 +270,7 @@ class Learner(Predictor):
         return checksum
 
     def parameters(self) -> int:
-        """Number of parameters that the framework trains."""
+        """Count of numbers that the framework trains."""
         return sum(array.size for array in self.weights())
 
     @abstractmethod
@@ -272,9 +293,9 @@ class Learner(Predictor):
         step = self.step
         return [step(examples, labels) for examples, labels in batches]
 
-    @abstractmethod
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """Results of :meth:`epoch` as NumPy's numbers; waits for them."""
+        """The losses that :meth:`epoch` returned, as NumPy's numbers; waits for them."""
+        return np.asarray([float(loss) for loss in losses])
 
     @abstractmethod
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:

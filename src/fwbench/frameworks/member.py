@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job, Learner, Placed
-from fwbench.workloads.objective import Batch
+from fwbench.workloads.objective import Adam, Batch, RMSprop
 
 #: The roles of every framework; what coordinates them has the name that the framework gives it.
 WORKER = "worker"
@@ -78,7 +78,8 @@ class ReplicatedLearner:
             the strategy exchanges.
     """
 
-    learner: Learner
+    def __init__(self, learner: Learner) -> None:
+        self.learner: Any = learner
 
     def gradients(self) -> Sequence[NDArray[Any]] | None:
         """The gradients of the first update since the learner was reset; None if they are unknown.
@@ -125,6 +126,36 @@ class ReplicatedLearner:
         return None
 
 
+class TracedLearner(ReplicatedLearner, ABC):
+    """A replicated model whose gradients are read from what the first update left.
+
+    A step that returned them, or kept them, would not be the step that is timed. An optimiser that
+    has not seen a gradient before has the gradient itself in its state after one update.
+    """
+
+    @abstractmethod
+    def state(self) -> Sequence[NDArray[Any]]:
+        """Adam's first moments, or the mean squares of RMSprop, by each array of ``trained``."""
+
+    def gradients(self) -> Sequence[NDArray[Any]]:
+        """The state or the update, divided by the constants of the optimiser."""
+        optimizer = self.learner.job.training.optimizer
+        if isinstance(optimizer, Adam):
+            return [moment / (1.0 - optimizer.beta_1) for moment in self.state()]
+        if isinstance(optimizer, RMSprop):  # the sign of the gradient is that of the update
+            return [
+                np.sign(decrease) * np.sqrt(square / (1.0 - optimizer.rho))
+                for decrease, square in zip(self._decreases(), self.state(), strict=True)
+            ]
+        # Gradient descent, with momentum and without.
+        return [decrease / optimizer.learning_rate for decrease in self._decreases()]
+
+    def _decreases(self) -> list[NDArray[Any]]:
+        """By how much each parameter has become smaller."""
+        initial = self.learner.trained(self.learner.job.training.initial())
+        return [before - now for before, now in zip(initial, self.learner.weights(), strict=True)]
+
+
 class ServedSteps(ABC):
     """Steps of workers with parameter servers that compute nothing."""
 
@@ -142,7 +173,7 @@ class ServedSteps(ABC):
 
     @abstractmethod
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
-        """Arrays that a step has fetched.
+        """The arrays that a step has fetched.
 
         Args:
             answer: of :meth:`take`: that of the last step of a worker, or of a set.
@@ -174,7 +205,7 @@ class Participant(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Address of this process for the others; empty if they need none."""
+        """Address at which the others reach this process; empty if they need none."""
 
     @abstractmethod
     def join(self, addresses: Sequence[str]) -> None:
@@ -188,7 +219,7 @@ class Participant(ABC):
         """
 
     def updates(self) -> Mapping[str, int] | None:
-        """Number of updates of each array of parameters here, by any name; None if there is none.
+        """Updates of each array of parameters here, by any name; None if there are no parameters.
 
         Of two processes that have a part of an array each, each counts.
         """
@@ -276,7 +307,7 @@ class Member(Participant):
             sets: numbers of rows, as many in each: no row twice, in ascending order.
 
         Returns:
-            Steps by the place of their set, of whatever worker; each fetches a single array.
+            Steps by the place of their set, by any worker; each fetches a single array.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sparse_read")
 
@@ -304,7 +335,7 @@ class RoleCopies(NamedTuple):
 
 
 class Replicable:
-    """Support of a framework for cases that several of its processes do together.
+    """A framework's declarations about cases that several of its processes do together.
 
     Attributes:
         gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),

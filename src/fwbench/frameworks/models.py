@@ -80,11 +80,11 @@ class ModelLearner(Learner):
 
     @abstractmethod
     def _is_model(self, given: Any) -> bool:
-        """True if a version is a model of this framework already."""
+        """Tell whether a version is a model of this framework already."""
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """State of the model by name: its parameters, and buffers such as moving averages."""
+        """The arrays of the model, by name: its parameters, and buffers such as moving averages."""
 
     @abstractmethod
     def load(self, values: Iterable[NDArray[Any]]) -> None:
@@ -100,7 +100,7 @@ class ModelLearner(Learner):
 
     @abstractmethod
     def _answer(self, inputs: Sequence[Any]) -> Any:
-        """Result of the model in use, called as simply as can be; it is not timed."""
+        """The model's results in use, by a plain call; nothing is timed."""
 
     @abstractmethod
     def placed(self, array: NDArray[Any]) -> Any:
@@ -116,7 +116,7 @@ class ModelLearner(Learner):
         return None
 
     def results(self, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Results | None:
-        """Shapes of the results of a forward pass, without computing them; None if unknown.
+        """Shapes and dtypes of a forward pass, without computing it; None if unknown.
 
         Args:
             shapes: of the inputs as the framework has them, each with its dtype on the host.
@@ -162,7 +162,7 @@ class ModelLearner(Learner):
             return named[package](model)
         except ImportError as error:  # Transformers imports its parts when they are used
             raise self._unimportable(name, package, error) from None
-        except Exception as error:  # noqa: BLE001 (whatever another package raises)
+        except Exception as error:  # noqa: BLE001 (another package may raise anything)
             raise DeclarationError(
                 f"{self.model.name} is {name!r}, and {package} does not have it here: "
                 f"{_said(error)}; fwbench downloads nothing"
@@ -228,7 +228,7 @@ class ModelLearner(Learner):
             )
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Trained weights."""
+        """The parameters that are trained."""
         state = self.state()
         return (state[name] for name in self.trained_names())
 

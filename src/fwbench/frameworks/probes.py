@@ -45,6 +45,6 @@ def with_plan(run: BoundCall, plan: Plan) -> BoundCall:
 
 
 def planned_bytes(run: BoundCall) -> int | None:
-    """Memory that a planner reserves for the results of bound work; None without one."""
+    """Bytes that a planner reserves for the results of bound work; None without a planner."""
     plan: Plan | None = getattr(run, _PLAN, None)
     return None if plan is None else plan()

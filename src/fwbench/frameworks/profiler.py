@@ -18,7 +18,7 @@ POOLING = "pooling"
 DATA_MOVEMENT = "data movement"
 OPTIMISER = "optimiser"
 LOSS = "loss"
-#: Several of these in one kernel, as compilers make them: nobody can tell their times apart.
+#: Several of these in one kernel, as compilers make them: their times cannot be told apart.
 FUSED = "fused"
 OTHER = "other"
 
@@ -52,8 +52,8 @@ class Operator:
 class Profiler(ABC):
     """One framework's profiler.
 
-    It is used once in a process, which measures nothing else: what profilers leave behind is in
-    nobody's times.
+    It is used once in a process, which measures nothing else: no times include what profilers
+    leave behind.
     """
 
     @abstractmethod
@@ -100,7 +100,7 @@ def together(operators: Sequence[Operator]) -> list[Operator]:
 
 @dataclass(frozen=True)
 class Event:
-    """Work of a thread for some time.
+    """A span of a thread's time.
 
     Attributes:
         thread: where, by its plane and its name.

@@ -42,7 +42,7 @@ class Call:
         return partial(function, **self.keywords) if self.keywords else function
 
     def is_in(self, namespace: Any) -> bool:
-        """True if the path leads to something that can be called."""
+        """Tell whether the path leads to a callable."""
         try:
             return callable(self(namespace))
         except (AttributeError, ImportError, TypeError):  # some packages import on demand
@@ -67,7 +67,7 @@ class Laid:
 
 
 def layout_of(implementation: Implementation) -> Layout:
-    """Layout of the arrays of an implementation.
+    """The layout of an implementation's arrays.
 
     Args:
         implementation: of an operation.

@@ -1,6 +1,6 @@
 """Environment variables that change speed, of the libraries that several frameworks share.
 
-Names and not prefixes: whatever begins like a library's own variables may be somebody's secret
+Names and not prefixes: a variable that begins like a library's own may be a secret
 (``NVIDIA_API_KEY``).
 """
 

@@ -76,7 +76,7 @@ class Jax(Framework):
     capabilities = Capabilities(
         executions=tuple(_EXECUTIONS),
         dtypes=DTYPES,
-        # A network that is called operation by operation is nobody's way to train it, or to use it.
+        # A network that is neither trained nor used by calls operation by operation.
         training_executions=("jit",),
         training_dtypes=("float32", "float64", "bfloat16"),
         network_executions=("jit",),
@@ -84,7 +84,7 @@ class Jax(Framework):
         recomputing_executions=("jit",),
         process_toggles=("tf32", "model_parallel"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
-        # Called operation by operation, shard_map is slow and nobody's way to exchange arrays.
+        # Called operation by operation, shard_map is slow and not used to exchange arrays.
         gang_executions=("jit",),
         collectives=("all_reduce", "reduce_scatter", "all_gather"),
     )
@@ -180,9 +180,9 @@ class Jax(Framework):
         return device_clock.cupti_clock(self._wait, MosaicListener)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """Memory from XLA's allocator on a GPU; a peak below an earlier one is not known.
+        """The peak of XLA's allocator on a GPU; one below an earlier one is not known.
 
-        It counts the peak of the process, and has no way to begin anew.
+        It counts the peak of the process, and cannot be reset.
         """
         if device == "cpu":
             return super().watch_memory(device)
@@ -307,7 +307,7 @@ def _devices(kind: str) -> Sequence[Any]:
 
 
 def _cotangent(result: Any, cotangent: Any) -> Any:
-    """Start of a gradient; for whole numbers JAX wants one of a dtype of its own."""
+    """A cotangent for JAX, which wants one of whole numbers as well, in a dtype of its own."""
     if cotangent is not None:
         return cotangent
     return np.zeros(result.shape, jax.dtypes.float0)

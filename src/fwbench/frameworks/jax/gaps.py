@@ -20,7 +20,7 @@ GAPS: tuple[Gap, ...] = (
         gap
         for name in (operation.name for operation in ATTENTION)
         for gap in (
-            Gap("jax computes its attention in float32, whatever the dtype", name, dtype="float64"),
+            Gap("jax computes its attention in float32 in every dtype", name, dtype="float64"),
             Gap(
                 "jax compiles no float16 product into float32 on the CPU, which its attention "
                 "asks for",

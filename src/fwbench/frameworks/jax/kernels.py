@@ -190,7 +190,7 @@ def _masked_step(carried: Any, now: Any) -> Any:
 
 
 def _python_scan(step: Any, carried: Any, operands: Any) -> Any:
-    """Scan like ``lax.scan``, by a loop of Python's, which jit unrolls."""
+    """``lax.scan`` by a loop of Python's, which jit unrolls."""
     results = []
     for now in zip(*map(jnp.unstack, operands), strict=True):
         carried, result = step(carried, now)

@@ -41,7 +41,7 @@ class Network:
         self._recompute = recompute
 
     def initial_state(self, *, drops: bool) -> list[Arrays]:
-        """State of each layer before the first step.
+        """The initial state that each layer keeps from one step to the next.
 
         Moving averages of batch normalization; of dropout a random key, and its rate.
 
@@ -199,7 +199,7 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
 
 
 def _attention(layer: layers.Attention, _: Arrays, x: Any) -> Any:
-    """Not by ``nn.dot_product_attention``, which computes in float32 whatever the dtype."""
+    """Not by ``nn.dot_product_attention``, which computes in float32 in every dtype."""
     batch, length, width = x.shape
     split = jnp.reshape(x, (batch, length, 3, layer.heads, -1))
     queries, keys, values = (split[:, :, place] for place in range(3))

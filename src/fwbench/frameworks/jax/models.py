@@ -140,12 +140,8 @@ class JaxModelLearner(ModelLearner):
         rate = jax.device_put(jnp.asarray(learning_rate), self._device)
         self._trained = (*self._trained[:-1], rate)
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss) for loss in losses])
-
     def flops(self, batch: Any, *, training: bool) -> float | None:
-        """Operations as XLA's cost analysis counts them."""
+        """Operations by XLA's cost analysis."""
         inputs, targets = batch
         if training:
             lowered = self._step.lower(self._trained, inputs, targets)

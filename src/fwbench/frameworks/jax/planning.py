@@ -1,4 +1,4 @@
-"""XLA's plan for a compiled function: its buffers, as far as they are its own."""
+"""The memory that XLA has planned for a compiled function: its own buffers."""
 
 from __future__ import annotations
 

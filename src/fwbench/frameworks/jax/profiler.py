@@ -18,7 +18,7 @@ from fwbench.frameworks.profiler import Event, Operator, Profiler, instruction, 
 
 
 class JaxProfiler(Profiler):
-    """JAX's profiler of XLA's instructions."""
+    """Times of XLA's instructions by JAX's profiler."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of instructions; those of the runtime and of Python are left out."""

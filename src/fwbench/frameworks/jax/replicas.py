@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
 from fwbench.frameworks.learner import Job, Placed
-from fwbench.frameworks.member import Member, Place, ReplicatedLearner
-from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner, TracedLearner
+from fwbench.workloads.objective import Batch
 
 #: The one axis of the mesh; along it every replica has a device.
 _AXIS = "replicas"
@@ -41,7 +41,7 @@ class JaxMember(Member):
         self._keeper: socket.socket | None = None
         if place.rank == 0:
             # gRPC opens a port by its number, and with SO_REUSEPORT, as this does: until then the
-            # kernel gives the number to nobody who asks for any.
+            # kernel does not give the number to processes that ask for any port.
             self._keeper = socket.socket()
             self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             self._keeper.bind((place.host, 0))
@@ -79,7 +79,7 @@ class JaxMember(Member):
         self.barrier()
 
     def barrier(self) -> None:
-        """A sum of one number, which nobody has before all have come."""
+        """A sum of one number, complete when all replicas have called."""
         self._ready()
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
@@ -114,8 +114,8 @@ def _cpu_client(host: str) -> Any:
     """JAX's usual client of CPUs, whose gloo is at an address of its own.
 
     JAX has no public way to say the address, and then takes that of the machine's name: often
-    127.0.0.1 or 127.0.1.1, which in a network namespace or on another machine is nobody's else, and
-    otherwise one that may lie outside of loopback.
+    127.0.0.1 or 127.0.1.1, which do not reach this process from a network namespace or another
+    machine, and otherwise one that may be outside of loopback.
 
     Args:
         host: at which the others reach this process.
@@ -217,56 +217,13 @@ class ReplicatedJaxLearner(JaxLearner):
         x, _ = super().place((examples, np.zeros(0, np.int32)))
         return np.asarray(self._answer(*own, x), np.float64)
 
-    def gradients(self) -> list[NDArray[Any]]:
-        """Gradients of the first update since the reset, read from the learner's state."""
-        optimizer = self.job.training.optimizer
-        return _READERS[type(optimizer)](self, optimizer)
-
-    def moments(self, place: int) -> list[NDArray[Any]]:
-        """State that the optimiser keeps of each parameter.
-
-        Args:
-            place: which of :attr:`State.moments`.
-        """
-        return [*map(np.asarray, jax.tree.leaves(self._state.moments[place]))]
-
-    def decreases(self) -> list[NDArray[Any]]:
-        """By how much each parameter has become smaller."""
-        initial = self.trained(self.job.training.initial())
-        return [before - now for before, now in zip(initial, self.weights(), strict=True)]
+    @property
+    def moments(self) -> Any:
+        """The first moments that the optimiser keeps, like the parameters."""
+        return self._state.moments[0]
 
 
-def _adam(learner: ReplicatedJaxLearner, adam: Adam) -> list[NDArray[Any]]:
-    """The first moment is (1 - beta 1) times the gradient."""
-    return [moment / (1.0 - adam.beta_1) for moment in learner.moments(0)]
-
-
-def _rmsprop(learner: ReplicatedJaxLearner, rmsprop: RMSprop) -> list[NDArray[Any]]:
-    """The mean square is (1 - rho) times that of the gradient; its sign is that of the update."""
-    return [
-        np.sign(decrease) * np.sqrt(square / (1.0 - rmsprop.rho))
-        for decrease, square in zip(learner.decreases(), learner.moments(0), strict=True)
-    ]
-
-
-def _sgd(learner: ReplicatedJaxLearner, sgd: SGD) -> list[NDArray[Any]]:
-    """The first velocity is the gradient; without one the update is the learning rate times it."""
-    if sgd.momentum:
-        return learner.moments(0)
-    return [decrease / sgd.learning_rate for decrease in learner.decreases()]
-
-
-_READERS: Mapping[type[Any], Callable[[ReplicatedJaxLearner, Any], list[NDArray[Any]]]] = {
-    Adam: _adam,
-    RMSprop: _rmsprop,
-    SGD: _sgd,
-}
-
-
-class _Replicated(ReplicatedLearner):
-    def __init__(self, learner: ReplicatedJaxLearner) -> None:
-        self.learner: ReplicatedJaxLearner = learner
-
-    def gradients(self) -> Sequence[NDArray[Any]]:
-        """Gradients of the first update, from the optimiser's state."""
-        return self.learner.gradients()
+class _Replicated(TracedLearner):
+    def state(self) -> Sequence[NDArray[Any]]:
+        """The first part of what the optimiser keeps."""
+        return [*map(np.asarray, jax.tree.leaves(self.learner.moments))]

@@ -153,7 +153,7 @@ class JaxLearner(Learner):
         return jax.device_put(tree, self._device)
 
     def _initial(self, *, drops: bool) -> State:
-        """Parameters of a network that is not trained."""
+        """The state of a network before training."""
         training = self.job.training
         parameters = [
             [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
@@ -194,7 +194,7 @@ class JaxLearner(Learner):
         return planning.planned(partial(call, *arguments), executed, *arguments)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
-        """Parameters unchanged: JAX has the layouts of the definitions."""
+        """The arrays unchanged: JAX has the layouts of the definitions."""
         return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
@@ -215,18 +215,14 @@ class JaxLearner(Learner):
         """NumPy's indexing, batch by batch."""
         return _Batches(self.job, batch, self.place, self._keep)
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss) for loss in losses])
-
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """Compiled, whatever the execution: it is not timed."""
+        """The compiled answers in every execution: they are not timed."""
         x, _ = self.place((examples, np.zeros(0, np.int32)))
         answer = self._answer(self._state.parameters, self._state.layers, x)
         return np.asarray(answer, np.float64)
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Planned memory of the compiled step, or of the compiled answers."""
+        """Bytes planned for the compiled step, or for the compiled answers."""
         if self.job.execution != "jit":
             return None
         (batch,) = self.job.training.check_batches(self.job.batch, 1)
@@ -443,5 +439,5 @@ class DividedLearner(JaxLearner):
         return np.asarray(x, np.float64)
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Nobody plans for all devices."""
+        """None: there is no plan for several devices."""
         return None

@@ -31,9 +31,7 @@ _NO_HALF = "mxnet has no float16 product on the CPU (FP16 gemm on cpu not implem
 GAPS: tuple[Gap, ...] = (
     # Activations
     *(
-        Gap(
-            f"mxnet computes {operation} in float32, whatever the dtype", operation, dtype="float64"
-        )
+        Gap(f"mxnet computes {operation} in float32 in every dtype", operation, dtype="float64")
         for operation in ("gelu", "leaky_relu", "selu", "hard_sigmoid")
     ),
     Gap("mxnet's gradient of selu is wrong where x is negative", "selu", direction="backward"),
@@ -43,7 +41,7 @@ GAPS: tuple[Gap, ...] = (
     Gap("mxnet's around refuses float16", "round_half_even", dtype="float16"),
     *(
         Gap(
-            "mxnet's gradient has constants of float32, whatever the dtype",
+            "mxnet's gradient has constants of float32 in every dtype",
             operation,
             direction="backward",
             dtype="float64",
@@ -53,7 +51,7 @@ GAPS: tuple[Gap, ...] = (
     # Reductions
     Gap("mxnet adds up the squares of float16 in float16", "norm", dtype="float16", device="cpu"),
     Gap(
-        "mxnet multiplies so many factors of float16 in float16",
+        "mxnet multiplies long rows of float16 in float16",
         "prod",
         dtype="float16",
         device="cpu",
@@ -98,7 +96,7 @@ GAPS: tuple[Gap, ...] = (
     ),
     *(
         Gap(
-            "mxnet adds up so many terms of float16 in float16",
+            "mxnet adds up long rows of float16 in float16",
             operation,
             dtype="float16",
             device="cpu",

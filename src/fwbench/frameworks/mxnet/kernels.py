@@ -90,7 +90,7 @@ def arctan2(F: Any) -> Any:
 
 
 def around(F: Any) -> Any:
-    """Round by MXNet's NumPy: F.round and F.rint round halves otherwise."""
+    """``around`` of MXNet's NumPy: F.round and F.rint round halves otherwise."""
     around = F.np.around
     return lambda x: around(x.as_np_ndarray()).as_nd_ndarray()
 
@@ -210,12 +210,12 @@ def rms_norm(F: Any) -> Any:
 
 
 def cross_entropy(F: Any) -> Any:
-    """Cross entropy as in Gluon's loss; the operator of that name sums."""
+    """Written as in Gluon's loss; the operator of that name sums."""
     return lambda x, labels: -F.mean(F.pick(F.log_softmax(x), labels))
 
 
 def binary_cross_entropy(F: Any) -> Any:
-    """Binary cross entropy as in Gluon's loss."""
+    """Written as in Gluon's loss."""
 
     def loss(x: Any, answers: Any) -> Any:
         tail = F.Activation(-F.abs(x), act_type="softrelu")
@@ -305,7 +305,7 @@ def recurrent_layer(
 
 
 def _python_foreach(F: Any, steps: int) -> Callable[..., Any]:
-    """Loop like ``F.contrib.foreach``, by a loop of Python's, which a symbol unrolls."""
+    """``F.contrib.foreach`` by a loop of Python's, which a symbol unrolls."""
 
     def split(x: Any) -> Any:
         parts = F.SliceChannel(x, num_outputs=steps, axis=0, squeeze_axis=True)
@@ -412,7 +412,7 @@ def drawn(name: str, **keywords: Any) -> Implementation:
 
 
 def dtype_of(like: Any) -> str:
-    """Dtype of an array; a symbol does not know it, and float32 is the default of operators."""
+    """The dtype of an array; a symbol does not know it, and operators make float32 by default."""
     return np.dtype(getattr(like, "dtype", "float32")).name
 
 
@@ -437,7 +437,7 @@ def optimiser(name: str, **options: Any) -> Implementation:
 
 
 def adagrad(F: Any) -> Callable[..., None]:
-    """Update like ``mx.optimizer.AdaGrad``: the operator is for sparse gradients alone."""
+    """Written as in ``mx.optimizer.AdaGrad``: the operator is for sparse gradients alone."""
 
     def step(x: Any, g: Any, v: Any) -> None:
         v += F.square(g)
@@ -447,7 +447,7 @@ def adagrad(F: Any) -> Callable[..., None]:
 
 
 def adamw(F: Any) -> Callable[..., None]:
-    """Update by AdamW; the scale of gradients is an array, always in float32."""
+    """The factor of gradients is an array, always in float32."""
     scale = F.ones((1,))
 
     def step(x: Any, g: Any, m: Any, v: Any) -> None:

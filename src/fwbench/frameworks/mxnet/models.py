@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import mxnet as mx
-import numpy as np
 from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
@@ -85,7 +84,7 @@ class MXNetModelLearner(ModelLearner):
                 parameter.set_data(mx.nd.array(array, ctx=self._context, dtype=parameter.dtype))
 
     def trained_names(self) -> list[str]:
-        """Names of the parameters that have a gradient."""
+        """The parameters that have a gradient."""
         return [name for name, one in self._parameters.items() if one.grad_req != "null"]
 
     def _answer(self, inputs: Sequence[Any]) -> Any:
@@ -135,10 +134,6 @@ class MXNetModelLearner(ModelLearner):
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the trainer."""
         self._trainer.set_learning_rate(learning_rate)
-
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss.asscalar()) for loss in losses])
 
 
 def _blocks(block: Any) -> Iterator[Any]:

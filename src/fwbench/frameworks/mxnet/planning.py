@@ -31,7 +31,7 @@ _MATCH_RANGE_VARIABLE = "NNVM_EXEC_MATCH_RANGE"
 def planned_bytes(
     graph: Any, arrays: Mapping[str, Any], *, training: bool, constant: Collection[str] = ()
 ) -> int:
-    """Memory reserved for the results of a graph, inputs and their gradients apart.
+    """Bytes reserved for the results of a graph, inputs and their gradients apart.
 
     Args:
         graph: a symbol.
@@ -45,7 +45,7 @@ def planned_bytes(
 def by_strategy(
     graph: Any, arrays: Mapping[str, Any], *, training: bool, constant: Collection[str] = ()
 ) -> dict[str, int]:
-    """Reserved memory by sharing strategy: none, in place, between results, both.
+    """Bytes reserved by what the planner shares: nothing, in place, between results, both.
 
     The process must not have made an executor before.
 
@@ -118,7 +118,7 @@ def _errors() -> Iterator[IO[str]]:
 def of_operation(
     function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[int] = ()
 ) -> int:
-    """Memory reserved for the results of an operation.
+    """Bytes reserved for the results of an operation.
 
     Args:
         function: takes symbols.
@@ -138,7 +138,7 @@ def of_operation(
 # the second one (``NNVM_EXEC_MATCH_RANGE=0``) and not the first, so two of four strategies are
 # MXNet's own plans, and two are computed here.
 
-#: The planner takes memory of up to so many times, or so small a part of, what is asked for
+#: The planner takes memory up to this factor larger or smaller than requested
 #: (``NNVM_EXEC_MATCH_RANGE``).
 _MATCH_RANGE = 16
 
@@ -187,7 +187,7 @@ def read(log: str) -> list[Planned]:
 def unshared_bytes(
     nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]], itemsize_bytes: int
 ) -> int:
-    """Memory of all results together, gradients by parameters apart.
+    """Bytes of all results together, gradients by parameters apart.
 
     Args:
         nodes: as :func:`read` gives them.
@@ -201,7 +201,7 @@ def unshared_bytes(
 def shared_bytes(
     nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]], itemsize_bytes: int
 ) -> int:
-    """Memory of results that use each other's memory, never that of an operand.
+    """Bytes of results that use each other's memory, never that of an operand.
 
     An upper bound: operators that do not need all of their operands are not known, so some memory
     is freed later than MXNet frees it.
@@ -227,7 +227,7 @@ def shared_bytes(
 
 
 def _given(nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]]) -> set[int]:
-    """The results that are gradients by parameters: of such shapes, and taken by nobody."""
+    """The results that are gradients by parameters: of such shapes, and not operands."""
     taken = {number for node in nodes for number in node.inputs}
     wanted = Counter(gradients)
     given = set()

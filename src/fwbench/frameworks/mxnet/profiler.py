@@ -24,7 +24,7 @@ _NO_OPERATORS = ("WaitForVar", "DeleteVariable", "ResourceParallelRandomSetSeed"
 
 
 class MXNetProfiler(Profiler):
-    """MXNet's profiler of operators."""
+    """Times of operators by MXNet's profiler."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the table that MXNet adds up."""

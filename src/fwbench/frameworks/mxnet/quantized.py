@@ -10,7 +10,6 @@ from typing import Any
 import mxnet as mx
 from mxnet.contrib import quantization
 
-from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.mxnet.training import MXNetLearner, saved_bytes
 from fwbench.workloads.objective import Batch
@@ -32,7 +31,7 @@ class MXNetInt8(Predictor):
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
         self._learner = MXNetLearner(job, context)
-        examples = calibration.examples(self)
+        examples = self.calibration_examples()
         with warnings.catch_warnings():  # that types of inputs have to be found out
             warnings.simplefilter("ignore")
             self._net = quantization.quantize_net_v2(
@@ -45,11 +44,11 @@ class MXNetInt8(Predictor):
         self._net.hybridize(static_alloc=True, static_shape=True)
 
     def parameters(self) -> int:
-        """Parameters of the network that was quantized."""
+        """The parameters of the quantized network."""
         return self._learner.parameters()
 
     def place(self, batch: Batch) -> Placed:
-        """Inputs as float32: the network's first operator makes int8 of them."""
+        """Examples in float32: the network's first operator makes int8 of them."""
         return self._learner.place(batch)
 
     def inference(self, examples: Any) -> Callable[[], Any]:

@@ -59,7 +59,7 @@ class MXNetMember(Member):
         return partial(_summed, self._store, key, source, mx.nd.zeros_like(source))
 
     def _keys(self, count: int) -> int:
-        """The first of keys that are nobody else's."""
+        """The first of new keys."""
         first, self._next_key = self._next_key, self._next_key + count
         return first
 
@@ -80,7 +80,8 @@ class MXNetMember(Member):
         model = job.training.name, job.training.parameters, job.dtype
         if model not in self._models:
             self._models[model] = ModelStore(self._store, self._keys(_KEYS))
-        return _Replicated(job, self._context(job.device), self.place, self._models[model])
+        learner = _Learner(job, self._context(job.device), self.place, self._models[model])
+        return _Replicated(learner)
 
     def close(self) -> None:
         """Leave the store."""
@@ -141,9 +142,6 @@ class _Learner(MXNetLearner):
 
 
 class _Replicated(ReplicatedLearner):
-    def __init__(self, job: Job, context: Any, place: Place, store: ModelStore) -> None:
-        self.learner: _Learner = _Learner(job, context, place, store)
-
     def warm_start(self, examples: Any, labels: Any) -> None:
         """Have servers hold what they would update with, of which workers see nothing else."""
         self.learner.reset(exact=True)
@@ -152,7 +150,7 @@ class _Replicated(ReplicatedLearner):
         self._gradients = list(self.learner.weights())
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """Gradients of the warm start."""
+        """The gradients of :meth:`warm_start`."""
         return self._gradients
 
     def synchronize(self) -> None:

@@ -111,7 +111,7 @@ class ModelStore(SharedStore):
         factor = 0.0 if self.type == "dist_sync" and self.rank else 1.0
         for key, parameter in enumerate(parameters):
             if parameter.grad_req == "null":
-                continue  # nobody updates it
+                continue  # it is never updated
             value = parameter.data()
             self.push(key, factor * value)
             self.pull(key, out=value)
@@ -155,8 +155,8 @@ class MXNetServing(Participant):
         super().__init__(place)
         self._port = 0
         if place.role != SERVER:
-            # It listens where it is told to. Until then nobody else gets the port, as ps-lite
-            # alone shares addresses that nobody listens at.
+            # It listens where it is told to. Until then no other process gets the port, as ps-lite
+            # alone shares addresses without a listener.
             self._kept = socket.socket()
             self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._kept.bind((place.host, 0))
@@ -164,7 +164,7 @@ class MXNetServing(Participant):
 
     @property
     def address(self) -> str:
-        """Host and port of the scheduler; nobody needs those of servers."""
+        """Host and port of the scheduler; those of servers are not needed."""
         return f"{self.place.host}:{self._port}"
 
     def join(self, addresses: Sequence[str]) -> None:
@@ -182,10 +182,10 @@ class MXNetServing(Participant):
 
 
 def _serve(store: SharedStore) -> None:
-    """Serve, and end this process with the reason if that fails: nobody waits for the thread."""
+    """Serve, and end this process with the reason if that fails: the thread is not waited for."""
     try:
         KVStoreServer(store).run()
-    except Exception:  # noqa: BLE001 (whatever it is, the gang is told of it)
+    except Exception:  # noqa: BLE001 (the gang reports errors of every kind)
         traceback.print_exc()
         os._exit(1)
 
@@ -203,7 +203,7 @@ class _Served(SharedStore):
         super()._set_updater(updater)
 
     def updates(self) -> Counter[str]:
-        """Number of updates of each key."""
+        """Updates of each key."""
         if self._updater is None:
             return self._earlier
         counts = self._updater.optimizer._index_update_count  # noqa: SLF001 (no other way)
@@ -280,5 +280,5 @@ class SparseReads(_Settled):
         return read
 
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
-        """Rows of the sparse array that it has."""
+        """The rows that the sparse array has."""
         return [answer.data.asnumpy()]

@@ -103,7 +103,7 @@ class MXNetLearner(Learner):
         self._trainer = self._trainer_of(new_optimizer(job.training.optimizer, lazy=job.sparse))
 
     def _trainer_of(self, optimizer: Any) -> Any:
-        """Trainer that updates the parameters."""
+        """The trainer that updates the parameters."""
         return gluon.Trainer(self._net.collect_params(), optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
@@ -178,7 +178,7 @@ class MXNetLearner(Learner):
         self._trainer.set_learning_rate(learning_rate)
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Names of the parameters that have a gradient."""
+        """The parameters that have a gradient."""
         return (parameter.data().asnumpy() for parameter in self._parameters)
 
     def place(self, batch: Batch) -> Placed:
@@ -203,13 +203,13 @@ class MXNetLearner(Learner):
         return cast("NDArray[Any]", self._net(x).asnumpy().astype(np.float64))
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Planned memory of a hybridized network; without a graph there is no plan."""
+        """Bytes planned for a hybridized network; there is no plan without a graph."""
         if self.job.execution != "hybridize":
             return None
         return self._plan(planning.planned_bytes, training=training)
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """Planned memory of a hybridized network; two strategies are MXNet's, and two computed."""
+        """Bytes for a hybridized network; two strategies are MXNet's own, and two computed."""
         if self.job.execution != "hybridize":
             return None
         return self._plan(planning.by_strategy, training=training)
@@ -234,7 +234,7 @@ def saved_bytes(net: Any) -> int:
 
 
 def _averages(block: Any) -> list[NDArray[Any]]:
-    """Initial moving averages of batch normalization: means, then variances."""
+    """Initial values of the moving averages of batch normalization: means, then variances."""
     if not isinstance(block, gluon.nn.BatchNorm):
         return []
     channels = block.gamma.shape
@@ -260,7 +260,7 @@ def new_optimizer(constants: Optimizer, *, lazy: bool = False) -> Any:
 
 
 class _RMSprop(mx.optimizer.RMSProp):  # type: ignore[misc]
-    """MXNet's, whose mean squares are float32 whatever the dtype of the weights."""
+    """MXNet's, whose mean squares are float32 in every dtype of the weights."""
 
     def create_state(self, _: int, weight: Any) -> tuple[Any]:
         """The mean squares of a weight, in its dtype."""
@@ -350,7 +350,7 @@ class _Trainers:
             trainer.step(batch)
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Set the learning rate of all parameters."""
+        """Set the rate of every trainer."""
         for trainer in self._trainers:
             trainer.set_learning_rate(learning_rate)
 
@@ -383,9 +383,9 @@ class DividedLearner(MXNetLearner):
         return numbers
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Nobody plans for all contexts."""
+        """None: there is no plan for several contexts."""
         return None
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """Nor by any strategy."""
+        """None, for the same reason."""
         return None

@@ -193,7 +193,7 @@ def log_softmax(x: Array) -> Array:
 
 
 def cross_entropies(x: Array, labels: Array) -> Array:
-    """Logarithm of the sum of exponentials of each row, less the number of its class."""
+    """Logarithm of each row's sum of exponentials, less the number of its class."""
     top = x.max(axis=-1)
     total = np.exp(x - top[:, None]).sum(axis=-1)
     return np.asarray(np.log(total) + top - x[np.arange(len(x)), labels])

@@ -200,7 +200,7 @@ OPERATIONS: Table = {
     "random_shuffle": kernels.drawn(lambda of, x: of.permutation(x)),
     "random_categorical": kernels.drawn(lambda of, p, n: of.choice(4, n, p=p)),
     # Fourier transforms
-    # NumPy 1 computes them in float64, whatever the dtype.
+    # NumPy 1 computes them in float64 in every dtype.
     "fft": "fft.fft",
     "rfft": "fft.rfft",
     "fft2": "fft.fft2",

@@ -82,7 +82,7 @@ class Ring(Member):
         return partial(self._broadcasted, source, result, [_bytes(piece) for piece in pieces])
 
     def _buffer(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Buffer as long as the longest part, for one that arrives."""
+        """A buffer as long as the longest part, for one that arrives."""
         return np.empty_like(max(parts, key=len))
 
     def _reduced(

@@ -24,7 +24,7 @@ _INPUT, _OUTPUT = "examples", "logits"
 
 
 class Export(NamedTuple):
-    """Description of an export; unlike a network's function it can be sent to another process.
+    """A network to export; it can be sent to another process, unlike a network's function.
 
     Attributes:
         source: the framework that builds and exports it.
@@ -44,7 +44,7 @@ class Export(NamedTuple):
 
     @classmethod
     def of(cls, job: Job, source: str) -> Export:
-        """Export for a job.
+        """The network of a job.
 
         Args:
             job: a network in use.
@@ -56,7 +56,7 @@ class Export(NamedTuple):
 
     @property
     def job(self) -> Job:
-        """The same for the source."""
+        """The job for the source."""
         layers = [node.layer for node in self.graph.nodes]
         objective = Objective(
             name=self.name,
@@ -95,7 +95,7 @@ def exported(export: Export) -> Exported | Refused:
     """
     try:
         return _EXPORTERS[export.source](export.job)
-    except Exception as error:  # noqa: BLE001 (exporters raise whatever goes wrong in them)
+    except Exception as error:  # noqa: BLE001 (exporters raise exceptions of every kind)
         (first, *_) = str(error).splitlines() or [""]
         return Refused(f"{type(error).__name__}: {first}")
 

@@ -25,7 +25,7 @@ _PROVIDERS = ["CPUExecutionProvider"]
 #: Of operations, each with how far a session may rewrite its graph.
 _EXECUTIONS = {"graph": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
 
-#: Errors alone: a session warns of constants that nobody uses, and of much else.
+#: Errors alone: a session warns of unused constants, and of much else.
 _ERRORS = 3
 
 
@@ -90,7 +90,7 @@ class OnnxRuntime(Framework):
         return OnnxRuntimePredictor(job, self.session)
 
     def session(self, model: bytes, level: Any = _EXECUTIONS["graph"]) -> Any:
-        """Session that runs a model.
+        """A session that runs a model.
 
         Args:
             model: a file of ONNX's.
@@ -111,11 +111,11 @@ class OnnxRuntime(Framework):
             raise ExportError(f"onnxruntime {self.version} refuses the model: {what}") from error
 
     def toggles(self) -> dict[str, Any]:
-        """Settings that decide on speed, apart from the number of threads."""
+        """Settings that change speed, without the number of threads."""
         return {"graph_optimization": "all", "providers": ",".join(_PROVIDERS)}
 
     def build(self) -> dict[str, str]:
-        """Build options, and the versions of ONNX's operators."""
+        """Build information, and the versions of ONNX's operators."""
         return {
             "build": ort.get_build_info(),
             "opset_of_networks": str(EXPORTED_OPSET),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fwbench.errors import ExportError, IsolationError
-from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.onnxruntime.exporting import SOURCES, Export, Exported, Refused, exported
 from fwbench.names import INT8
@@ -53,14 +52,14 @@ class OnnxRuntimePredictor(Predictor):
         # Here: its imports take a moment that other networks need not wait for.
         from fwbench.frameworks.onnxruntime.quantizing import quantized
 
-        return quantized(model, calibration.batches(self))
+        return quantized(model, self.calibration_batches())
 
     def model_bytes(self) -> int:
         """The model that it was exported to."""
         return self._model_bytes
 
     def parameters(self) -> int:
-        """Parameters of the network that was exported."""
+        """The parameters of the exported network."""
         return self._parameters
 
     def place(self, batch: Batch) -> Placed:

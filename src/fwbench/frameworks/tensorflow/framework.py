@@ -102,7 +102,7 @@ class TensorFlow(Framework):
         dtypes=tuple(name for name in DTYPES if name != FLOAT8),
         training_executions=("eager", "graph", "xla", "fit"),
         whole_loops=("fit",),
-        # Keras computes losses in float32, whatever the dtype of the layers.
+        # Keras computes losses in float32, in every dtype of the layers.
         training_dtypes=("float32", "bfloat16", "float16"),
         network_executions=("eager", "graph", "xla"),
         int8_executions=("litert",),
@@ -241,7 +241,7 @@ class TensorFlow(Framework):
     ) -> BoundCall:
         """A ``GradientTape`` around the function, all of it inside the graph where there is one.
 
-        The graph returns the result, too: it would leave out what nobody asks for. The gradients
+        The graph returns the result, too: it would leave out unused results. The gradients
         of what is indexed are dense, as the other frameworks' are.
         """
         function = implementation(tf)
@@ -291,7 +291,7 @@ class TensorFlow(Framework):
         return (servers.participant if place.servers else replicas.MirroredMember)(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """Memory from TensorFlow's allocator on a GPU."""
+        """The bytes that TensorFlow's allocator has handed out on a GPU."""
         if device == "cpu":
             return super().watch_memory(device)
         memory, name = tf.config.experimental, device.upper()

@@ -13,7 +13,7 @@ _IN_DTYPE = (("prod", "float16", 1024), ("prod", "bfloat16", 256), ("cumsum", "b
 
 _NO_KERNEL = "tensorflow has no kernel for it in {}"
 
-#: It rotates until what is left is 1e-6, whatever the dtype.
+#: It rotates until what is left is 1e-6 in every dtype.
 _INACCURATE = "tensorflow's xla decomposes float64 to no more than seven digits"
 
 _VECTORS = "tensorflow's fused batch norm takes vectors of float32 alone"
@@ -33,7 +33,7 @@ GAPS: tuple[Gap, ...] = (
     # Activations
     *(
         Gap(
-            "tensorflow's gelu has a constant of float32, whatever the dtype",
+            "tensorflow's gelu has a constant of float32 in every dtype",
             operation,
             dtype="float64",
         )
@@ -59,7 +59,7 @@ GAPS: tuple[Gap, ...] = (
     # Reductions
     *(
         Gap(
-            f"tensorflow computes so many terms of {dtype} in {dtype}",
+            f"tensorflow accumulates long sums and products of {dtype} in {dtype}",
             operation,
             execution,
             dtype=dtype,
@@ -129,7 +129,7 @@ GAPS: tuple[Gap, ...] = (
     Gap("XLA multiplies float16 by float32 in its LRN, and fails", "lrn", "xla", dtype="float16"),
     # Softmax and losses
     Gap(
-        "tensorflow's CTC loss has numbers of float32, whatever the dtype",
+        "tensorflow's CTC loss has numbers of float32 in every dtype",
         "ctc_loss",
         dtype="float64",
     ),

@@ -138,13 +138,13 @@ def mse(x: Any, y: Any) -> Any:
 
 
 def huber(x: Any, y: Any) -> Any:
-    """Loss like ``tf.keras.losses.huber``, which computes in float32 in any dtype."""
+    """Written as in ``tf.keras.losses.huber``, which computes in float32 in every dtype."""
     distance = tf.abs(x - y)
     return tf.reduce_mean(tf.where(distance < 1, 0.5 * tf.square(distance), distance - 0.5))
 
 
 def ctc_loss(tf: Any, n: int, times: int, labels: int) -> Any:
-    """CTC loss of dense labels."""
+    """Loss by ``tf.nn.ctc_loss`` for dense labels."""
     lengths = tf.fill([n], labels), tf.fill([n], times)
 
     def ctc_loss(x: Any, y: Any) -> Any:
@@ -242,7 +242,7 @@ def _while_loop(tf: Any, sums: Any, u: Any, lengths: Any, zeros: Any) -> tuple[A
 
 
 def _python_loop(tf: Any, sums: Any, u: Any, lengths: Any, zeros: Any) -> tuple[Any, Any]:
-    """The same, by a loop of Python's, which a graph unrolls."""
+    """States of all times, and the last one, by a loop of Python's, which a graph unrolls."""
     state = cell = zeros
     states = []
     for now, of_now in enumerate(tf.unstack(sums)):
@@ -367,7 +367,7 @@ def rmsprop(tf: Any) -> Callable[..., None]:
 
 
 def resize_bilinear(tf: Any, h: int, w: int) -> Any:
-    """The result is float32 whatever the images are."""
+    """The result is float32 for images of every dtype."""
     return Call("image.resize", size=(h, w), method="bilinear")(tf)
 
 

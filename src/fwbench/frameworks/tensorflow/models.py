@@ -83,14 +83,14 @@ class TensorFlowModelLearner(ModelLearner):
             clone = keras.models.clone_model(model, clone_function=cast)
         except (TypeError, ValueError) as error:
             raise DeclarationError(
-                f"{self.model.name} for tensorflow cannot be made anew in {policy}, to be verified "
-                "or measured in it; give a function or a class that builds it"
+                f"{self.model.name} for tensorflow cannot be made again in {policy}, to be "
+                "verified or measured in it; give a function or a class that builds it"
             ) from error
         clone.set_weights(model.get_weights())
         return clone
 
     def _compile(self) -> None:
-        """Trace the step anew, which reads the rates of dropout."""
+        """Trace the step again, which reads the rates of dropout."""
         self._step = _EXECUTIONS[self.job.execution](self._train)
 
     def _is_model(self, given: Any) -> bool:
@@ -166,13 +166,9 @@ class TensorFlowModelLearner(ModelLearner):
         """A variable of the optimiser."""
         self._optimizer.learning_rate = learning_rate
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss) for loss in losses])
-
 
 def _takes_list(model: Any) -> bool:
-    """True if several inputs are one argument, as of Keras' functional models."""
+    """Tell whether several inputs are one argument, as in Keras' functional models."""
     parameters = inspect.signature(model.call).parameters.values()
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     return len([p for p in positional if p.name not in ("training", "mask")]) == 1

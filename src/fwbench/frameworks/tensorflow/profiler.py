@@ -45,7 +45,7 @@ _CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Ca
 
 
 class TensorFlowProfiler(Profiler):
-    """TensorFlow's profiler of operators, and of XLA's instructions."""
+    """Times of operators, and of XLA's instructions, by TensorFlow's profiler."""
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of kernels; those of its scheduler are left out."""

@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
-from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.names import DEFAULT_DTYPE, INT8
@@ -62,10 +61,10 @@ class LiteRTPredictor(Predictor):
 
     def _representative(self) -> Iterator[list[Any]]:
         """The inputs of each call of the calibration."""
-        return ([batch] for batch in calibration.batches(self))
+        return ([batch] for batch in self.calibration_batches())
 
     def parameters(self) -> int:
-        """Parameters of the network that was converted."""
+        """The parameters of the converted network."""
         return self._learner.parameters()
 
     def place(self, batch: Batch) -> Placed:

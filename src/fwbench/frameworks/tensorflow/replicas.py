@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,10 +12,40 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, Place, ReplicatedLearner
-from fwbench.frameworks.tensorflow.gradients import of_first_update
-from fwbench.frameworks.tensorflow.servers import ReservedPort
+from fwbench.frameworks.member import Member, Place, ReplicatedLearner, TracedLearner
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
+from fwbench.workloads.objective import Adam, RMSprop
+
+#: What Keras calls the slots, by optimiser.
+_SLOTS: Mapping[type, str] = {Adam: "_momentums", RMSprop: "_velocities"}
+
+
+class ReservedPort:
+    """A port of this process' own, for TensorFlow's server.
+
+    TensorFlow opens a port by its number, and takes no socket. So a socket that does not listen
+    keeps the port until the server has it: with ``SO_REUSEPORT`` on both, the kernel gives the port
+    to further sockets of this user that ask for its number, and not to those that ask for any port.
+
+    Args:
+        host: the address at which others reach it.
+
+    Attributes:
+        address: host and port.
+    """
+
+    def __init__(self, host: str) -> None:
+        # tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc
+        os.environ["TF_GRPC_REUSE_PORT"] = "true"
+        self._keeper = socket.socket()
+        self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._keeper.bind((host, 0))
+        _, port = self._keeper.getsockname()
+        self.address = f"{host}:{port}"
+
+    def release(self) -> None:
+        """Leave the port to the server, which has it now."""
+        self._keeper.close()
 
 
 class MirroredMember(Member):
@@ -47,7 +79,7 @@ class MirroredMember(Member):
         self.barrier()
 
     def barrier(self) -> None:
-        """A sum of one number, which nobody has before all have come."""
+        """A sum of one number, complete when all replicas have called."""
         self._ready().numpy()
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
@@ -70,7 +102,7 @@ class MirroredMember(Member):
 
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model with mirrored variables."""
-        return _Replicated(job, self._strategy)
+        return KerasReplica(MirroredLearner(job, self._strategy))
 
     def close(self) -> None:
         """Give the port back; the process' server ends with the process."""
@@ -106,10 +138,12 @@ class MirroredLearner(TensorFlowLearner):
         return super().losses(losses) * self.strategy.num_replicas_in_sync
 
 
-class _Replicated(ReplicatedLearner):
-    def __init__(self, job: Job, strategy: Any) -> None:
-        self.learner: MirroredLearner = MirroredLearner(job, strategy)
+class KerasReplica(TracedLearner):
+    """A model of Keras, whose optimiser's slots have the gradients of the first update."""
 
-    def gradients(self) -> Sequence[NDArray[Any]]:
-        """Gradients of the first update, from the optimiser's slots."""
-        return of_first_update(self.learner)
+    def state(self) -> Sequence[NDArray[Any]]:
+        """The slots of the rule of the optimiser, without a scaled loss."""
+        learner = self.learner
+        slots = getattr(learner.rule, _SLOTS[type(learner.job.training.optimizer)])
+        by_variable = dict(zip(map(id, learner.model.trainable_variables), slots, strict=True))
+        return [by_variable[id(variable)].numpy() for variable in learner.variables]

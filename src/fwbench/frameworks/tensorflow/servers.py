@@ -7,8 +7,6 @@ given, without any Python. So the coordinator takes the steps, and times them.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -28,7 +26,7 @@ from fwbench.frameworks.member import (
     ServedSteps,
     Updates,
 )
-from fwbench.frameworks.tensorflow.gradients import of_first_update
+from fwbench.frameworks.tensorflow.replicas import KerasReplica, ReservedPort
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.workloads.objective import Batch
 
@@ -87,7 +85,7 @@ class ServerTask(Participant):
 
 
 class Coordinator(Member):
-    """Coordinator that gives workers their steps: ``ClusterCoordinator``."""
+    """``ClusterCoordinator``, which gives workers their steps."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -114,11 +112,11 @@ class Coordinator(Member):
         self._port.release()
 
     def barrier(self) -> None:
-        """Wait for all workers: nobody else takes steps."""
+        """Wait for all workers, which alone take steps."""
         self._coordinator.join()
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
-        """There is none: nobody asks for it."""
+        """Not available: such workers exchange nothing."""
         raise NotImplementedError("workers of parameter servers exchange nothing with each other")
 
     def null_steps(self, shards: Sequence[NDArray[Any]]) -> ServedSteps:
@@ -139,7 +137,7 @@ class Coordinator(Member):
 
 
 class ServedLearner(TensorFlowLearner):
-    """The usual step as a graph that any of the workers runs, in whatever order.
+    """The usual step as a graph that any of the workers runs, in any order.
 
     Attributes:
         sent: how many steps were given to workers since it was reset.
@@ -166,7 +164,7 @@ class ServedLearner(TensorFlowLearner):
         self._step = tf.function(lambda *batch: run(self._train, args=batch))
 
     def reset(self, *, exact: bool) -> None:
-        """Reset on the servers."""
+        """Reset variables and slots on the servers."""
         with self.coordinator.strategy.scope():
             super().reset(exact=exact)
             self.made.assign(0)
@@ -195,10 +193,7 @@ class ServedLearner(TensorFlowLearner):
         return super().losses([loss.fetch() for loss in losses])
 
 
-class _Served(ReplicatedLearner):
-    def __init__(self, learner: ServedLearner) -> None:
-        self.learner: ServedLearner = learner
-
+class _Served(KerasReplica):
     def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
         """A step for each worker; each has a data set of its own with the shares of all."""
         learner = self.learner
@@ -219,10 +214,6 @@ class _Served(ReplicatedLearner):
 
         return run
 
-    def gradients(self) -> Sequence[NDArray[Any]]:
-        """Gradients of the first update, from the optimiser's slots on the servers."""
-        return of_first_update(self.learner)
-
     def synchronize(self) -> None:
         """``ClusterCoordinator.join``."""
         self.learner.coordinator.join()
@@ -230,34 +221,6 @@ class _Served(ReplicatedLearner):
     def updates(self) -> Updates:
         """By a count on a server."""
         return Updates(self.learner.sent, int(self.learner.made.numpy()))
-
-
-class ReservedPort:
-    """A port of this process' own, for TensorFlow's server.
-
-    TensorFlow opens a port by its number, and takes no socket. So a socket that does not listen
-    keeps the port until the server has it: with ``SO_REUSEPORT`` on both, the kernel gives the port
-    to further sockets of this user that ask for its number, and to nobody who asks for any.
-
-    Args:
-        host: the address at which others reach it.
-
-    Attributes:
-        address: host and port.
-    """
-
-    def __init__(self, host: str) -> None:
-        # tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc
-        os.environ["TF_GRPC_REUSE_PORT"] = "true"
-        self._keeper = socket.socket()
-        self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._keeper.bind((host, 0))
-        _, port = self._keeper.getsockname()
-        self.address = f"{host}:{port}"
-
-    def release(self) -> None:
-        """Leave the port to the server, which has it now."""
-        self._keeper.close()
 
 
 class _Scheduled(ServedSteps):

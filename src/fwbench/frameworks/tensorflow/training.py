@@ -72,7 +72,7 @@ class TensorFlowLearner(Learner):
 
     executions = tuple(_EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
-    updates_lazily = False  # Keras' Adam touches every row, whatever form the gradient comes in
+    updates_lazily = False  # Keras' Adam touches every row, for dense and for sparse gradients
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -188,7 +188,7 @@ class TensorFlowLearner(Learner):
         return partial(_EXECUTIONS[self.job.execution](differentiated), examples, labels)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
-        """Parameters unchanged: Keras has the layouts of the definitions."""
+        """The arrays unchanged: Keras has the layouts of the definitions."""
         return [array for arrays in of_nodes for array in arrays]
 
     def set_learning_rate(self, learning_rate: float) -> None:
@@ -197,7 +197,7 @@ class TensorFlowLearner(Learner):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """The values of all trainable variables."""
-        return (variable.numpy() for variable in self.model.trainable_variables)
+        return (variable.numpy() for variable in self.variables)
 
     def place(self, batch: Batch) -> Placed:
         """``tf.constant``; the device is the scope's."""
@@ -208,12 +208,8 @@ class TensorFlowLearner(Learner):
         """``tf.data`` over tensors, gathered batch by batch."""
         return _Batches(self.job, batch, steps)
 
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number."""
-        return np.asarray([float(loss) for loss in losses])
-
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """Logits by a graph in every execution: it is not timed."""
+        """Answers of a graph in every execution: it is not timed."""
         answer = self._answer(tf.constant(examples))
         return cast("NDArray[Any]", tf.cast(answer, tf.float64).numpy())
 
@@ -285,7 +281,7 @@ class KerasFit(TensorFlowLearner):
             return cast("Sequence[Any]", np.diff(sums, prepend=0.0))
 
     def notes(self) -> dict[str, Any]:
-        """Notes of the base class, and whether ``fit`` compiles by XLA."""
+        """The notes of every learner, and whether ``fit`` compiles by XLA."""
         return {**super().notes(), "jit_compile": bool(self.model.jit_compile)}
 
 

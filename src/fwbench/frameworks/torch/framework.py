@@ -217,7 +217,7 @@ class Torch(Framework):
         return CudaEvents()
 
     def release(self, device: str) -> None:
-        """Release the case's memory, and that of the allocator's cache."""
+        """Free what the case has left, and what the allocator keeps."""
         gc.collect()
         torch.cuda.empty_cache()
 
@@ -285,7 +285,7 @@ class Torch(Framework):
         return TorchMember(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """Memory from PyTorch's allocator on a GPU."""
+        """The bytes that PyTorch's allocator has handed out on a GPU."""
         if device == "cpu":
             return super().watch_memory(device)
         torch.cuda.reset_peak_memory_stats(_index(device))

@@ -20,7 +20,7 @@ _OF_UNKNOWN_SIZE = ("unique",)
 GAPS: tuple[Gap, ...] = (
     # Activations
     Gap(
-        "torch's gradient of hardsigmoid has a constant of float32, whatever the dtype",
+        "torch's gradient of hardsigmoid has a constant of float32 in every dtype",
         "hard_sigmoid",
         direction="backward",
         dtype="float64",
@@ -28,7 +28,7 @@ GAPS: tuple[Gap, ...] = (
     # Reductions
     *(
         Gap(
-            f"torch multiplies so many factors of {dtype} in {dtype}",
+            f"torch multiplies long rows of {dtype} in {dtype}",
             "prod",
             dtype=dtype,
             device="cpu",

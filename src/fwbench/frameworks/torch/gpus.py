@@ -88,7 +88,7 @@ def _call_aside(run: BoundCall) -> None:
 #: any GPU's, so that it never ends early.
 _CYCLES_PER_S = 3e9
 
-#: The device is kept busy for so many times what enqueueing is expected to take.
+#: The device is kept busy for this multiple of the expected time of enqueueing.
 _SPARE = 2.0
 
 

@@ -95,7 +95,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
 
 
 def ctc_loss(torch: Any, n: int, times: int, labels: int) -> Any:
-    """CTC loss of logarithms of shares, time first."""
+    """Loss of log-probabilities, time first."""
     log_softmax, ctc_loss = torch.log_softmax, torch.nn.functional.ctc_loss
     lengths = torch.full((n,), times), torch.full((n,), labels)
     return lambda x, y: ctc_loss(log_softmax(x, -1), y, *lengths, reduction="none")
@@ -198,7 +198,7 @@ def drawn(draw: Callable[..., Any]) -> Implementation:
 # CPU they compute array by array.
 
 
-#: Of the steps before: so many that Adam's corrections of its bias are 1.
+#: Earlier steps, enough for Adam's corrections of its bias to be 1.
 _STEPS_BEFORE = 1_000_000.0
 
 

@@ -125,7 +125,7 @@ class TorchModelLearner(ModelLearner):
             tensor.copy_(torch.from_numpy(np.asarray(array)))
 
     def trained_names(self) -> list[str]:
-        """Names of the parameters that require a gradient."""
+        """The parameters that require a gradient."""
         named = self._module.named_parameters()
         return [name for name, parameter in named if parameter.requires_grad]
 

@@ -28,7 +28,7 @@ _SWITCHES: Mapping[str, Callable[[], Any]] = {
 
 
 def set_tf32(*, allowed: bool) -> None:
-    """Compute float32 on GPUs in TF32, or in float32, whatever the environment asks for.
+    """Compute float32 on GPUs in TF32, or in float32, regardless of the environment.
 
     Args:
         allowed: whether in TF32.
@@ -52,7 +52,7 @@ def switches() -> dict[str, Any]:
 
 
 def _places() -> dict[str, Any]:
-    """Settings with a precision of their own: products, convolutions, recurrent layers, from 2.9.
+    """Settings with a precision each: products, convolutions, recurrent layers; none before 2.9.
 
     cuDNN computes the latter two in TF32 unless it is told not to.
     """

@@ -14,7 +14,7 @@ from fwbench.frameworks.profiler import Operator, Prefixes, Profiler
 
 
 class TorchProfiler(Profiler):
-    """PyTorch's profiler of operators.
+    """Times of operators by PyTorch's profiler.
 
     Args:
         device: of the case.
@@ -42,7 +42,7 @@ class TorchProfiler(Profiler):
 
 
 def _class_of(event: Any) -> str:
-    """Whatever an optimiser calls is the optimiser's."""
+    """Operators that an optimiser calls count as the optimiser's."""
     outer = event
     while outer is not None:
         if outer.name.startswith(OPTIMISER_RANGE):

@@ -15,7 +15,6 @@ import torch
 from torch.ao.quantization import get_default_qconfig_mapping
 from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
 
-from fwbench.frameworks import calibration
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.torch.training import TorchLearner, saved_bytes
 from fwbench.workloads.objective import Batch
@@ -37,7 +36,7 @@ class TorchInt8(Predictor):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._learner = TorchLearner(job)
-        examples = calibration.examples(self)
+        examples = self.calibration_examples()
         engine = next(
             name for name in _ENGINES if name in torch.backends.quantized.supported_engines
         )
@@ -51,11 +50,11 @@ class TorchInt8(Predictor):
             self._module = convert_fx(prepared)
 
     def parameters(self) -> int:
-        """Parameters of the network that was quantized."""
+        """The parameters of the quantized network."""
         return self._learner.parameters()
 
     def place(self, batch: Batch) -> Placed:
-        """Inputs as float32: the network's first operator makes int8 of them."""
+        """Examples in float32: the network's first operator makes int8 of them."""
         return self._learner.place(batch)
 
     def inference(self, examples: Any) -> Callable[[], Any]:

@@ -82,7 +82,7 @@ class TorchMember(Member):
 
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model within ``DistributedDataParallel``, which averages gradients."""
-        return _Replicated(job)
+        return _Replicated(_Learner(job))
 
     def close(self) -> None:
         """``destroy_process_group``."""
@@ -121,25 +121,24 @@ class _Learner(TorchLearner):
         super().__init__(job)
         self._forward = DistributedDataParallel(self._model)
 
-    def gradients(self) -> list[NDArray[Any]]:
-        """Gradients of the latest step."""
+    def grads(self) -> list[NDArray[Any]]:
+        """The gradients that the latest backward pass has left, averaged."""
         grads = (parameter.grad for parameter in self._parameters)
         return [grad.to_dense().cpu().numpy() for grad in grads]
 
-    def without_exchange(self) -> AbstractContextManager[Any]:
+    def no_sync(self) -> AbstractContextManager[Any]:
         """``DistributedDataParallel.no_sync``."""
         context: AbstractContextManager[Any] = self._forward.no_sync()
         return context
 
 
 class _Replicated(ReplicatedLearner):
-    def __init__(self, job: Job) -> None:
-        self.learner: _Learner = _Learner(job)
-
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """Gradients of the backward pass, averaged."""
-        return self.learner.gradients()
+        """The averaged gradients."""
+        grads: Sequence[NDArray[Any]] = self.learner.grads()
+        return grads
 
     def without_exchange(self) -> AbstractContextManager[Any]:
         """Steps without an exchange."""
-        return self.learner.without_exchange()
+        context: AbstractContextManager[Any] = self.learner.no_sync()
+        return context

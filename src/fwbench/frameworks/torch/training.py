@@ -194,7 +194,7 @@ class TorchLearner(Learner):
                 group["lr"] = learning_rate
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Names of the parameters that have a gradient."""
+        """The parameters that have a gradient."""
         return (parameter.detach().cpu().numpy() for parameter in self._parameters)
 
     def _tensors(self, batch: Batch) -> Placed:
