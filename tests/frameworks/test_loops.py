@@ -13,7 +13,11 @@ _DIRECTIONS = 2
 
 
 @pytest.mark.parametrize(
-    "framework", [pytest.param(name, marks=installed(name)) for name in ("mxnet", "tensorflow")]
+    "framework",
+    [
+        pytest.param("mxnet", marks=installed("mxnet")),
+        pytest.param("tensorflow", marks=[installed("tensorflow"), pytest.mark.nightly]),
+    ],
 )
 def test_an_unrolled_loop_computes_the_same(framework: str, suite_cache: Path) -> None:
     """Forward and backward, in every execution; the operators are verified as all others are."""

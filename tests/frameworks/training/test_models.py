@@ -65,7 +65,7 @@ def test_every_network_is_verified(
     [
         if_installed("torch", "eager", "bfloat16,float16"),
         if_installed("mxnet", "hybridize", "bfloat16"),
-        if_installed("tensorflow", "graph", "bfloat16,float16"),
+        if_installed("tensorflow", "graph", "bfloat16,float16", nightly=True),
     ],
 )
 def test_networks_answer_in_mixed_precision(
@@ -131,6 +131,7 @@ def test_compilers_compute_the_same(
     assert _verified(framework, execution, keyword, suite_cache) == cases
 
 
+@pytest.mark.nightly
 def test_recomputed_texts_are_verified(suite_cache: Path) -> None:
     """Losses and gradients are right where a recomputed segment begins with whole numbers."""
     fw = all_of("torch", "tensorflow")
