@@ -21,7 +21,6 @@ def usable(root: Path, membership: str, files: dict[str, str]) -> int:
     """The CPUs that may be used in a made-up hierarchy.
 
     Args:
-        root: where to make it up.
         membership: what ``/proc/self/cgroup`` says.
         files: contents of files, by their path below the mount of cgroups.
     """

@@ -96,8 +96,6 @@ def trained(epochs: int = 2, warmup_epochs: int = 1, **more: Any) -> Trained:
     """A training that is over.
 
     Args:
-        epochs: of each repetition.
-        warmup_epochs: of those.
         more: repetitions, steps, and what :class:`Trained` takes.
     """
     rest = {name: more.pop(name) for name in ("repetitions", "steps") if name in more}

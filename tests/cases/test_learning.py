@@ -110,7 +110,6 @@ def part(of: Callable[[Any], Any], begins: Callable[[FakeLearner, int], bool]) -
     """A framework that trains on a part of each batch from some step on.
 
     Args:
-        of: the part of an array.
         begins: whether it does, by the learner and how many steps it has made.
     """
 

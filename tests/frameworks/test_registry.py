@@ -48,10 +48,7 @@ class Site:
 
         Args:
             package: its name; its module is named alike.
-            file: the text of its module.
-            name: of the framework.
             value: what the entry point names; default: the class Mars of the module.
-            extra: what it can be installed with.
         """
         (self.folder / f"{package}.py").write_text(dedent(file), encoding="utf-8")
         about = self.folder / f"{package}-1.0.dist-info"

@@ -36,9 +36,7 @@ def run(
     """A race of one group until it is decided, or so many launches have been.
 
     Args:
-        times_s: of the contestants, without noise.
         noise: gives the logarithms of factors for the contestants of one launch.
-        launches: at most.
     """
     one, history = group(*times_s), History()
     running, draw = race(one), np.random.default_rng(seed)

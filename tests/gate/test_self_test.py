@@ -31,7 +31,6 @@ def _pool(
     """Launches of four cases, of which two have slowed forms.
 
     Args:
-        slowdowns: of the forms, by their percents.
         contended: keys by launch; default: none.
     """
     random = np.random.default_rng(0)

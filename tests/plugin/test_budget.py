@@ -21,11 +21,7 @@ class Cache(dict[str, Any]):
 
 
 class Sessions:
-    """Sessions of one project, one after the other.
-
-    Args:
-        pytester: makes their folder.
-    """
+    """Sessions of one project, one after the other."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self._pytester = pytester

@@ -26,8 +26,6 @@ def loop(
     """A record of a training loop, as much as the report reads.
 
     Args:
-        framework: of the loop.
-        execution: of the loop.
         losses: after each epoch of the first repetition.
         step_s: seconds of a step.
         compile_s: seconds of compiling.

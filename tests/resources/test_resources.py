@@ -31,8 +31,6 @@ def start(
     """Start a session.
 
     Args:
-        folder: where.
-        arguments: of pytest.
         before: called in the process that becomes the session.
         variables: all of its environment; None for that of this process.
         prefix: a command that runs the one behind it.

@@ -77,14 +77,10 @@ def exercised(
     """What a page showed while it was used.
 
     Args:
-        chromium: the browser.
         folder: of the page, and of the browser's own files.
-        made: the page.
         exercise: what is done, in JavaScript, which may ``await``; it notes in ``found`` what it
             saw.
         options: of the browser, beside the usual ones.
-        library: a script that the exercise needs.
-        fragment: of the page's address.
     """
     file = folder / "report.html"
     written = made.replace("<head>", f"<head>{_LISTENER}", 1)

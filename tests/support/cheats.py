@@ -34,9 +34,6 @@ def skips_a_step(
     """One step of a learner does not update its weights.
 
     Args:
-        learner: whose steps are tampered with.
-        taken: gives a copy of its weights.
-        put_back: makes a copy its weights again.
         number: which step, from 1 on.
     """
     steps, step = [0], learner.step

@@ -93,12 +93,7 @@ def commands(page: str) -> list[Command]:
 
 
 def split(page: str, text: str) -> Iterator[Command]:
-    """The commands of a shell script, without pipes and redirections.
-
-    Args:
-        page: the document that shows it.
-        text: lines as a shell takes them.
-    """
+    """The commands of a shell script, without pipes and redirections."""
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;>")
         lexer.whitespace_split = True
@@ -169,7 +164,6 @@ def assert_ended(ended: Ended, statuses: Collection[int]) -> None:
 
     Args:
         ended: how it ended.
-        statuses: those that it has.
     """
     assert "Traceback" not in ended.err, ended.err
     assert ended.status in statuses, ended
@@ -184,7 +178,6 @@ def assert_whole(ended: Ended, written: Iterable[Path]) -> None:
 
     Args:
         ended: how the command ended that was to write them.
-        written: the files.
     """
     for path in written:
         text = path.read_text(encoding="utf-8")

@@ -56,9 +56,7 @@ def operation(
     """An operation that the fake framework computes with ``value``; the right one doubles.
 
     Args:
-        value: what the fake framework computes.
         gradient: ``gradient(cotangent, *inputs)``, what it takes for the gradients.
-        changes: the operation's other facts.
     """
     facts: dict[str, Any] = {
         "name": "double",
@@ -133,14 +131,10 @@ def case_of(
     """The case of a cell, on the fake framework's clock.
 
     Args:
-        cell: which.
-        framework: the fake one.
         warmup_s: how long it is warmed up at most.
-        kind: what measures such a cell.
         tell: called with every epoch of a training loop.
         probe: has the case instead of a measurement.
         precision: of the median, at which rounds end; 0 for never.
-        settings: of pytest-benchmark's fixture.
     """
     clock = Clock(framework.clock, framework.waiter(cell.device))
     facts = framework.manifest("Fake CPU")

@@ -111,7 +111,6 @@ class Program:
 
         Args:
             received: its descriptors, by the numbers that they have here.
-            server: forks what it starts.
             end: is called when all else is over.
         """
         self._take(received)
@@ -210,7 +209,6 @@ class ForkServer:
     """The fork server of this process.
 
     Args:
-        connection: to the server.
         wait: waits for the server, a child of this process, to end.
     """
 
@@ -246,7 +244,6 @@ class ForkServer:
         """``subprocess.run`` of a program that is forked.
 
         Args:
-            arguments: the command line.
             options: those of ``subprocess.run``.
         """
         subprocess._fork_exec = self.fork_exec  # type: ignore[attr-defined]
@@ -373,11 +370,7 @@ def _fork_orphan() -> int:
 
 
 def main(descriptor: int) -> None:
-    """Serve; each fork gets a server of its own before it becomes its program.
-
-    Args:
-        descriptor: of the connection.
-    """
+    """Serve; each fork gets a server of its own before it becomes its program."""
     end = _End()
     atexit.register(end)
     del sys.path[0]  # the folder of this file

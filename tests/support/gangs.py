@@ -42,10 +42,7 @@ def installed(folder: Path, name: str, value: str, *, group: str = "fwbench.fram
     """Install a framework or an engine into a folder, for processes that have it on their path.
 
     Args:
-        folder: where to.
-        name: of the entry point.
         value: what it points to, ``module:Class``.
-        group: of the entry point.
     """
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
@@ -243,8 +240,6 @@ def gang(
 
     Args:
         replicas: how many.
-        step_s: the time of a step.
-        host: on which all of them ran.
         facts: others than an all-reduce of 4 MB over loopback has.
     """
     size_bytes = 4e6

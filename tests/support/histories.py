@@ -44,11 +44,7 @@ def kept(
     """A run as pytest-benchmark keeps it.
 
     Args:
-        path: of the file.
-        entries: its benchmarks.
         at: the day; None leaves out when it was measured.
-        revision: of the project.
-        session: what fwbench says of it.
     """
     made = output(entries, **{"threads": 2, **session})
     if at is not None:
@@ -92,11 +88,7 @@ def line(
     """A case with a run a day.
 
     Args:
-        times_s: of its runs.
-        name: of the case.
         versions: of the framework, each with the first run that has it, in their order.
-        framework: that it is of.
-        machine: that it was measured on.
     """
     moments = [
         Moment(
@@ -150,14 +142,7 @@ def change(path: Path, **facts: Any) -> None:
 
 
 def contestant(name: str, standing: str, time_s: float | None, **facts: Any) -> StoredContestant:
-    """A contestant that was launched twelve times.
-
-    Args:
-        name: framework and execution.
-        standing: of the contestant.
-        time_s: its median.
-        facts: what else is recorded of it.
-    """
+    """A contestant that was launched twelve times."""
     given: dict[str, Any] = {"case": f"test.py::test_it[{name}]", "launches": 12, "contended": 0}
     return StoredContestant(**{**given, **facts}, name=name, standing=standing, time_s=time_s)
 

@@ -151,11 +151,7 @@ print(json.dumps({
 
 
 def check_faults(found: dict[str, Any]) -> None:
-    """The role is named, at once or at the limit; nothing is left; links are those asked for.
-
-    Args:
-        found: what the program has printed.
-    """
+    """The role is named, at once or at the limit; nothing is left; links are those asked for."""
     assert "took the ports of a gang 1 times: worker 0 of 2" in found["port"], found["port"]
     for fault, (said, doing) in {
         "killed before they join": ("worker 1 of 2 was killed by SIGKILL", "joining the others"),
@@ -173,11 +169,7 @@ def check_faults(found: dict[str, Any]) -> None:
 
 
 def check(found: dict[str, Any]) -> None:
-    """Losses are those of one worker, all that must be sent is, and each mistake is named.
-
-    Args:
-        found: what the program has printed.
-    """
+    """Losses are those of one worker, all that must be sent is, and each mistake is named."""
     counts = found["counts"]
     assert counts or sys.platform != "linux"
     for trained in found["trained"].values():

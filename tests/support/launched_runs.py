@@ -46,10 +46,7 @@ def entry(
     """The entry of a case that was launched.
 
     Args:
-        workload: of the case.
         values_s: seconds, one a launch.
-        framework: of the case.
-        test: its test.
         facts: what else fwbench says of it, and what it says otherwise.
     """
     own = {
@@ -96,12 +93,7 @@ def plain(name: str = "test_plain", min_s: float = 1.0) -> dict[str, Any]:
 
 
 def output(entries: Iterable[Mapping[str, Any]], **session: Any) -> dict[str, Any]:
-    """The whole JSON of a session that ended well.
-
-    Args:
-        entries: its benchmarks.
-        session: what fwbench says of it otherwise.
-    """
+    """The whole JSON of a session that ended well."""
     own = {
         "version": "0.1.0",
         "schema": 1,
@@ -131,8 +123,6 @@ def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) ->
     """The launches of a case of NumPy, in which all rounds took the same time.
 
     Args:
-        key: of the case.
-        values_s: that time in each launch.
         changes: other fields; those of its launches by the metrics' names or as the clock, a value
             each.
     """
@@ -182,7 +172,6 @@ def launch(history: History, times_s: Mapping[str, float | None], *contended: st
     """Add a launch to a history.
 
     Args:
-        history: to be added to.
         times_s: of its cases; None for one that failed.
         contended: the cases that had to share their processors.
     """

@@ -94,8 +94,6 @@ class Project:
     What fwbench's own frameworks say of themselves is known if an earlier project has asked them.
 
     Args:
-        pytester: makes the folder.
-        monkeypatch: sets variables of the sessions.
         shared: a folder for what is the same in all projects.
         run_program: runs Python as ``subprocess.run`` does.
 
@@ -161,11 +159,8 @@ class Project:
         """Install a package of one file and one entry point, as an installer would.
 
         Args:
-            name: of the entry point.
             value: what it points to, ``module:Class`` or ``module``.
-            source: of the module.
             package: what the package is called; default: as the module.
-            group: of the entry point.
         """
         module = value.partition(":")[0]
         package = package or module

@@ -50,7 +50,6 @@ def run_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
     Args:
         file: in ``benchmarks``.
         cache: what frameworks have, so that none is asked twice.
-        arguments: of pytest.
     """
     done = subprocess.run(
         [

@@ -33,11 +33,7 @@ def case(
     """The entry of an operation that was launched.
 
     Args:
-        workload: of the case.
-        framework: of the case.
         values_s: seconds, one a launch.
-        execution: of the case.
-        size: of the case.
         facts: what else fwbench says of it; ``toggles_asked`` become parameters of the case.
     """
     asked = facts.pop("toggles_asked", {})

@@ -36,11 +36,8 @@ def pair(
     """An operation in both frameworks.
 
     Args:
-        workload: of the cases.
-        size: of the cases.
         done: how many times as long as MXNet TensorFlow takes until the work is done.
         returned: the same until the call returns; as many if it is not given.
-        facts: what else fwbench says of both.
     """
     factor = done if returned is None else returned
     return [

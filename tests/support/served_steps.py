@@ -86,13 +86,7 @@ _ASKED = (
 
 
 def assert_alike(project: Project, fw: str, *asked: str) -> None:
-    """Two replicas have the losses of one worker, in every epoch, and what they learned is alike.
-
-    Args:
-        project: to run in.
-        fw: the framework.
-        asked: its execution and strategy.
-    """
+    """Two replicas have one worker's losses in every epoch, and what they learned is alike."""
     project.write("test_it.py", _LOOPS)
     result, records = project.measure(*_ASKED, *asked, fw=fw)
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)

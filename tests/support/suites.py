@@ -87,7 +87,6 @@ class Suite:
     """A repository with a small suite.
 
     Args:
-        project: where.
         temporary: a folder for temporary files, and nothing else.
     """
 

@@ -26,7 +26,6 @@ class Terminal:
     """What a terminal shows of what is written to it.
 
     Args:
-        columns: its width.
         lines: its height; what scrolls out at the top is kept.
 
     Attributes:
@@ -114,8 +113,6 @@ def entry(framework: str, completion_s: float = 1.0, **facts: Any) -> dict[str, 
     """An entry of pytest-benchmark's JSON, as far as it is printed from.
 
     Args:
-        framework: of the case.
-        completion_s: of a call.
         facts: what else is under ``extra_info``, and the ``params``.
     """
     params = facts.pop("params", {})
@@ -148,9 +145,7 @@ def shown(*records: dict[str, Any], view: View = WIDE, **outcome: Any) -> list[s
     """The lines that are printed of cases.
 
     Args:
-        records: entries of pytest-benchmark.
         view: how much is shown.
-        outcome: what else came of the session.
     """
     return texts(screen(Outcome(records, **outcome), view))
 

@@ -44,7 +44,6 @@ def make(folder: Path, *, fwbench: bool = True) -> Path:
     """Make an interpreter in a folder; returns where its packages lie.
 
     Args:
-        folder: may be there already.
         fwbench: whether it has fwbench.
     """
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]

@@ -86,13 +86,7 @@ def installed(framework: str) -> pytest.MarkDecorator:
 
 
 def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]:
-    """The cells of a framework: every operation at its smallest size, in both directions.
-
-    Args:
-        manifest: of the framework.
-        part: of the grid.
-        device: which.
-    """
+    """The cells of a framework: every operation at its smallest size, in both directions."""
     selection = Selection(
         devices=(device,), dtypes=tuple(part.dtypes), executions=part.executions(manifest)
     )
@@ -101,13 +95,7 @@ def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]
 
 
 def passes(manifest: Manifest, part: Part, device: str = "cpu") -> int:
-    """How many of the cells are no gaps, and so must pass.
-
-    Args:
-        manifest: of the framework.
-        part: of the grid.
-        device: which.
-    """
+    """How many of the cells are no gaps, and so must pass."""
     return sum(cell.gap is None for cell in cells(manifest, part, device))
 
 
@@ -135,10 +123,7 @@ def verify(
 
     Args:
         frameworks: as ``--fw`` takes them; of the first are the executions.
-        part: of the grid.
         cache: where pytest keeps what frameworks say of themselves.
-        arguments: of pytest, in addition.
-        variables: of the environment, in addition.
 
     Returns:
         Exit status and output.
@@ -176,7 +161,6 @@ def assert_verified(framework: str, name: str, cache: Path) -> None:
     """A part of a framework's cells pass on the CPU, and none is left out.
 
     Args:
-        framework: which.
         name: of the part, one of :data:`PARTS`.
         cache: where pytest keeps what frameworks say of themselves.
     """

@@ -135,9 +135,7 @@ def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> 
     """The ends of the dashed line, read off by the first and the last point.
 
     Args:
-        chart: with a ceiling.
         xs: what is known to be across at these points.
-        ys: what is known to be up.
     """
     picture = parsed(chart.svg)
     first, *_, last = (points_of(dot)[0] for dot in picture.all("circle"))
