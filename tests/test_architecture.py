@@ -261,6 +261,20 @@ def test_no_class_name_stands_for_two_things() -> None:
     } == {}
 
 
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    """A relative clause or a question tells a caller nothing that he can search for."""
+    clause = re.compile(r"(What|How|Whether|Those|That|As|Of)\b")
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    wrong = [
+        f"{module}: {text.splitlines()[0]}"
+        for module, file in _modules().items()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, documented) and (text := ast.get_docstring(node) or "")
+        if clause.match(text)
+    ]
+    assert wrong == []
+
+
 # Names that no tool follows
 
 

@@ -81,7 +81,7 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a framework can do: one row, which its adapter declares and everything else reads.
+    """Capabilities of a framework: one row, which its adapter declares and everything else reads.
 
     Attributes:
         executions: what ``--fw-execution`` takes for operations, in the order to show them.

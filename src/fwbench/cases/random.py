@@ -75,7 +75,7 @@ class Random(Forward):
             )
 
     def _verify_same(self, result: Any, right: Sequence[int]) -> CaseFacts:
-        """As :meth:`verify`: the same numbers as in an earlier call would be wrong here."""
+        """Verify as :meth:`verify`: the same numbers as in an earlier call would be wrong."""
         if [digest(array) for array in self._read(result)] == right:
             raise WrongResult("the numbers are those of the first call; draw new ones in each")
         return self.verify(result)
@@ -110,7 +110,7 @@ def check_range(drawn: NDArray[Any], moments: Moments, allowed: float) -> None:
 
 
 def _off(drawn: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """How far each number is from the nearest of a few."""
+    """Distance of each number from the nearest of a few."""
     above = np.clip(np.searchsorted(values, drawn), 1, len(values) - 1)
     return np.minimum(np.abs(drawn - values[above - 1]), np.abs(drawn - values[above]))
 
@@ -146,7 +146,7 @@ def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
 
 
 def _allowed(skewness: float, size: int) -> float:
-    """How far a mean may be off, in standard deviations of what it is the mean of.
+    """Allowed error of a mean, in standard deviations of its numbers.
 
     Args:
         skewness: of what it is the mean of.

@@ -314,7 +314,7 @@ class Framework(Replicable, Copying, ABC):
 
     @classmethod
     def declared(cls) -> dict[str, Any]:
-        """What the manifest says of every version and machine."""
+        """Manifest as far as it is the same for every version and machine."""
         return {
             **vars(cls.capabilities),
             "name": cls.name,

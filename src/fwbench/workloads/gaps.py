@@ -201,7 +201,7 @@ def _of_strategy(w: Workload, c: Cell, m: Manifest) -> str | None:
 
 
 def _shared(*conditions: _Question) -> _Question:
-    """Whether several replicas share the cell, and all of these hold."""
+    """Question that holds if several replicas share the cell, and all of these hold."""
     return lambda w, c, m: c.replicas > 1 and all(holds(w, c, m) for holds in conditions)
 
 
@@ -424,7 +424,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
-    """Whether a framework has replicas, or a reason why an execution of its has none.
+    """True if a framework has replicas, or a reason why an execution of its has none.
 
     Args:
         manifest: of the framework.
