@@ -1,4 +1,4 @@
-"""What replicas exchange, without any model: add --fw-replicas 2."""
+"""Exchanges between replicas, without any model: add --fw-replicas 2."""
 
 import pytest
 

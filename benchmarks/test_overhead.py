@@ -1,4 +1,4 @@
-"""What the harness itself costs in each framework: reported, never subtracted."""
+"""The cost of the harness itself in each framework: reported, never subtracted."""
 
 import pytest
 

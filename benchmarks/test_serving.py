@@ -1,4 +1,4 @@
-"""What workers and parameter servers do without a model: add --fw-replicas 2 --fw-servers 1."""
+"""Work of workers and parameter servers, without a model: add --fw-replicas 2 --fw-servers 1."""
 
 import pytest
 

@@ -50,9 +50,9 @@ def plan(training: bool) -> dict[str, int]:
     network = next(model for model in MODELS if model.model == _NETWORK)
     size = network.form.read(_SIZE)
     job = Job(network.at(size), "cpu", "hybridize", "float32", size["batch"])
-    found = registry.load("mxnet", 1).learner(job).planned_by_strategy(training=training)
-    assert found is not None  # noqa: S101 (hybridized networks have a plan)
-    return {name: round(size / _MEBIBYTE) * _MEBIBYTE for name, size in found.items()}
+    plans = registry.load("mxnet", 1).learner(job).planned_by_strategy(training=training)
+    assert plans is not None  # noqa: S101 (hybridized networks have a plan)
+    return {name: round(size / _MEBIBYTE) * _MEBIBYTE for name, size in plans.items()}
 
 
 def planned() -> Plans:
@@ -73,11 +73,7 @@ def table(plans: Plans) -> Iterator[str]:
 
 
 def shown(page: str) -> Plans:
-    """What the page's table says.
-
-    Args:
-        page: its text.
-    """
+    """Read the plans from the text of the page."""
     number = r"([\d,]+) MiB"
     plans: Plans = {name: {} for name in _PASSES}
     for strategy, name in _NAMES.items():
@@ -96,7 +92,7 @@ def figure(plans: Plans) -> str:
 
 
 def main() -> int:
-    """Plan where that is asked for, and draw; returns the exit status."""
+    """Plan unless the table is to be drawn, and draw; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--drawn", action="store_true", help="draw what the page's table says")
     if parser.parse_args().drawn:

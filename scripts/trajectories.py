@@ -69,7 +69,7 @@ def _layout(found: Any, indent: str = "") -> str:
 
 
 def _differences(found: dict[str, Any]) -> list[str]:
-    """What is out of date in the file, a line each."""
+    """Entries of the file that are out of date, a line each."""
     try:
         stored = dict(_flat(json.loads(_FILE.read_text(encoding="utf-8"))))
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def _flat(found: dict[str, Any]) -> Iterator[tuple[str, Trajectory]]:
 
 
 def _difference(stored: Trajectory | None, now: Trajectory | None) -> str | None:
-    """How two trajectories differ; None where they do not."""
+    """The difference of two trajectories; None where there is none."""
     if stored is None or now is None:
         return "in the reference alone" if stored is None else "in the file alone"
     if len(stored) != len(now):

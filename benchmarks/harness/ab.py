@@ -145,7 +145,7 @@ def _none(what: str, number: int) -> bounds.Finding:
 
 
 class _Planted(Installed):
-    """A side whose suite lies in a folder of its own."""
+    """A side whose suite is in a separate folder."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, ["numpy"])

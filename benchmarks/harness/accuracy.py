@@ -52,7 +52,7 @@ def loop(calls, {name}, a=None, b=None, graph=None):
 
 @dataclass(frozen=True)
 class _Idiom:
-    """How one writes it by hand.
+    """A loop written by hand.
 
     Attributes:
         name: what the framework's namespace is called.

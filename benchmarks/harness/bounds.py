@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: sessions in fresh processes, taking turns, verdicts."""
+"""Shared by the scripts of this folder: sessions in fresh processes, taking turns, verdicts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def medians(results: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def spread(figures: Sequence[float]) -> float:
-    """How far apart the figures lie, as a share of their median."""
+    """The spread of the figures, as a share of their median."""
     return (max(figures) - min(figures)) / statistics.median(figures)
 
 

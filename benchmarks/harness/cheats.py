@@ -1,4 +1,4 @@
-"""How many cheats get a number: from a typical loop, from a careful one, from fwbench.
+"""Count the cheats that get a number: from a typical loop, from a careful one, from fwbench.
 
 The cheats are those of ``fwbench_extras.cheats`` (docs/cheats.md), each in every direction in which
 it cheats. The loops time them in this process. fwbench runs in a pytest session in which each cheat

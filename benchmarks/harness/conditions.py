@@ -1,9 +1,9 @@
-"""What the rules of `fwbench.measure.condition` say of noise, of trends, and of stored runs.
+"""Check the rules of `fwbench.measure.condition` on noise, on trends, and on stored runs.
 
 First made-up rounds: noise without a trend must rarely be called drifting, and a trend of 25 %
 should be. Then, of each stored run that is named (several runs of one suite, on a machine that
 others use more or less), how many cases moved, and what the rules make of them; and how far the
-medians of contended and of other cases lie above the best median of the same case in any run.
+medians of contended and of other cases are above the best median of the same case in any run.
 
     python benchmarks/harness/conditions.py [RUN ...]
 """

@@ -1,4 +1,4 @@
-"""How far networks are off their float64 references, and what is allowed.
+"""Deviations of networks from their float64 references, and the limits.
 
 Runs all networks of ``benchmarks/test_models.py`` at their smallest sizes in PyTorch (eager),
 MXNet (hybridize) and TensorFlow (graph): a training step, the logits, and the gradients. The

@@ -126,7 +126,7 @@ def test_plain(benchmark):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to one session.
+    """A fault of one session.
 
     Attributes:
         phase: the signal comes after it has begun.
@@ -224,7 +224,7 @@ class Session(Watched):
         return "", None
 
     def problems(self) -> Iterator[str]:
-        """What is wrong ten seconds after the end."""
+        """Problems ten seconds after the end."""
         if self.process.poll() is None:
             yield f"it has not ended within {_END_WITHIN_S:g} s"
         yield from settled(self._left, _GONE_WITHIN_S)

@@ -189,7 +189,7 @@ class Place:
         return [one for one in found if one.status() != psutil.STATUS_ZOMBIE]
 
     def worktrees(self) -> int:
-        """How many there are beside the repository, git's own notes included."""
+        """The number of worktrees beside the repository, git's notes included."""
         notes = [*(self.repository / ".git").glob("worktrees/*")]
         return max(len(notes), self._git("worktree", "list").count("\n") - 1)
 
@@ -207,7 +207,7 @@ class Place:
         )
 
     def launches(self) -> int:
-        """How many finished launches are kept."""
+        """The number of finished launches that are kept."""
         return len([*self.repository.glob(".fwbench/ab/*/launch-*.json")])
 
 
@@ -218,7 +218,7 @@ def _listen() -> None:
 
 @dataclass
 class Tally:
-    """What was left, over all rounds.
+    """Leftovers of all rounds.
 
     Attributes:
         counts: by what it is.
@@ -336,7 +336,7 @@ def _wait(is_over: Callable[[], bool]) -> None:
 
 
 def _lasting_s(place: Place) -> dict[str, float]:
-    """How long each command takes when nothing happens to it."""
+    """Seconds that each command takes without a fault."""
     lasts_s = {}
     for kind, arguments in (("ab", AB), ("add", ADD)):
         start_s = time.monotonic()

@@ -26,7 +26,7 @@ _FAILED, _INTERRUPTED = 1, 2
 
 @dataclass(frozen=True)
 class Fault:
-    """What befalls a gang.
+    """A fault of a gang.
 
     Attributes:
         kind: what is done.
@@ -46,12 +46,12 @@ class Fault:
 
     @property
     def is_seen(self) -> bool:
-        """Whether it shows by itself, long before any limit."""
+        """True if it shows by itself, long before any limit."""
         return self.kind not in ("stopped", "cut", "port taken")
 
     @property
     def ends_session(self) -> bool:
-        """Whether no further case is to be done."""
+        """True if no further case is to be done."""
         return self.kind == "interrupted"
 
 
@@ -176,7 +176,7 @@ class Session(Watched):
 
     @property
     def said(self) -> str:
-        """What it has printed, without the margin of failures."""
+        """The printed text, without the margin of failures."""
         return super().said.replace("\nE   ", "\n")
 
     def suffer(self) -> tuple[float, float]:
@@ -194,7 +194,7 @@ class Session(Watched):
         return gone_s, self.struck["limit_s"]
 
     def _is_gone(self) -> bool:
-        """Whether the gang has ended; as long as it builds, the fault begins anew."""
+        """True if the gang has ended; as long as it builds, the fault begins again."""
         pids = self.struck["pids"]
         if self._fault.phase == "bind":
             used_s = sum(map(_used_s, pids))
@@ -203,7 +203,7 @@ class Session(Watched):
         return not any(map(_runs, pids))
 
     def problems(self) -> Iterator[str]:
-        """What is wrong after the end."""
+        """Problems after the end."""
         status = self.process.poll()
         left = settled(self.left, _GONE_WITHIN_S)
         if not hasattr(self, "struck"):

@@ -209,7 +209,7 @@ def _in_turn(case: Case, turn: int, by_hand_s: Callable[[], list[float]]) -> Non
 
 
 def _as_a_script(case: Case, call: Callable[[], Any]) -> Any:
-    """What a call returns; by hand one writes a script, whose stack is shallow."""
+    """The result of a call from a shallow stack, as in a script written by hand."""
     return empty_stack.call(call) if case.framework.reads_stack else call()
 
 

@@ -94,7 +94,7 @@ def main() -> int:
         findings += [bounds.Finding("load average", load), *_findings(steps, gangs)]
     for replicas in _REPLICAS:
         apart = bounds.spread([steps[replicas, _MANY] for steps in runs])
-        what = f"{replicas} replicas: runs lie apart by"
+        what = f"{replicas} replicas: runs differ by"
         findings.append(bounds.Finding(what, f"{apart:.2%}", "at most 2 %", apart <= 0.02))
     return bounds.conclude(findings)
 

@@ -1,4 +1,4 @@
-"""What machines do to launches: recorded ones, with the noise of other machines on top.
+"""Noise of machines: recorded launches, with the noise of other machines on top.
 
 Each model takes a pool of the self-test's launches and gives one in which every time is multiplied
 by what that machine would have made of it. What was recorded keeps its shape: for the machines that

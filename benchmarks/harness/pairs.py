@@ -31,12 +31,12 @@ _BLOCK_S = 2e-3
 
 @dataclass
 class Rounds:
-    """How many rounds of how many calls fwbench made of each case, for the loop that comes next."""
+    """Rounds, and calls a round, that fwbench made of each case, for the loop that comes next."""
 
     known: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, case: Case) -> tuple[int, int]:
-        """Those of a case that was measured just now, or in the turn before."""
+        """Rounds and calls of a case that was measured just now, or in the turn before."""
         if case.benchmark.stats is not None:
             stats = case.benchmark.stats
             self.known[case.cell.id] = (stats.stats.rounds, stats.iterations)

@@ -68,7 +68,7 @@ def _measure(case: Case) -> None:
 
 @dataclass
 class _Way:
-    """What one way to measure has brought.
+    """Results of one way to measure.
 
     Attributes:
         sessions_s: the time of each session.
@@ -96,14 +96,14 @@ class _Way:
             self.stopped[record["extra_info"]["fwbench"].get("stopped", "fixed")] += 1
 
     def spreads(self) -> dict[str, float]:
-        """Of each case, the spread of its launches."""
+        """The spread of the launches of each case."""
         return {
             name: statistics.stdev(map(math.log, medians_s))
             for name, medians_s in self.medians_s.items()
         }
 
     def findings(self, name: str) -> list[bounds.Finding]:
-        """What there is to say of this way alone."""
+        """Findings on this way alone."""
         ended = ", ".join(f"{count} {why}" for why, count in sorted(self.stopped.items()))
         deciles = statistics.quantiles(self.spreads().values(), n=10, method="inclusive")
         typical = f"{deciles[4]:.2%}, nine in ten at most {deciles[8]:.2%}"

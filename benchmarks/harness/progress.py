@@ -60,7 +60,7 @@ _SESSIONS = {"terminal": (True, ()), "log": (False, ()), "nothing": (True, ("-p"
 
 @dataclass(frozen=True)
 class _Session:
-    """What a session took.
+    """Times of a session.
 
     Attributes:
         used_ms: processor time of its own process, for each second in which its workers measured.

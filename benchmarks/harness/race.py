@@ -84,7 +84,7 @@ def _works(stored: Mapping[str, Any]) -> list[Work]:
 
 
 def _times_s(sample: Sample) -> list[float]:
-    """What stands for each launch of a case."""
+    """The figure of each launch of a case."""
     return [launch["minimum"] for launch in sample.launches]
 
 
@@ -99,7 +99,7 @@ def _centres(pool: Pool) -> dict[str, float]:
 
 
 def _machine(pool: Pool) -> Pool:
-    """As many launches as a simulation takes, drawn from a pool; none of them is contended."""
+    """Launches for one simulation, drawn from a pool; none of them is contended."""
     draw = random.Random(0)  # noqa: S311 (no secret)
     chosen = draw.choices(range(pool.launches), k=_SIMULATED)
     samples = [
@@ -128,7 +128,7 @@ def _raced(pool: Pool, works: Sequence[Work], first: int) -> tuple[Race, History
 
 
 def _judged(race: Race, history: History, truth: Mapping[str, float]) -> Counter[str]:
-    """How many verdicts of a race are what."""
+    """Counts of the verdicts of races."""
     counts: Counter[str] = Counter()
     for group in race.groups:
         outcome = group.verdict(history)
@@ -189,7 +189,7 @@ def _cost(name: str, counts: Counter[str]) -> Iterable[bounds.Finding]:
 
 
 def _far(name: str, pool: Pool, works: Sequence[Work]) -> bounds.Finding:
-    """How often one of two contestants takes three times as long, their medians set equal."""
+    """The share of simulations in which one of two equal medians takes three times as long."""
     far = pairs = 0
     for first, second in (pair for work in works for pair in itertools.permutations(work.cases, 2)):
         both = [_times_s(pool.cases[case]) for case in (first, second)]

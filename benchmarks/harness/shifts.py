@@ -1,4 +1,4 @@
-"""How often ``fwbench report --history`` sees a shift where there is none, and where there is one.
+"""Count the shifts that ``fwbench report --history`` sees, with and without a shift.
 
 Made-up histories: noise of two sizes, normal, with heavy tails (Student's t with three degrees of
 freedom), or normal with one run in twenty half as slow again; then the same with the second half

@@ -1,4 +1,4 @@
-"""What the rule of `fwbench.measure.stopping` is worth: the intervals of made-up rounds.
+"""Check the rule of `fwbench.measure.stopping`: the intervals of made-up rounds.
 
 Rounds of half a millisecond that are independent of each other: the interval at which they end must
 miss the true median in at most 1 % of the cases, whatever their scatter. Then rounds each of which

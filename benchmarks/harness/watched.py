@@ -28,7 +28,7 @@ _MAIN = (
 
 
 def processes(mark: str) -> Iterator[psutil.Process]:
-    """What is alive and has a mark, or descends from what has it."""
+    """Living processes that have a mark, or descend from one that has."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.environ().get(MARK) == mark:
@@ -36,7 +36,7 @@ def processes(mark: str) -> Iterator[psutil.Process]:
 
 
 def settled(left: Callable[[], Iterable[str]], within_s: float) -> list[str]:
-    """What is left when nothing is left any more, or the time is over."""
+    """Wait until nothing is left or the time is over; returns the rest."""
     until_s = time.monotonic() + within_s
     while (still := [*left()]) and time.monotonic() < until_s:
         time.sleep(_LOOK_AGAIN_S)
@@ -80,7 +80,7 @@ class Watched:
 
     @property
     def said(self) -> str:
-        """What it has printed."""
+        """The printed text."""
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 
     def wait(self, done: Callable[[], bool], until_s: float) -> None:
@@ -94,11 +94,11 @@ class Watched:
             time.sleep(_LOOK_S)
 
     def processes(self) -> Iterator[psutil.Process]:
-        """What is alive of it, descendants included."""
+        """Its living processes, descendants included."""
         return processes(str(self.folder))
 
     def left(self) -> Iterator[str]:
-        """The same, a line for each."""
+        """Its living processes, a line for each."""
         for process in self.processes():
             with suppress(psutil.Error):
                 yield f"process {process.pid} is left: {' '.join(process.cmdline())[:80]}"

@@ -35,7 +35,7 @@ _SELECTORS_HEAD = """
 A test's marker takes these as well, under the names in the last column:
 `@pytest.mark.fwbench(operation, {example})`. It also takes `precision`, as
 `--fw-precision`, and `threshold`: the smallest change of the time, as a share, that `--fw-gate`,
-`fwbench ab` and `--fw-race` care for in its cases, whatever their own threshold is.
+`fwbench ab` and `--fw-race` use in its cases instead of their threshold.
 
 | option | selects | marker |
 |---|---|---|
@@ -62,7 +62,7 @@ def _option_row(option: Option, *more: str) -> str:
 
 
 def _option_form(option: Option) -> str:
-    """How the option is written on a command line."""
+    """The option as it is written on a command line."""
     if option.switch:
         return option.flag
     if option.alone is not None:
@@ -123,7 +123,7 @@ def _is_shown(action: argparse.Action) -> bool:
 
 
 def _usage(command: argparse.ArgumentParser, arguments: Sequence[argparse.Action]) -> str:
-    """One line; argparse's own differs between versions of Python."""
+    """One line; that of argparse differs between versions of Python."""
     if command.usage:
         return command.usage
     options = [action for action in arguments if action.option_strings]
@@ -149,7 +149,7 @@ def _argument_table(command: argparse.ArgumentParser, arguments: Sequence[argpar
 
 
 def _argument_form(action: argparse.Action) -> str:
-    """How the argument is written on a command line."""
+    """The argument as it is written on a command line."""
     if not action.option_strings:
         return str(action.metavar or action.dest)
     value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
@@ -159,12 +159,12 @@ def _argument_form(action: argparse.Action) -> str:
 
 
 def _fields(command: argparse.ArgumentParser, action: argparse.Action) -> dict[str, object]:
-    """What a help text may name, as argparse fills it in."""
+    """Fields of a help text, as argparse fills them in."""
     return {**vars(action), "prog": command.prog}
 
 
 def _plain(text: str) -> str:
-    """One line, in which Markdown takes nothing for a mark of its own."""
+    """One line, with the marks of Markdown escaped."""
     return " ".join(text.split()).replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
 
 
@@ -194,7 +194,7 @@ about three times its size of memory, and recovering a journal five times), is n
 levels deep, or has an object with the same key twice.
 """
 
-#: What stands behind the key of several tables.
+#: Suffixes of the keys of several tables.
 _SIGNS = {list: "[]", dict: ".*"}
 
 
@@ -222,7 +222,7 @@ def _units() -> str:
 
 
 def _within(table: type[Table], path: str) -> Iterator[tuple[str, type[Table]]]:
-    """The tables in a table, and those in them, each with the key under which it is."""
+    """The tables in a table at any depth, with their keys."""
     for name, declared in table.declared().items():
         kinds = [declared.type, *get_args(declared.type)]
         for kind in kinds:
@@ -341,7 +341,7 @@ def _cheat_row(cheat: Cheat) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-#: The pages by name, each with what writes it.
+#: The pages by name, with the functions that write them.
 PAGES: dict[str, Callable[[], str]] = {
     "cheats": cheats,
     "commands": commands,

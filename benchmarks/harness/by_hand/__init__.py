@@ -25,7 +25,7 @@ HEAD = 64
 
 @dataclass(frozen=True)
 class Task:
-    """What to train.
+    """A training to time.
 
     Attributes:
         network: ``resnet50`` or ``gpt_small``.

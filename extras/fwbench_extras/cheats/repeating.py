@@ -160,7 +160,7 @@ CHEATS = (
     ),
     Cheat(
         name="cached_by_identity",
-        fakes="Keeps the result of every set of input objects, whatever they hold by now.",
+        fakes="Keeps the result of every set of input objects, even after these changed.",
         mistake="a cache keyed by `id` or by address, which does not see a change in place",
         why=_CHANGED,
         bind=_cached_by_identity,

@@ -100,7 +100,7 @@ def _defeat_device(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
 
 
 def _is_timed(frame: FrameType | None) -> bool:
-    """Whether a frame, or one of those next above it, belongs to code that times calls."""
+    """True if a frame, or one of those next above it, belongs to code that times calls."""
     for _ in range(_FRAMES):
         if frame is None:
             return False
@@ -125,7 +125,7 @@ class _MoreThreads(CheatingFramework):
 
 
 class _HiddenThreads(_MoreThreads):
-    """The same, and reports the number that it was set to."""
+    """Computes with one thread more, and reports the number that it was set to."""
 
     def threads(self) -> int:
         """The threads that it was set to."""

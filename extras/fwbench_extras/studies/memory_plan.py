@@ -1,4 +1,4 @@
-"""What MXNet's planner saves, next to the figure of its paper: by what results share."""
+"""Memory that MXNet's planner saves, next to the figure of its paper: by what results share."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     """
     names = [run.name for run in runs]
     records = (record for run in runs for record in run.records if _plans(record.facts))
-    found = [
+    planned = [
         _section(name, record)
         for named in by_work(records, names)
         for name, record in named.items()
     ]
-    if not found:
+    if not planned:
         raise UsageError(
             f"--{OPTION} shows networks of MXNet whose memory was planned, and these runs have "
             "none; measure some: pytest benchmarks/test_models.py -k googlenet_step --fw mxnet "
             "--fw-execution hybridize --fw-memory --benchmark-json=run.json"
         )
-    return found
+    return planned
 
 
 def _plans(facts: CaseFacts) -> dict[str, _Plan]:
-    """What is planned of a case, for the forward pass alone and for all of it."""
+    """The plans of a case, for the forward pass alone and for all of it."""
     memories = {"forward": facts.forward_memory, "training": facts.memory}
     if facts.direction == "forward":
         memories = {"forward": facts.memory}
@@ -107,23 +107,23 @@ def _cells(plans: Mapping[str, _Plan], strategy: str) -> Iterator[TableCell]:
 
 
 def _saved(plan: _Plan, strategy: str) -> float | None:
-    """How many times a strategy's memory results take that share nothing."""
-    own = plan.get(strategy)
-    return plan["none"] / own if own and "none" in plan else None
+    """The memory of results that share nothing, over that of a strategy."""
+    size = plan.get(strategy)
+    return plan["none"] / size if size and "none" in plan else None
 
 
 def _compared(plans: Mapping[str, _Plan]) -> Iterator[str]:
-    told = [
+    ratios = [
         f"{what} {ratio:.1f}x (the paper: {_PUBLISHED[what]:g}x)"
         for what, plan in plans.items()
         if (ratio := _saved(plan, "both")) is not None
     ]
-    if told:
-        yield f"None over both: {', '.join(told)}."
+    if ratios:
+        yield f"None over both: {', '.join(ratios)}."
 
 
 def draw(title: str, plans: Mapping[str, _Plan]) -> Chart:
-    """The paper's figure: a bar for each strategy, labelled by what has found its figure.
+    """The paper's figure: a bar for each strategy, labelled by the origin of its figure.
 
     Args:
         title: of the chart.

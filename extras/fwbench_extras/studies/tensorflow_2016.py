@@ -37,7 +37,7 @@ _PUBLISHED_MS = {
     "TensorFlow": (81, 279, 540, 445),
 }
 
-#: What the others of a table are compared with.
+#: The library that the others of a table are compared with.
 _REFERENCE = "TensorFlow"
 
 _THEN = (
@@ -107,7 +107,7 @@ def _today(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> S
             heading = f"{_NETWORKS[workload]} {record.facts.size_text}"
             by_column.setdefault(heading, {})[name] = record
     order = [*_NETWORKS.values()]
-    headings = sorted(by_column, key=lambda one: order.index(one.rpartition(" ")[0]))
+    headings = sorted(by_column, key=lambda heading: order.index(heading.rpartition(" ")[0]))
     names = dict.fromkeys(name for heading in headings for name in by_column[heading])
     references_s = {heading: _reference_s(by_column[heading]) for heading in headings}
     rows = [
@@ -117,8 +117,8 @@ def _today(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> S
 
 
 def _reference_s(by_name: Mapping[str, Measurement]) -> float | None:
-    own = (r.median_s for r in by_name.values() if r.facts.framework == _REFERENCE.lower())
-    return min(own, default=None)
+    times_s = (r.median_s for r in by_name.values() if r.facts.framework == _REFERENCE.lower())
+    return min(times_s, default=None)
 
 
 def _cells(

@@ -104,7 +104,7 @@ def test_too_large_cifar_files(tmp_path: Path, batches: dict[str, bytes]) -> Non
         data.load(data.find("cifar10", tmp_path))
     (tmp_path / "archive").mkdir()
     cifar_archive(tmp_path / "archive", batches)
-    with pytest.raises(DataError, match="is said to have 61,461 bytes, expected at most 61,460"):
+    with pytest.raises(DataError, match="claims to have 61,461 bytes, expected at most 61,460"):
         data.load(data.find("cifar10", tmp_path / "archive"))
 
 

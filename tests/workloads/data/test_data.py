@@ -118,7 +118,7 @@ def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "said"),
+    ("name", "file", "message"),
     [
         ("cifar10", "cifar-10-batches-py", "pickled for Python.*put cifar-10-binary.tar.gz there"),
         ("cifar10", "CIFAR10/cifar-10-python.tar.gz", "pickled for Python"),
@@ -128,13 +128,13 @@ def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
     ],
 )
 def test_a_form_that_is_not_read_is_an_error_where_it_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, message: str
 ) -> None:
     """It is named, with what to get: nobody trains on generated data beside the real one."""
     path = tmp_path / "datasets" / file
     path.parent.mkdir(parents=True)
     path.touch()
-    with pytest.raises(DataError, match=f"{re.escape(str(path))} .*{said}"):
+    with pytest.raises(DataError, match=f"{re.escape(str(path))} .*{message}"):
         data.find(name, tmp_path / "datasets")
     other = "imdb" if name == "mnist" else "mnist"
     assert data.find(other, tmp_path / "datasets").source == "synthetic"
@@ -164,7 +164,7 @@ def test_a_place_that_cannot_be_looked_into(
         return is_file(path)
 
     monkeypatch.setattr(Path, "is_file", refuse)
-    with pytest.raises(DataError, match=r"cannot look into .*Permission denied"):
+    with pytest.raises(DataError, match=r"cannot read .*Permission denied"):
         data.find("imdb", forbidden)
     monkeypatch.setenv("KERAS_HOME", str(forbidden))
     assert data.find("imdb", None).source == "synthetic"

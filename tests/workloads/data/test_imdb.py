@@ -139,13 +139,13 @@ def test_hostile_members_are_passed_over(tmp_path: Path, reviews: dict[str, byte
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ([header("aclImdb/train/pos/0_9.txt", 2**40)], "said to have 1,099,511,627,776 bytes"),
+        ([header("aclImdb/train/pos/0_9.txt", 2**40)], "claims to have 1,099,511,627,776 bytes"),
         ([header("aclImdb/train/pos/0_9.txt", 2000), b"x" * 512], "it ends within"),
         ([header("first", 0), header("other", -512)], "impossible size"),
-        ([header("aclImdb/train/pos/0_9.txt", -512)], "said to have -512 bytes"),
-        ([header("pax", 2**33, tarfile.XHDTYPE)], "said to have 8,589,"),
-        ([header("pax", -512, tarfile.XHDTYPE)], "said to have -"),
-        ([header("././@LongLink", 2**33, tarfile.GNUTYPE_LONGNAME)], "said to have 8,589,"),
+        ([header("aclImdb/train/pos/0_9.txt", -512)], "claims to have -512 bytes"),
+        ([header("pax", 2**33, tarfile.XHDTYPE)], "claims to have 8,589,"),
+        ([header("pax", -512, tarfile.XHDTYPE)], "claims to have -"),
+        ([header("././@LongLink", 2**33, tarfile.GNUTYPE_LONGNAME)], "claims to have 8,589,"),
         ([b"no archive"], "cannot read .*get it again"),
         ([], "expected 3"),
     ],
@@ -165,7 +165,7 @@ def test_an_archive_that_never_ends(
     """What an archive may decompress to is bounded, whatever is in it."""
     monkeypatch.setattr(files, "_ARCHIVE_BYTES", 2**20)
     imdb_archive(tmp_path, reviews, ("large", bytes(2**21)))
-    with pytest.raises(DataError, match=r"decompressed, is said to have .* at most 1,048,576"):
+    with pytest.raises(DataError, match=r"decompressed, claims to have .* at most 1,048,576"):
         data.load(data.find("imdb", tmp_path))
 
 

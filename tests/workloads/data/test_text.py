@@ -89,20 +89,23 @@ def _without(part: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("contents", "said"),
+    ("contents", "message"),
     [
         (_without("valid"), r"only a part of a data set: .*not there: .*ptb\.valid\.txt"),
-        ({**PARTS, "ptb.test.txt": b"a b\n"}, r"ptb\.test\.txt, .* 'test', has 3 words .* are 4"),
-        ({"text.txt": b""}, r"text\.txt, .* 'train', has 0 words there"),
+        (
+            {**PARTS, "ptb.test.txt": b"a b\n"},
+            r"ptb\.test\.txt, .* 'test', has 3 words, .* takes 4",
+        ),
+        ({"text.txt": b""}, r"text\.txt, .* 'train', has 0 words,"),
         ({"text.txt": b"a b \xff c"}, r"text\.txt is not UTF-8 text \(invalid .* at byte 4\)"),
         ({"text.txt.gz": b"a b c"}, r"cannot read .*text\.txt\.gz"),
         ({"simple-examples.tgz": b""}, r"as an archive, .* put ptb\.train\.txt, .* there"),
     ],
     ids=["part", "short", "empty", "no text", "no gzip", "archive"],
 )
-def test_what_is_refused(tmp_path: Path, contents: dict[str, bytes], said: str) -> None:
+def test_what_is_refused(tmp_path: Path, contents: dict[str, bytes], message: str) -> None:
     """By the name of the file, with what is wrong with it."""
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read(tmp_path, contents)
 
 
@@ -111,8 +114,8 @@ def test_a_text_that_is_too_large_is_refused(
 ) -> None:
     """Before it is decoded."""
     monkeypatch.setattr(text, "_TEXT_BYTES", 8)
-    said = f"{re.escape(str(tmp_path / 'text.txt'))} has more than 8 bytes"
-    with pytest.raises(DataError, match=said):
+    message = f"{re.escape(str(tmp_path / 'text.txt'))} has more than 8 bytes"
+    with pytest.raises(DataError, match=message):
         read(tmp_path, {"text.txt": b"a b c d e f"})
 
 

@@ -20,7 +20,7 @@ HELP = (
     "(measure with --fw-size paper)"
 )
 
-#: What the report called a CPU and a GPU.
+#: The names of a CPU and a GPU in the report.
 _DEVICES = {"cpu": "cpu", "gpu": "gpu:0"}
 
 
@@ -65,7 +65,7 @@ def _refuse_several(runs: Sequence[Run]) -> None:
 def _gpus(run: Run) -> list[str]:
     """The name of the first GPU, where something was measured on it."""
     facts = [record.facts for record in run.records if record.facts]
-    return sorted({str(own.device_name) for own in facts if own.device == _DEVICES["gpu"]})
+    return sorted({str(fact.device_name) for fact in facts if fact.device == _DEVICES["gpu"]})
 
 
 def _refuse_twice(records: Sequence[Measurement]) -> None:

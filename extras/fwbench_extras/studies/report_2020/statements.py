@@ -1,4 +1,4 @@
-"""What became of the statements of 2020."""
+"""The statements of 2020, judged by runs of today."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LeNets = Mapping[tuple[str, str], Measurement]
 
 _CONFIDENCE = 0.99
 
-#: "Way faster": less time for every operation, and on their geometric mean so many times less.
+#: "Way faster": less time for every operation, and this many times less on their geometric mean.
 _WAY = 2.0
 
-#: So few values say nothing of how they spread.
+#: Fewer values do not show their spread.
 _FEW = 3
 
 #: A loss of accuracy that is worth the word, as a share.
@@ -36,7 +36,7 @@ _LONG = 2.0
 #: The statement is about all operations but these.
 _CREATION = ("from_numpy", "from_list")
 
-#: Of what was published, so much must have been measured to judge the whole.
+#: The share of the published sizes that must have been measured to judge the whole.
 _ENOUGH = 0.5
 
 _NOTE = (
@@ -52,7 +52,7 @@ _NOTHING = (
 
 
 class Verdict(StrEnum):
-    """What a run says of a statement."""
+    """The judgement of a statement by a run."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -65,7 +65,7 @@ _Finding = tuple[Verdict, str]
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What was measured on one device.
+    """The measurements on one device.
 
     Attributes:
         device: ``cpu`` or ``gpu``.
@@ -87,7 +87,7 @@ class _Statement:
     Attributes:
         text: as it was made.
         published: the figures that it was made on, for a device.
-        judge: what a run says of it.
+        judge: the judgement by a run.
     """
 
     text: str
@@ -154,14 +154,14 @@ def _way_faster(evidence: _Evidence) -> _Finding:
 
 
 def _extent(by: Mapping[str, Sequence[Ratios]], ratio: Callable[[Ratios], float | None]) -> str:
-    """Between which operations the means lie."""
+    """The smallest and the largest mean, with their operations."""
     means = {name: value for name, group in by.items() if (value := mean(map(ratio, group)))}
     low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     return f"{times(means[low])} ({low}) to {times(means[high])} ({high})"
 
 
 def _compared(record: Measurement, other: Measurement) -> _Finding:
-    """Whether a record takes longer than another, and their times, ratio and interval in words."""
+    """Judge that a record takes longer than another; with times, ratio and interval in words."""
     low, high = interval(other.values_s, record.values_s, _CONFIDENCE, 0)
     text = (
         f"{_name(record)} {time(record.median_s)}, {_name(other)} {time(other.median_s)}: "

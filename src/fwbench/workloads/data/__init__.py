@@ -1,7 +1,7 @@
 """The data sets of the training loops: found on disk, never downloaded, or generated.
 
-Real data is used where it is found in the folder that was asked for, in those that the environment
-variable ``FWBENCH_DATA`` names, or where one of the frameworks keeps it; else
+Real data is used where it is found in the requested folder, in those that the environment variable
+``FWBENCH_DATA`` names, or where one of the frameworks keeps it; else
 :mod:`~fwbench.workloads.data.synthetic` has a substitute.
 """
 
@@ -17,7 +17,7 @@ from fwbench.errors import DataError, UsageError, unknown
 from fwbench.workloads.data import cifar, imdb, mnist, synthetic, text
 from fwbench.workloads.data.dataset import DataSet, FileLayout, Found, Kind, Split, data_set
 
-#: Folders to search after the one that was asked for, separated as those in ``PATH``.
+#: Folders to search after the requested one, separated as those in ``PATH``.
 VARIABLE = "FWBENCH_DATA"
 
 _KINDS: Mapping[str, Kind] = {"mnist": mnist, "cifar10": cifar, "imdb": imdb, "text": text}
@@ -43,7 +43,7 @@ def find(name: str, folder: Path | None) -> Found:
         if layout := _complete(kind, place):
             return _real(name, kind, layout)
     for place in _caches():
-        # Not asked for: what a framework left there unfinished or unreadable is passed over.
+        # Not requested: what a framework left there unfinished or unreadable is passed over.
         with contextlib.suppress(DataError):
             if layout := _complete(kind, place):
                 return _real(name, kind, layout)
@@ -60,11 +60,11 @@ def load(location: Found, cache: Path | None = None) -> DataSet:
 
     Args:
         location: by :func:`find`.
-        cache: a folder to keep what takes long to make, made if it is not there; None to keep
+        cache: a folder for intermediate results, created if it is not there; None to keep
             nothing. A folder that cannot be written to is not an error.
 
     Raises:
-        DataError: a file is missing, cut off or not what it should be.
+        DataError: a file is missing, cut off or another one.
     """
     kind = _kind(location.name)
     if location.source == "synthetic":
@@ -87,7 +87,7 @@ def _complete(kind: Kind, place: Path) -> FileLayout | None:
 
     Raises:
         DataError: there is a part of it, it is there in a form that is not read, or the folder
-            cannot be looked into.
+            cannot be read.
     """
     try:
         begun = [layout for layout in kind.layouts(place) if layout.begun]
@@ -95,9 +95,7 @@ def _complete(kind: Kind, place: Path) -> FileLayout | None:
             if not layout.missing():
                 return layout
     except OSError as error:
-        raise DataError(
-            f"cannot look into {place}: {error.strerror}; see that you may read it"
-        ) from error
+        raise DataError(f"cannot read {place}: {error.strerror}; check its permissions") from error
     if begun:
         missing = ", ".join(map(str, begun[0].missing()))
         raise DataError(
@@ -112,7 +110,7 @@ def _refuse_other_forms(kind: Kind, place: Path) -> None:
     """Refuse a folder that has the data set in a form that is not read.
 
     Raises:
-        DataError: there is one: to train on generated data instead is not what was asked for.
+        DataError: there is one: training on generated data instead would surprise.
     """
     for folder, (name, form) in itertools.product(kind.FOLDERS, kind.OTHER_FORMS.items()):
         path = place / folder / name
@@ -145,7 +143,7 @@ def _existing(folder: Path, who: str) -> Path:
 
 
 def _caches() -> Iterator[Path]:
-    """Where Keras, MXNet and torchvision (in its examples) keep what they download."""
+    """The download folders of Keras, MXNet and torchvision's examples."""
     for variable, usual in (("KERAS_HOME", "~/.keras"), ("MXNET_HOME", "~/.mxnet")):
         # A user without a home has no such folder.
         with contextlib.suppress(RuntimeError):

@@ -69,7 +69,7 @@ def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
         _cache: not used, since reading takes a few seconds.
 
     Raises:
-        DataError: a file is missing, cut off or not what it should be.
+        DataError: a file is missing, cut off or another one.
     """
     batches = _archive(paths[0]) if len(paths) == 1 else _plain(paths)
     records = [_records(what, data) for what, data in batches]

@@ -29,7 +29,7 @@ class Split:
         return len(self.y)
 
 
-#: Training, validation and test part; no validation part where the data has none of its own.
+#: Training, validation and test part; no validation part where the data has none.
 Splits = tuple[Split, Split | None, Split]
 
 
@@ -45,7 +45,7 @@ class DataSet:
         validation: to watch the learning with; the same object as ``test`` where
             ``validation_is_test``.
         test: to test with.
-        validation_is_test: whether the data has no validation part of its own.
+        validation_is_test: True if the data has no validation part.
         digest: 16 hexadecimal digits that tell any two data sets apart.
     """
 
@@ -61,14 +61,14 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Found:
-    """A data set that was found and not read.
+    """A data set that was found, but not read.
 
     Attributes:
         name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
         source: ``real`` or ``synthetic``.
         origin: the names of the files or of the folder, or ``generated``.
-        paths: what to read; none if it is generated.
-        train_examples: how many the training part has; None where only reading it tells.
+        paths: the files to read; none if it is generated.
+        train_examples: number in the training part; None where only reading it tells.
     """
 
     name: str
@@ -80,10 +80,10 @@ class Found:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """One way in which a data set may lie in a folder.
+    """One layout of a data set in a folder.
 
     Attributes:
-        parts: what belongs to it: for each part the paths that would do, the usual one first.
+        parts: for each part the possible paths, the usual one first.
         folder: the folder whose name stands for all parts; None where each stands for itself.
     """
 
@@ -105,7 +105,7 @@ class FileLayout:
 
     @property
     def origin(self) -> str:
-        """The names of what is there, without the folders before them."""
+        """The names of the parts that are there, without their folders."""
         if self.folder is not None:
             return self.folder.name
         return ", ".join(path.name for path in self.present())
@@ -116,9 +116,9 @@ class Kind(Protocol):
 
     #: Files and folders of the same data in a form that is not read, with the name of the form.
     OTHER_FORMS: Mapping[str, str]
-    #: What to get instead.
+    #: The form to get instead.
     WANTED: str
-    #: The folders below the one that was named in which it may lie.
+    #: The folders to search below the named one.
     FOLDERS: Sequence[str]
 
     @property
@@ -126,17 +126,17 @@ class Kind(Protocol):
         """Number of examples in the training part; None where that differs."""
 
     def layouts(self, folder: Path) -> Iterator[FileLayout]:
-        """The ways in which the data set may lie in ``folder``, the preferred one first."""
+        """The layouts that the data set may have in ``folder``, the preferred one first."""
 
     def read(self, paths: Sequence[Path], cache: Path | None, /) -> Splits:
         """The splits of the data set, checked.
 
         Args:
             paths: the parts of one of the layouts.
-            cache: a folder to keep what takes long to make; None to keep nothing.
+            cache: a folder for intermediate results; None to keep nothing.
 
         Raises:
-            DataError: a file is missing, cut off or not what it should be.
+            DataError: a file is missing, cut off or another one.
         """
 
 
@@ -144,7 +144,7 @@ def data_set(location: Found, splits: Splits) -> DataSet:
     """A data set with its contents and their digest.
 
     Args:
-        location: where it was found, or that it is generated.
+        location: of its files, or of generated data.
         splits: training, validation (None where there is none) and test part.
     """
     train, validation, test = splits

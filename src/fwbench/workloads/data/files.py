@@ -1,4 +1,4 @@
-"""Reading files that may be cut off, damaged or hostile: never more of one than was asked for."""
+"""Reading files that may be cut off, damaged or hostile: never more than a limit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _UNREADABLE = (
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a reader raises on bad content into an error that names the file.
+    """Turn exceptions of readers on bad content into an error that names the file.
 
     Raises:
         DataError: ``path`` cannot be read, or is damaged.
@@ -65,7 +65,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except _NOT_FOR_US as error:
         raise DataError(
-            f"cannot read {path}: {error.strerror}; see that it is there and that you may read it"
+            f"cannot read {path}: {error.strerror}; check that the file exists and may be read"
         ) from error
     except _UNREADABLE as error:
         raise DataError(
@@ -79,7 +79,7 @@ def content(path: Path, limit_bytes: int) -> bytes:
 
     Args:
         path: of the file.
-        limit_bytes: how much is expected. Of a longer file one byte more is returned, so that it
+        limit_bytes: the expected size. Of a longer file one byte more is returned, so that it
             shows; only of a file that is not longer is the gzip checksum known to be right.
 
     Raises:
@@ -95,7 +95,7 @@ def arrays(path: Path, names: Sequence[str], limit_bytes: int) -> list[NDArray[A
     Args:
         path: of the file.
         names: of the arrays.
-        limit_bytes: how large an array may be.
+        limit_bytes: the largest size of an array.
 
     Raises:
         DataError: the file cannot be read or is damaged, or an array is missing, too large or one
@@ -109,7 +109,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str, limit_bytes: int) ->
     if name not in archive.namelist():
         raise DataError(
             f"{path} has no {name!r}, only {', '.join(archive.namelist()[:9]) or 'nothing'}: "
-            "it is the file of something else"
+            "it is another file"
         )
     _bound(f"{name!r} in {path}", archive.getinfo(name).file_size, limit_bytes + _HEADER_BYTES)
     # Read whole, since only that compares the checksum.
@@ -129,7 +129,7 @@ def members(
     Args:
         path: of the archive.
         pattern: matches a member's whole name.
-        limit_bytes: how large a wanted member may be.
+        limit_bytes: the largest size of a wanted member.
 
     Yields:
         The match of a member's name, and its content.
@@ -219,6 +219,6 @@ class _Forward:
 def _bound(what: str, size: int, limit_bytes: int) -> None:
     if not 0 <= size <= limit_bytes:
         raise DataError(
-            f"{what} is said to have {size:,} bytes, expected at most {limit_bytes:,}: "
+            f"{what} claims to have {size:,} bytes, expected at most {limit_bytes:,}: "
             "the file is damaged or not what its name says; get it again"
         )

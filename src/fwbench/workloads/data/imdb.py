@@ -6,7 +6,7 @@ with, in the order of the numbers in their files' names, negative before positiv
 A text becomes tokens like this, the same everywhere:
 
 1. ``<br />`` becomes a space, apostrophes go, A to Z become lower case.
-2. Words are what matches ``[a-z0-9]+``.
+2. Words match ``[a-z0-9]+``.
 3. The tokens, numbered as in Keras: 0 padding, 1 start, 2 a word that is not in the vocabulary,
    and from 3 on the 4,997 most frequent words of the training part, the most frequent one first,
    of equally frequent ones the alphabetically first.
@@ -44,7 +44,7 @@ OTHER_FORMS: Mapping[str, str] = {
 #: Reviews of each label in each part.
 CLASS_EXAMPLES = 12_500
 
-#: How many tokens there are, and how many a review has.
+#: The number of tokens, and the length of a review.
 VOCABULARY = 5_000
 LENGTH = 500
 
@@ -106,21 +106,21 @@ def layouts(folder: Path) -> Iterator[FileLayout]:
 
 
 def read(paths: Sequence[Path], cache: Path | None) -> Splits:
-    """Read the reviews and make them tokens.
+    """Read the reviews as tokens.
 
     Args:
         paths: the four folders of reviews in the order of :data:`_CLASSES`, or the archive.
-        cache: a folder to keep the tokens in, made if it is not there; None to keep nothing.
+        cache: a folder to keep the tokens in, created if it is not there; None to keep nothing.
 
     Raises:
-        DataError: a file is missing, cut off or not what it should be.
+        DataError: a file is missing, cut off or another one.
     """
-    kept = None if cache is None else cache / f"imdb-{_key(paths)}.npz"
-    tokens = None if kept is None else _recall(kept)
+    stored = None if cache is None else cache / f"imdb-{_key(paths)}.npz"
+    tokens = None if stored is None else _recall(stored)
     if tokens is None:
         tokens = _tokens(_archive(paths[0]) if len(paths) == 1 else _folders(paths), paths)
-        if kept is not None:
-            _keep(kept, tokens)
+        if stored is not None:
+            _keep(stored, tokens)
     train = 2 * CLASS_EXAMPLES
     x = _padded(tokens)
     return Split(x[:train], tokens.labels[:train]), None, Split(x[train:], tokens.labels[train:])
@@ -257,7 +257,7 @@ def _recall(path: Path) -> _ReviewTokens | None:
 
 
 def _fits(stored: _ReviewTokens, reviews: int) -> bool:
-    """True if these can be the tokens of so many reviews."""
+    """True if these can be the tokens of this many reviews."""
     tokens, lengths, labels = stored.tokens, stored.lengths, stored.labels
     return (
         [array.dtype.name for array in (tokens, lengths, labels)] == ["uint16", "int32", "int32"]

@@ -98,7 +98,7 @@ def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
         _cache: not used, since reading takes less than a second.
 
     Raises:
-        DataError: a file is missing, cut off or not what it should be.
+        DataError: a file is missing, cut off or another one.
     """
     if len(paths) == 1:
         images, labels, test_images, test_labels = _npz(paths[0])
@@ -161,7 +161,7 @@ def _check_header(path: Path, part: Part, data: bytes) -> None:
         )
     if actual != shape:
         raise DataError(
-            f"{path} says that its shape is {_shape(actual)}, expected {_shape(shape)}: "
+            f"{path} claims the shape {_shape(actual)}, expected {_shape(shape)}: "
             "it is another file under this name, such as the test set's under the training set's; "
             "get the right one"
         )

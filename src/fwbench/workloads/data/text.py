@@ -10,7 +10,7 @@ they are found first:
 - ``text.txt``, any text in UTF-8: the first nine tenths of its words are to train, a twentieth to
   validate and the last twentieth to test with.
 
-A text becomes tokens like this: words are what stands between white space, and every line ends
+A text becomes tokens like this: words are separated by white space, and every line ends
 with one more. The tokens are 0, a word that is not in the vocabulary (also one that is written
 ``<unk>``), 1, the end of a line, and from 2 on the 9,998 most frequent words of the training part,
 the most frequent one first, of equally frequent ones the one that comes first in the order of
@@ -42,19 +42,19 @@ OTHER_FORMS: Mapping[str, str] = {
 
 FOLDERS: Sequence[str] = ("", "text", "ptb", "simple-examples/data", "wikitext-2")
 
-#: How many tokens there are, and how many a sequence has: those of Zaremba et al. 2014.
+#: The number of tokens, and the length of a sequence: those of Zaremba et al. 2014.
 VOCABULARY = 10_000
 LENGTH = 35
 
 #: Tokens with a meaning, and the first that is a word.
 UNKNOWN, END, FIRST_WORD = range(3)
 
-#: How an unknown word is written in texts that have been prepared.
+#: An unknown word in texts that have been prepared.
 _UNKNOWN = b"<unk>"
 
 _PARTS = ("train", "valid", "test")
 
-#: Where a text that is one file is divided.
+#: The positions at which a text of one file is divided, as shares.
 _SHARES = (0.9, 0.95)
 
 #: More than the 104 MB of the longest text that is common (text8).
@@ -77,7 +77,7 @@ def layouts(folder: Path) -> Iterator[FileLayout]:
 
 
 def read(paths: Sequence[Path], _: Path | None) -> Splits:
-    """Read a text and make it tokens.
+    """Read a text as tokens.
 
     Args:
         paths: three parts, or a text.
@@ -137,7 +137,7 @@ def _vocabulary(lexicon: Mapping[bytes, int], train: _Numbers) -> NDArray[np.int
 
 
 def _sequences(tokens: NDArray[np.int32], what: str) -> Split:
-    """Sequences that follow on one another, and what follows on each token.
+    """Consecutive sequences, and the token that follows on each of theirs.
 
     Raises:
         DataError: there are too few tokens for one sequence.
@@ -145,7 +145,7 @@ def _sequences(tokens: NDArray[np.int32], what: str) -> Split:
     examples = (tokens.size - 1) // LENGTH
     if examples < 1:
         raise DataError(
-            f"{what} has {tokens.size} words there, and a sequence and what follows on it are "
+            f"{what} has {tokens.size} words, and a sequence with the next word takes "
             f"{LENGTH + 1}; give a longer text"
         )
     cut = examples * LENGTH

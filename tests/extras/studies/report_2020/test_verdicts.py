@@ -1,4 +1,4 @@
-"""The statements of 2020: every verdict, and what is said of today.
+"""The statements of 2020: every verdict, and the figures of today.
 
 ``verdicts.jsonl`` has a run in each line: what was measured (workload, framework, execution,
 seconds of epochs or calls, and other facts), the verdict, and a part of the text on it.
@@ -36,9 +36,9 @@ def _measured(
 
 @pytest.mark.parametrize("run", _RUNS, ids=lambda run: str(run["name"]))
 def test_statements_are_judged(tmp_path: Path, run: dict[str, Any]) -> None:
-    """With the figures that the verdict is made on, in whatever order they were measured."""
+    """With the figures that the verdict is made on, in every order."""
     entries = [_measured(*measured) for measured in run["entries"]]
     for order in (entries, entries[::-1]):
-        found = judged(tmp_path, run["statement"], *order)
-        assert found["verdict"] == run["verdict"]
-        assert run["figures"] in found["today"]
+        row = judged(tmp_path, run["statement"], *order)
+        assert row["verdict"] == run["verdict"]
+        assert run["figures"] in row["today"]
