@@ -1,4 +1,4 @@
-"""Does a learner train as it must? Its first losses and its updates, before timing and after it.
+"""Check of a learner: its first losses and its updates, before timing and after it.
 
 Losses and updates are looked at before anything is timed, and both again in what was timed: code
 that does less once it is repeated has passed the first check.

@@ -1,4 +1,4 @@
-"""In how many bits of mantissa was it computed? Judged by the error that verification measured.
+"""Bits of mantissa that work was computed in, judged by the error that verification measured.
 
 A number rounded to ``b`` bits of mantissa is off by up to half a unit in the last place, ``2 ** -(b
 + 1)`` of its size, and work in such numbers by about as much. Errors of a sum of ``n`` terms grow

@@ -1,4 +1,4 @@
-"""Is the work done when the clock says so? Then reading its result takes as long as reading.
+"""Checks of timed calls: their work is over, is done each time, and is possible in that time.
 
 A framework whose calls return early, and whose waiter does not wait, is timed while it enqueues
 work; one whose results are computed when they are read is timed while it does nothing. Either way

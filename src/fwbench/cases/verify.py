@@ -1,4 +1,4 @@
-"""Is it the work that was asked for? Results against NumPy, gradients against differences.
+"""Comparison of results with NumPy, and of gradients with central differences.
 
 Errors are relative, as :mod:`fwbench.cases.verify` has them.
 """
