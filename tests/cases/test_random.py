@@ -13,7 +13,7 @@ from fwbench.cases.case import bind
 from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
-from fwbench.workloads.moments import Moments, discrete
+from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation
 from support.fakes import case_of, cell
 

@@ -21,10 +21,15 @@ from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
 from fwbench.testing import FakeFramework
-from fwbench.workloads.collectives import all_gather, all_reduce, broadcast, reduce_scatter
+from fwbench.workloads.collectives import (
+    all_gather,
+    all_reduce,
+    broadcast,
+    null_step,
+    reduce_scatter,
+)
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.trajectories import expected_losses
-from fwbench.workloads.serving import null_step
 from support import fakes
 from support.gangs import ScriptedGang
 

@@ -192,7 +192,7 @@ def test_a_contestant_that_is_left_alone_has_not_won() -> None:
 
 
 def test_only_open_groups_are_launched_again() -> None:
-    """Decided ones and cases without a rival are not."""
+    """StableObjective ones and cases without a rival are not."""
     clear, close = group("a", "b"), group("c", "d")
     history, running = History(), race(clear, close)
     assert running.select(["a", "b", "c", "d", "alone"], history) == ["a", "b", "c", "d", "alone"]

@@ -3,9 +3,9 @@
 Logits are compared one by one, gradients array by array, by the norm of the difference. Gradients
 are not continuous: where rounding decides on which side of 0 the input of a ReLU is, or which
 element of a window is the largest, a part of the gradient comes or goes. So gradients are computed
-where no rounding decides on a ReLU (:mod:`fwbench.workloads.models.decided`), and where an array is
-off by more than its bound, what the choice between equal elements of windows makes of it is allowed
-in addition. What TF32 or bfloat16 make of float32 exceeds the bounds.
+where no rounding decides on a ReLU (:mod:`fwbench.workloads.models.stable_weights`), and where an
+array is off by more than its bound, what the choice between equal elements of windows makes of it
+is allowed in addition. What TF32 or bfloat16 make of float32 exceeds the bounds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.models import reference
-from fwbench.workloads.models.decided import choosing_otherwise, decided
 from fwbench.workloads.models.layers import BatchNorm
+from fwbench.workloads.models.stable_weights import with_stable_weights, with_tie_breaks_flipped
 from fwbench.workloads.objective import Objective
 
 #: What a logit may be off by, relative to the larger of itself and their root mean square.
@@ -209,7 +209,7 @@ class Gradients(_NetworkWork):
 
         def otherwise() -> Sequence[NDArray[Any]]:
             nearly = _NEARLY_EQUAL[self.learner.job.dtype]
-            graph = choosing_otherwise(training.graph, nearly)
+            graph = with_tie_breaks_flipped(training.graph, nearly)
             return self.learner.trained(reference.gradients(graph, training.initial(), few, own)[1])
 
         error, tolerance = compare_gradients(gradients, expected, self.allowed, otherwise)
@@ -299,5 +299,5 @@ class ForwardBackwardCase(ThroughputCase):
 
     def bind(self) -> Work:
         """Examples and labels on the device, and weights at which no rounding decides on a ReLU."""
-        job = replace(self.job, training=decided(self.training, self.cell.batch))
+        job = replace(self.job, training=with_stable_weights(self.training, self.cell.batch))
         return Gradients(self.framework.learner(job), self.framework)

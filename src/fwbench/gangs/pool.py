@@ -24,9 +24,8 @@ from fwbench.grid import Cell
 from fwbench.manifest import Manifest
 from fwbench.options.values import ENGINES, LOCAL, engines
 from fwbench.toggles import asynchronous
-from fwbench.workloads.collectives import Collective
+from fwbench.workloads.collectives import Collective, NullStep, SparseRead
 from fwbench.workloads.models.steps import ModelStep
-from fwbench.workloads.serving import NullStep, SparseRead
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Workload
 

@@ -48,9 +48,8 @@ from fwbench.processes import child
 from fwbench.processes.channel import Channel
 from fwbench.terms.replicas import ASYNCHRONOUS
 from fwbench.version import __version__
-from fwbench.workloads.collectives import Collective
+from fwbench.workloads.collectives import Collective, NullStep, SparseRead
 from fwbench.workloads.models.steps import ModelStep
-from fwbench.workloads.serving import NullStep, SparseRead
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Workload
 

@@ -23,7 +23,7 @@ from fwbench.gangs.checks import Answers
 from fwbench.gangs.shares import Share, Task
 from fwbench.records.facts import CaseFacts, Checked
 from fwbench.terms.replicas import ASYNCHRONOUS
-from fwbench.workloads.serving import COLUMNS, ROWS, SHARDS
+from fwbench.workloads.collectives import COLUMNS, ROWS, SHARDS
 
 #: Updates are small numbers that depend on the place, so that sums of many are exact in float32.
 _PERIOD = 3

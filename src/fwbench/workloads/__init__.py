@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.workloads.collectives import COLLECTIVES
+from fwbench.workloads.collectives import COLLECTIVES, SERVED
 from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
 from fwbench.workloads.models.passes import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS, SAMPLED
@@ -17,8 +17,7 @@ from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.operations.activations import ACTIVATIONS
 from fwbench.workloads.operations.attention import ATTENTION
 from fwbench.workloads.operations.convolution import CONVOLUTION
-from fwbench.workloads.operations.copies import COPIES
-from fwbench.workloads.operations.creation import CREATIONS
+from fwbench.workloads.operations.creation import COPIES, CREATIONS, OVERHEAD
 from fwbench.workloads.operations.elementwise import ELEMENTWISE
 from fwbench.workloads.operations.fft import FFT
 from fwbench.workloads.operations.image import IMAGE
@@ -27,14 +26,12 @@ from fwbench.workloads.operations.linalg import LINALG
 from fwbench.workloads.operations.losses import LOSSES
 from fwbench.workloads.operations.normalisation import NORMALISATION
 from fwbench.workloads.operations.optimisers import OPTIMISERS
-from fwbench.workloads.operations.overhead import OVERHEAD
 from fwbench.workloads.operations.pooling import POOLING
 from fwbench.workloads.operations.random import RANDOM
 from fwbench.workloads.operations.recurrent import RECURRENT
 from fwbench.workloads.operations.reductions import REDUCTIONS
 from fwbench.workloads.operations.shape import SHAPE
 from fwbench.workloads.operations.sorting import SORTING
-from fwbench.workloads.serving import SERVED
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Cost, Workload
 

@@ -17,7 +17,7 @@ from fwbench.manifest import Gap, Manifest
 from fwbench.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
 from fwbench.terms.replicas import ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
-from fwbench.workloads.collectives import Collective
+from fwbench.workloads.collectives import Collective, ServedStep
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import (
     CLASSIFICATIONS,
@@ -27,7 +27,6 @@ from fwbench.workloads.models.passes import (
 )
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.operation import Operation
-from fwbench.workloads.serving import ServedStep
 from fwbench.workloads.training import Step, Training, TrainsInLoop, WithNetwork
 from fwbench.workloads.workload import Workload
 

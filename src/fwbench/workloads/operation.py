@@ -17,8 +17,7 @@ from fwbench.manifest import Manifest
 from fwbench.names import DEFAULT_DTYPE, DTYPES
 from fwbench.presets import Form, Shape, Size, Sizes
 from fwbench.toggles import TOGGLES
-from fwbench.workloads.distribution import INPUTS, ZEROS, has_numbers, is_defined
-from fwbench.workloads.moments import Moments
+from fwbench.workloads.distribution import INPUTS, ZEROS, Moments, has_numbers, is_defined
 from fwbench.workloads.workload import Cost, Workload
 
 #: ``implementation(namespace, *parameters)`` returns the function that computes the operation on

@@ -10,7 +10,7 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.workloads import CONVOLUTION, Operation
-from fwbench.workloads.operations import convolution_shapes as published
+from fwbench.workloads.operations import convolution as published
 from fwbench.workloads.workload import Cost
 
 _BY_NAME = {of.name: of for of in CONVOLUTION}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Size
 from fwbench.workloads import LINALG, Operation
-from fwbench.workloads.operations import gemm_shapes, products
+from fwbench.workloads.operations import products
 
 BY_NAME = {of.name: of for of in LINALG}
 
@@ -63,7 +63,7 @@ def test_factors_are_those_that_float8_has(scale: float) -> None:
 
 def test_the_products_of_deepbench() -> None:
     """As many as it lists, 160 + 75 + 13, less those that it lists twice."""
-    assert {kind: len(texts) for kind, texts in gemm_shapes.GEMM.items()} == {
+    assert {kind: len(texts) for kind, texts in products.GEMM.items()} == {
         "nn": 160,
         "tn": 73,
         "nt": 10,
@@ -74,15 +74,15 @@ def test_the_products_of_deepbench() -> None:
         *(("tn", text) for text in ("1024x700x512", "3072x128x1024", "1024x24000x1536")),
         *(("nt", text) for text in ("7680x5481x2560", "4096x7133x4096", "1024x32x512")),
     ]:
-        assert text in gemm_shapes.GEMM[kind]
+        assert text in products.GEMM[kind]
 
 
-@pytest.mark.parametrize("kind", gemm_shapes.GEMM)
+@pytest.mark.parametrize("kind", products.GEMM)
 def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     """In their order none moves less than the one before; each is there once."""
     of = BY_NAME[f"gemm_{kind}"]
     assert of.form is not None
-    texts = gemm_shapes.GEMM[kind]
+    texts = products.GEMM[kind]
     moved = [of.number_of(of.form.read(text)) for text in texts]
     assert moved == sorted(moved)
     assert len({*texts}) == len(texts)

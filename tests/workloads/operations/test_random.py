@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import WrongResult
 from fwbench.workloads import RANDOM, Operation
-from fwbench.workloads.moments import Moments
+from fwbench.workloads.distribution import Moments
 from fwbench.workloads.workload import Cost
 
 N = 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fwbench.manifest import Gap
 from fwbench.workloads.operations.attention import ATTENTION
-from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 
 GAPS: tuple[Gap, ...] = (
     # Vectors and matrices

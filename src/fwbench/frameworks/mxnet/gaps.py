@@ -6,7 +6,7 @@ from fwbench.manifest import Gap
 from fwbench.workloads import CLASSIFICATIONS, INFERENCES
 from fwbench.workloads.operations.attention import ATTENTION
 from fwbench.workloads.operations.convolution import CONVOLUTION
-from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 from fwbench.workloads.operations.optimisers import OPTIMISERS
 from fwbench.workloads.operations.recurrent import RECURRENT
 

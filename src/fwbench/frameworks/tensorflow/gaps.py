@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 
 from fwbench.manifest import Gap
-from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 
 #: How many terms are added up or multiplied in the dtype itself without being off by too much.
 _IN_DTYPE = (("prod", "float16", 1024), ("prod", "bfloat16", 256), ("cumsum", "bfloat16", 256))

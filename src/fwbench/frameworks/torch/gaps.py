@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fwbench.manifest import Gap
-from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
+from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 from fwbench.workloads.operations.optimisers import OPTIMISERS
 
 _ON_CPU = {

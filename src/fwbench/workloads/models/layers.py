@@ -27,8 +27,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fwbench.errors import DeclarationError
-from fwbench.workloads.models.initializers import glorot, ones, remembering, uniform, zeros
-from fwbench.workloads.models.layer import Arrays, Draw, Layer, Shape, Weight, refuse_sequences
+from fwbench.workloads.models.layer import (
+    Arrays,
+    Draw,
+    Layer,
+    Shape,
+    Weight,
+    glorot,
+    ones,
+    refuse_sequences,
+    remembering,
+    uniform,
+    zeros,
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fwbench.presets import Schedule, Sizes
 from fwbench.workloads.data.text import LENGTH, VOCABULARY
 from fwbench.workloads.models.graph import Network, sequential
-from fwbench.workloads.models.language import word_lm
+from fwbench.workloads.models.language import gpt_small, word_lm
 from fwbench.workloads.models.layers import (
     LSTM,
     AveragePool,
@@ -23,7 +23,6 @@ from fwbench.workloads.models.layers import (
     Flatten,
     MaxPool,
 )
-from fwbench.workloads.models.transformers import gpt_small
 from fwbench.workloads.training import Adam, RMSprop, Training
 
 #: A small loop; Benchmarks B, C and D; the sentiment experiment. LeNet represents them.

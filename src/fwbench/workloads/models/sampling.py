@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.workloads.models.initializers import glorot, zeros
-from fwbench.workloads.models.layer import Layer, Shape, Weight
+from fwbench.workloads.models.layer import Layer, Shape, Weight, glorot, zeros
 
 _SEED = 24
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from fwbench.presets import Form, Shape, Size, Sizes
-from fwbench.workloads.models import convolutional, inception, language, residual, transformers
+from fwbench.workloads.models import convolutional, language
 from fwbench.workloads.models.graph import Graph, Network
 from fwbench.workloads.objective import SGD, Objective
 from fwbench.workloads.training import Trains
@@ -241,19 +241,19 @@ MODELS = (
     _of_pictures(convolutional.overfeat, _PLAIN, "b4i96d8", "b4i96d2", paper="b128i231d1"),
     _of_pictures(convolutional.vgg_a, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
     _of_pictures(convolutional.vgg16, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _of_pictures(inception.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
-    _of_pictures(inception.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
-    _of_pictures(inception.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
-    _of_pictures(residual.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
+    _of_pictures(convolutional.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
+    _of_pictures(convolutional.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
+    _of_pictures(convolutional.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
+    _of_pictures(convolutional.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
     _of_texts(
-        transformers.transformer_encoder,
+        language.transformer_encoder,
         _TEXTS,
         "b2t16l2u128v500",
         "b2t128l4u256v1000",
         paper="b256t128l12u768v30522",
     ),
     _of_texts(
-        transformers.gpt_small,
+        language.gpt_small,
         _TEXTS,
         "b2t16l2u128v500",
         "b1t64l4u256v1000",

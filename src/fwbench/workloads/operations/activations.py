@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.operations.special import erf
+from fwbench.workloads.operations.elementwise import erf
 from fwbench.workloads.operations.vectors import Draw, between, elementwise, off_zero
 
 #: Most of those that the report of 2020 measured; newer activations have no paper sizes.

@@ -1,7 +1,8 @@
-"""New arrays on the device: from a NumPy array, from a Python list; zeros, and whole numbers.
+"""Work around arrays: creation from host data, copies between host and GPU, and the empty call.
 
 Creation from host data means a copy: the verification changes the source afterwards, and the array
-must not. A compiler would make zeros and whole numbers once, and keep them.
+must not. A compiler would make zeros and whole numbers once, and keep them. ``noop`` costs what the
+harness itself does in a framework: it is reported and never subtracted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
-from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operation import DEVICE, HOST, Operation, family
 from fwbench.workloads.workload import Cost
 
 #: What CPython spends on one float of a list: 8 bytes of pointer and 24 of object.
@@ -87,5 +88,43 @@ CREATIONS = family(
         differentiable=False,
         compilable=False,
         parameters=lambda n: (n,),
+    ),
+)
+
+
+def _copy(to: str) -> Operation:
+    return Operation(
+        name=f"copy_to_{to}",
+        inputs=_vector,
+        reference=np.copy,
+        sizes=Sizes(
+            quick=(1_000, 50_000, 1_000_000),
+            full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
+        ),
+        # Each element crosses the bus once, which is how rates of buses are given.
+        cost=lambda n: Cost(flops=0.0, elements=float(n)),
+        differentiable=False,
+        compilable=False,
+        copies_to=to,
+        switched_by=("pinned",),
+    )
+
+
+#: Creations begin with NumPy arrays; these measure the way over the bus alone. ``pinned``: whether
+#: the memory of the host is page-locked, the only kind that a GPU copies by itself.
+COPIES = family("copies", (), _copy(DEVICE), _copy(HOST))
+
+
+OVERHEAD = family(
+    "overhead",
+    ("noop",),
+    # Returns its argument, through the same path as every other operation.
+    Operation(
+        name="noop",
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=np.asarray,
+        sizes=Sizes(quick=(8, 1_024, 1_000_000)),
+        cost=lambda _: Cost(flops=0.0, elements=0.0),
+        differentiable=False,
     ),
 )

@@ -1,7 +1,15 @@
-"""Vectors and matrices: products, systems of equations, decompositions."""
+"""Linear algebra: vectors and matrices, systems of equations, decompositions.
+
+Costs of decompositions are those of Golub and Van Loan, Matrix Computations, 4th edition, 2013; of
+gradients, those of Giles, Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation, 2008, and for QR those of Walter and Lehmann, Algorithmic
+differentiation of linear algebra functions with application in optimum experimental design, 2010.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,11 +17,262 @@ from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.operations.decompositions import DECOMPOSITIONS
 from fwbench.workloads.operations.products import PRODUCTS
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
+
+_SYSTEMS = Sizes(quick=(16, 128, 512), full=(8, 64, 256, 1_024, 2_048))
+_DECOMPOSITIONS = Sizes(quick=(16, 64, 256), full=(8, 64, 256, 512, 1_024))
+#: XLA takes half a second for 128 x 128, and ten times as much for twice as many.
+_SINGULAR_VALUES = Sizes(quick=(16, 48, 96), full=(8, 32, 64, 128, 256))
+
+#: Right-hand sides of a system.
+_COLUMNS = 8
+
+
+def _regular(size: int, rng: np.random.Generator) -> Arrays:
+    """Singular values from 1 to 5: no error is magnified beyond that."""
+    return (rng.standard_normal((size, size)) / np.sqrt(size) + 3.0 * np.eye(size),)
+
+
+def _system(size: int, rng: np.random.Generator) -> Arrays:
+    return *_regular(size, rng), rng.standard_normal((size, _COLUMNS))
+
+
+def _triangular_system(size: int, rng: np.random.Generator) -> Arrays:
+    matrix, columns = _system(size, rng)
+    return np.tril(matrix), columns
+
+
+def _positive_definite(size: int, rng: np.random.Generator) -> Arrays:
+    """Symmetric, with eigenvalues from 2 to 6."""
+    x = rng.standard_normal((size, size))
+    return (x @ x.T / size + 2.0 * np.eye(size),)
+
+
+def _basis(size: int, rng: np.random.Generator) -> NDArray[Any]:
+    return np.linalg.qr(rng.standard_normal((size, size)))[0]
+
+
+def _separate_singular_values(size: int, rng: np.random.Generator) -> Arrays:
+    """1, 2, 3, ...: which vectors belong to which is beyond doubt."""
+    return ((_basis(size, rng) * np.arange(1.0, size + 1)) @ _basis(size, rng),)
+
+
+def _separate_eigenvalues(size: int, rng: np.random.Generator) -> Arrays:
+    """Symmetric, with eigenvalues of both signs that are one apart."""
+    vectors = _basis(size, rng)
+    return ((vectors * (np.arange(size) - size / 2 + 0.3)) @ vectors.T,)
+
+
+def _tall(size: int, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal((2 * size, size)),)
+
+
+def _wide(size: int, rng: np.random.Generator) -> Arrays:
+    return (rng.standard_normal((size, 2 * size)),)
+
+
+def _solve_lower(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    return np.linalg.solve(np.tril(x), y)
+
+
+def _lq(x: NDArray[Any]) -> Arrays:
+    q, r = np.linalg.qr(x.T)
+    return r.T, q.T
+
+
+def _symmetric(direction: NDArray[Any]) -> NDArray[Any]:
+    lower = np.tril(direction)
+    return np.asarray(lower + np.tril(direction, -1).T)
+
+
+# The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
+# The gradient is that of the vectors with the signs which the framework chose.
+
+
+def _of_svd(u: NDArray[Any], s: NDArray[Any], vh: NDArray[Any]) -> Arrays:
+    return u * s @ vh, s, u.T @ u, vh @ vh.T
+
+
+def _of_eigh(values: NDArray[Any], vectors: NDArray[Any]) -> Arrays:
+    return vectors * values @ vectors.T, values, vectors.T @ vectors
+
+
+def _of_qr(q: NDArray[Any], r: NDArray[Any]) -> Arrays:
+    return q @ r, np.abs(r), q.T @ q
+
+
+def _of_lq(lower: NDArray[Any], q: NDArray[Any]) -> Arrays:
+    return lower @ q, np.abs(lower), q @ q.T
+
+
+def _signed(columns: int, rows: int | None = None) -> Callable[..., Arrays]:
+    """Gives factors the signs of others.
+
+    Args:
+        columns: the position of the factor whose columns have free signs.
+        rows: that of the factor whose rows change theirs with them; None where there is none.
+    """
+
+    def aligned(expected: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> Arrays:
+        signs = np.copysign(1.0, np.sum(expected[columns] * results[columns], axis=0))
+        factors = [*expected]
+        factors[columns] = factors[columns] * signs
+        if rows is not None:
+            factors[rows] = signs[:, None] * factors[rows]
+        return tuple(factors)
+
+    return aligned
+
+
+def _cubic(cubes: float, squares: float, n: int, *, vectors: float = 0.0) -> Cost:
+    """FLOPs by n ** 3; elements by n ** 2, and by n for vectors."""
+    return Cost(flops=cubes * n**3, elements=squares * n**2 + vectors * n)
+
+
+def _solve_cost(cubes: float, squares: float, passes: int, n: int) -> Cost:
+    """FLOPs by n ** 3, and by n ** 2 for each right-hand side; passes over all arrays."""
+    return Cost(
+        flops=cubes * n**3 + squares * n**2 * _COLUMNS,
+        elements=float(passes * (n**2 + 2 * _COLUMNS * n)),
+    )
+
+
+def _algebra(
+    name: str,
+    inputs: Callable[[int, np.random.Generator], Arrays],
+    reference: Callable[..., Any],
+    *,
+    cost: Callable[[int], Cost],
+    backward_cost: Callable[[int], Cost],
+    **more: Any,
+) -> Operation:
+    """An operation on ``size`` x ``size`` matrices whose work grows with their cube.
+
+    Args:
+        name: of the operation.
+        inputs: its operands.
+        reference: in NumPy.
+        cost: forward.
+        backward_cost: with the gradient.
+        more: other arguments of the operation.
+    """
+    options: dict[str, Any] = {"sizes": _SYSTEMS, "terms": lambda n: n} | more
+    return Operation(
+        name=name,
+        inputs=inputs,
+        reference=reference,
+        cost=cost,
+        backward_cost=backward_cost,
+        **options,
+    )
+
+
+# Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
+_decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
+_singular_values = partial(_decomposition, sizes=_SINGULAR_VALUES)
+
+DECOMPOSITIONS = (
+    # The gradient: a product of triangular matrices, and two triangular systems.
+    _algebra(
+        "cholesky",
+        _positive_definite,
+        np.linalg.cholesky,
+        cost=partial(_cubic, 1 / 3, 2),
+        backward_cost=partial(_cubic, 1 / 3 + 3, 5),
+        along=_symmetric,
+    ),
+    # The gradient: the transposed system, whose factors are known, and a product.
+    _algebra(
+        "solve",
+        _system,
+        np.linalg.solve,
+        cost=partial(_solve_cost, 2 / 3, 2, 1),
+        backward_cost=partial(_solve_cost, 2 / 3, 6, 3),
+    ),
+    # By the columns alone: gradients by the matrix differ in what is above the diagonal.
+    _algebra(
+        "triangular_solve",
+        _triangular_system,
+        _solve_lower,
+        cost=partial(_solve_cost, 0, 1, 1),
+        backward_cost=partial(_solve_cost, 0, 2, 2),
+        variables=(1,),
+    ),
+    # The gradient: two products.
+    _algebra(
+        "inverse",
+        _regular,
+        np.linalg.inv,
+        cost=partial(_cubic, 2, 2),
+        backward_cost=partial(_cubic, 6, 5),
+    ),
+    # The logarithm alone: the sign has no gradient. That of the logarithm is the inverse.
+    _algebra(
+        "slogdet",
+        _regular,
+        lambda x: np.linalg.slogdet(x)[1],
+        cost=lambda n: Cost(flops=2 / 3 * n**3, elements=n**2 + 1.0),
+        backward_cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2 + 2),
+    ),
+    # The gradient: the vectors, too, and their product.
+    _singular_values(
+        "svd_values",
+        _separate_singular_values,
+        partial(np.linalg.svd, compute_uv=False),
+        cost=partial(_cubic, 8 / 3, 1, vectors=1),
+        backward_cost=partial(_cubic, 21 + 2, 4, vectors=3),
+        # An iteration stops before the last digit: XLA's at 1e-6, eight roundings of float32.
+        tolerance=2.0,
+    ),
+    # The gradient: four products.
+    _singular_values(
+        "svd",
+        _separate_singular_values,
+        np.linalg.svd,
+        cost=partial(_cubic, 21, 3, vectors=1),
+        backward_cost=partial(_cubic, 21 + 8, 8, vectors=3),
+        compared=_of_svd,
+        aligned=_signed(0, 2),
+        # As above; the gradient has the vectors besides. Seen: 2.1 (XLA, float32, 48 x 48).
+        tolerance=3.0,
+    ),
+    # Of a matrix that is twice as high as wide, both results reduced. The gradient: two products
+    # with the orthonormal factor, one of triangular matrices, and a triangular system.
+    _decomposition(
+        "qr",
+        _tall,
+        np.linalg.qr,
+        cost=partial(_cubic, 20 / 3, 5),
+        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+        compared=_of_qr,
+        aligned=_signed(0, 1),
+    ),
+    # Of one that is twice as wide as high.
+    _decomposition(
+        "lq",
+        _wide,
+        _lq,
+        cost=partial(_cubic, 20 / 3, 5),
+        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+        compared=_of_lq,
+        aligned=_signed(0, 1),
+    ),
+    # The gradient: three products.
+    _decomposition(
+        "eigh",
+        _separate_eigenvalues,
+        np.linalg.eigh,
+        cost=partial(_cubic, 9, 2, vectors=1),
+        backward_cost=partial(_cubic, 9 + 6, 5, vectors=3),
+        compared=_of_eigh,
+        aligned=_signed(1),
+        along=_symmetric,
+    ),
+)
+
 
 _MATRIX_FULL = (8, 64, 256, 1_024, 2_048, 4_096)
 

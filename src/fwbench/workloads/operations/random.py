@@ -2,7 +2,7 @@
 
 Every call draws new numbers with the framework's own generator, in the state that the call before
 has left; a framework without such a state splits a key in every call, as its users do. What is
-drawn depends on the framework: :class:`fwbench.workloads.moments.Moments` says what does not.
+drawn depends on the framework: :class:`fwbench.workloads.distribution.Moments` says what does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.presets import Sizes
-from fwbench.workloads.moments import Moments, discrete
+from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 

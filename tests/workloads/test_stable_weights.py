@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.workloads import MODELS, lenet, mlp
-from fwbench.workloads.models import decided as module
-from fwbench.workloads.models.decided import choosing_otherwise, decided, different
+from fwbench.workloads.models import stable_weights as module
 from fwbench.workloads.models.gradients import forward
 from fwbench.workloads.models.graph import trace
 from fwbench.workloads.models.layers import (
@@ -23,6 +22,11 @@ from fwbench.workloads.models.layers import (
     Relu,
 )
 from fwbench.workloads.models.reference import gradients
+from fwbench.workloads.models.stable_weights import (
+    different,
+    with_stable_weights,
+    with_tie_breaks_flipped,
+)
 from fwbench.workloads.objective import SGD, Objective
 
 _SMALL = ("alexnet", "googlenet_bn", "resnet50")
@@ -52,7 +56,7 @@ def test_no_input_of_a_relu_is_near_zero(name: str) -> None:
     """A hundred times as far as rounding errors in float32 reach, and on both sides."""
     (step,) = (step for step in MODELS if step.model == name)
     objective, batch = step.at(step.smallest), step.smallest["batch"]
-    at_it = decided(objective, batch)
+    at_it = with_stable_weights(objective, batch)
     assert _margin(objective, batch) < 1e-4 < _margin(at_it, batch)
     for x in _rectified(at_it, batch):
         assert 0.1 < np.mean(x > 0) < 0.9
@@ -61,12 +65,12 @@ def test_no_input_of_a_relu_is_near_zero(name: str) -> None:
 @pytest.mark.parametrize("training", [mlp, lenet], ids=lambda training: str(training.name))
 def test_only_biases_are_moved(training: Any) -> None:
     """In float32's precision, and the same each time; kernels stay what they are."""
-    moved = decided(training, 8)
+    moved = with_stable_weights(training, 8)
     for before, after in zip(training.initial(), moved.initial(), strict=True):
         for old, new in zip(before, after, strict=True):
             assert (old.ndim > 1) <= np.array_equal(old, new)
             assert np.array_equal(new.astype(np.float32), new)
-    again = [array for arrays in decided(training, 24).initial() for array in arrays]
+    again = [array for arrays in with_stable_weights(training, 24).initial() for array in arrays]
     every = [array for arrays in moved.initial() for array in arrays]
     assert all(map(np.array_equal, every, again)), "repeated examples make no difference"
     assert [moved.parameters, moved.name] == [training.parameters, training.name]
@@ -81,7 +85,7 @@ def test_what_moves_others_is_left_alone() -> None:
         return Dense(3, relu=False)(Flatten()(Relu()(Add()(shared, own))))
 
     objective = Objective("small", network, (4, 4, 1), 3, SGD())
-    before, after = objective.initial(), decided(objective, 8).initial()
+    before, after = objective.initial(), with_stable_weights(objective, 8).initial()
     changed = [
         place
         for place, (old, new) in enumerate(zip(before, after, strict=True))
@@ -107,7 +111,7 @@ def test_the_runner_up_has_the_gradient_where_it_is_as_large() -> None:
     x = np.array([[3.0, 3.0 - 1e-9], [1.0, 2.0], [5.0, 4.0], [0.0, 1.0]]).reshape(1, 4, 2, 1)
     graph = trace(network, (4, 2, 1))
     for nearly, expected in ((0.0, [1, 0, 0, 0, 1, 0, 0, 0]), (1e-6, [0, 1, 0, 0, 1, 0, 0, 0])):
-        layer = choosing_otherwise(graph, nearly).nodes[0].layer
+        layer = with_tie_breaks_flipped(graph, nearly).nodes[0].layer
         result, backward = forward(layer, [], x)
         assert result.ravel().tolist() == [3.0, 5.0]
         ((of_x,), _) = backward(np.ones_like(result))
@@ -119,7 +123,7 @@ def test_choices_that_are_none_change_nothing() -> None:
     ((images, labels),) = lenet.check_batches(8, 1)
     x = images.astype(np.float64)
     right = gradients(lenet.graph, lenet.initial(), x, labels)
-    other = gradients(choosing_otherwise(lenet.graph, 1e-5), lenet.initial(), x, labels)
+    other = gradients(with_tie_breaks_flipped(lenet.graph, 1e-5), lenet.initial(), x, labels)
     assert right[0] == other[0]
     for some, others in zip(right[1], other[1], strict=True):
         assert all(map(np.array_equal, some, others))

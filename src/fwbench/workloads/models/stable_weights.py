@@ -28,7 +28,7 @@ Results = list[NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Decided(Objective):
+class StableObjective(Objective):
     """A network with its weights at such a point for the first two batches of the check.
 
     Args:
@@ -48,7 +48,7 @@ class Decided(Objective):
         return _moved(self.graph, super().initial(), examples)
 
 
-def decided(objective: Objective, batch: int) -> Objective:
+def with_stable_weights(objective: Objective, batch: int) -> Objective:
     """The same network, at a point where rounding decides on no ReLU.
 
     Args:
@@ -56,10 +56,10 @@ def decided(objective: Objective, batch: int) -> Objective:
         batch: examples in a batch of the check.
     """
     given = {name: getattr(objective, name) for name in Objective.__dataclass_fields__}
-    return Decided(**given, batch=batch)
+    return StableObjective(**given, batch=batch)
 
 
-def choosing_otherwise(graph: Graph, nearly: float) -> Graph:
+def with_tie_breaks_flipped(graph: Graph, nearly: float) -> Graph:
     """The same network, whose max pools choose the other one of elements that are as good as equal.
 
     Args:
