@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fwbench.frameworks import registry
 from fwbench.frameworks.learner import Job
-from fwbench.report.drawing.png import on_white
+from fwbench.report.drawing.chart import on_white
 from fwbench.workloads import MODELS
 from fwbench_extras.studies import memory_plan
 

@@ -16,7 +16,7 @@ def item(nodeid: str, framework: str = "torch", *, skipped: bool = False) -> Any
     """A case, as far as it is looked at."""
     return SimpleNamespace(
         nodeid=nodeid,
-        stash={CELL: SimpleNamespace(framework=framework)},
+        stash={CELL: SimpleNamespace(framework=framework, params={"framework": framework})},
         get_closest_marker=lambda _: skipped or None,
     )
 
@@ -80,6 +80,12 @@ def test_what_was_not_reached_is_missing(session: Unmeasured) -> None:
     assert {missing.nodeid: missing.why for missing in session.facts()} == known
     assert reasons(session, "measured") == {**known, "last": NOT_REACHED}
     assert [missing.framework for missing in session.facts(["measured"])][-1] == "numpy"
+
+
+def test_skipped_cases_have_the_parts_of_their_id(session: Unmeasured) -> None:
+    """A report draws them as gaps; others are not drawn."""
+    params = {missing.nodeid: missing.params for missing in session.facts(["measured"])}
+    assert params == {"skipped": {"framework": "torch"}, "failing": None, "last": None}
 
 
 def test_what_was_measured_without_a_report_is_not_missing(session: Unmeasured) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from fwbench.report import history, sections
 from fwbench.report.archive import collect
-from fwbench.report.drawing import over_time
+from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.section import Section
 from fwbench.report.writers import csv as csv_writer
@@ -94,7 +94,7 @@ def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
 def drawn(runs: int, marks: Mapping[int, str] | None = None) -> Chart:
     """A chart of so many runs, a day each."""
     points = [Point(i, 1.0 + i, 0.5 + i, 1.5 + i, f"label {i}") for i in range(runs)]
-    return over_time.draw("gemm", [day(i) for i in range(runs)], points, marks or {})
+    return lines.draw_over_time("gemm", [day(i) for i in range(runs)], points, marks or {})
 
 
 @pytest.mark.parametrize("runs", [2, 10, 59, 60])
@@ -194,7 +194,7 @@ def _quickly(title: str, *_: Any) -> Chart:
 
 def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """300, those with shifts before others; how many more there are is said where they are."""
-    monkeypatch.setattr(over_time, "draw", _quickly)
+    monkeypatch.setattr("fwbench.report.drawing.lines.draw_over_time", _quickly)
     still = [line([1.0, 1.0], f"still {number}") for number in range(303)]
     other = [
         line([1.0] * 10 + [2.0] * 10, f"shifted {number}", machine="Other CPU, 2 threads")
@@ -211,7 +211,7 @@ def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_as_many_as_may_be_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """300 of 300, without a note; cases of one run are none of them."""
-    monkeypatch.setattr(over_time, "draw", _quickly)
+    monkeypatch.setattr("fwbench.report.drawing.lines.draw_over_time", _quickly)
     lines = [line([1.0, 1.0], f"case {number}") for number in range(300)]
     _, found = history.sections([*(line([1.0], f"once {number}") for number in range(5)), *lines])
     assert len(found.charts) == 300
@@ -256,7 +256,7 @@ def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
 def test_names_are_no_markup_in_a_picture(name: str) -> None:
     """Title, days, points and marks are text."""
     points = [Point(i, 1.0, 0.5, 2.0, name) for i in range(3)]
-    chart = over_time.draw(name, [name] * 3, points, {1: name})
+    chart = lines.draw_over_time(name, [name] * 3, points, {1: name})
     picture = parsed(chart.svg)
     assert name in picture.text
     assert not picture.all("img", "i")

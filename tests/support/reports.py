@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-# Sections import it when first asked; a session of pytester would take it away with it again.
+# Sections import it on first use; a session of pytester would remove it again at its end.
 import fwbench.report.charts  # noqa: F401
 from fwbench.report import sections, summary
 from fwbench.report.drawing.chart import Chart

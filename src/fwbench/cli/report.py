@@ -15,7 +15,7 @@ from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.report import archive, history, sections
 from fwbench.report.discovery import extensions
-from fwbench.report.drawing import png
+from fwbench.report.drawing.chart import png, png_converter
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section
 from fwbench.report.writers import csv, html, markdown
@@ -119,7 +119,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for path in written:
         files.check_writable(path)
     if arguments.png:
-        png.converter()
+        png_converter()
         _make(arguments.png)
 
 
@@ -171,7 +171,7 @@ def _draw(folder: Path, drawn: Sequence[Section]) -> None:
     for section in sections.linkable(drawn):
         for number, chart in enumerate(section.charts, 1):
             path = folder / f"{section.id.removeprefix('part-')}-{number}.png"
-            picture = png.picture(chart)
+            picture = png(chart)
             try:
                 path.write_bytes(picture)
             except OSError as error:

@@ -28,6 +28,7 @@ from fwbench.records.launches import Entry
 from fwbench.records.privacy import Places, without_host, without_secrets
 from fwbench.records.session_facts import (
     NOT_REACHED,
+    SKIPPED,
     NotMeasured,
     SessionFacts,
     SessionOutcome,
@@ -289,17 +290,17 @@ class Unmeasured:
     def __init__(self) -> None:
         self.why: dict[str, str] = {}
         self.planned: list[str] = []
-        self._frameworks: dict[str, str] = {}
+        self._cells: dict[str, Cell | None] = {}
         self._finished: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Remember the framework of every case that is left."""
+        """Remember the cell of every case that is left; other benchmarks have none."""
         self._know(items)
         self.planned = [
             item.nodeid
             for item in items
-            if item.nodeid in self._frameworks and item.get_closest_marker("skip") is None
+            if item.nodeid in self._cells and item.get_closest_marker("skip") is None
         ]
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -319,11 +320,11 @@ class Unmeasured:
             return
         if report.when == "teardown":
             self._finished.add(report.nodeid)
-        if report.nodeid not in self._frameworks or report.passed:
+        if report.nodeid not in self._cells or report.passed:
             return
         if report.skipped and type(report.longrepr) is tuple:
             reason = report.longrepr[2].removeprefix("Skipped: ")
-            self.why[report.nodeid] = f"skipped: {reason}"
+            self.why[report.nodeid] = f"{SKIPPED}{reason}"
         else:
             self.why[report.nodeid] = f"{report.when} failed" if report.failed else "skipped"
 
@@ -338,15 +339,18 @@ class Unmeasured:
         if measured is not None:
             gone = {*why, *measured, *self._finished}
             why |= {nodeid: NOT_REACHED for nodeid in self.planned if nodeid not in gone}
-        return [
-            NotMeasured(nodeid=nodeid, framework=self._frameworks.get(nodeid, ""), why=reason)
-            for nodeid, reason in why.items()
-        ]
+        return [self._fact(nodeid, reason) for nodeid, reason in why.items()]
+
+    def _fact(self, nodeid: str, reason: str) -> NotMeasured:
+        cell = self._cells.get(nodeid)
+        if cell is None:
+            return NotMeasured(nodeid=nodeid, framework="", why=reason)
+        if not reason.startswith(SKIPPED):
+            return NotMeasured(nodeid=nodeid, framework=cell.framework, why=reason)
+        return NotMeasured(nodeid=nodeid, framework=cell.framework, params=cell.params, why=reason)
 
     def _know(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
             cell = item.stash.get(CELL, None)
-            if cell is not None:
-                self._frameworks[item.nodeid] = cell.framework
-            elif "benchmark" in getattr(item, "fixturenames", ()):
-                self._frameworks[item.nodeid] = ""
+            if cell is not None or "benchmark" in getattr(item, "fixturenames", ()):
+                self._cells[item.nodeid] = cell

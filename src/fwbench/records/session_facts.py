@@ -18,6 +18,9 @@ from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, SHARE, Unit
 #: Why a case is missing that was still to be measured when its session ended.
 NOT_REACHED = "not reached before the session ended"
 
+#: Prefix of the reason of a benchmark that was skipped.
+SKIPPED = "skipped: "
+
 _A_SECOND = Unit("1/s", most=1e21)
 _NOT_COMPARED = "where nothing was compared"
 _NO_BOUND = "where so few launches exclude nothing"
@@ -90,6 +93,9 @@ class NotMeasured(Table):
 
     nodeid: str = fact("node id of its test")
     framework: str = fact("framework of the case; empty for a benchmark that is not fwbench's")
+    params: dict[str, Any] | None = fact(
+        "parts of the case's id, as in `params` of a measured one; of skipped cases alone"
+    )
     why: str = fact("reason: deselected, skipped, failed, not reached")
 
 

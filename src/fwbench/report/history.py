@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fwbench.errors import UsageError
 from fwbench.records.units import count, time
 from fwbench.report.archive import HistoryLine, Moment
-from fwbench.report.drawing import over_time
+from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.section import Row, Section, TableCell, seconds
 
@@ -230,7 +230,7 @@ def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
         Point(number, moment.median_s, moment.low_s, moment.high_s, _moment_text(moment))
         for number, moment in enumerate(line.moments)
     ]
-    return over_time.draw(line.name, _labels(line.moments), points, marks)
+    return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
 
 
 def _labels(moments: Sequence[Moment]) -> list[str]:

@@ -1,16 +1,19 @@
-"""Parts of a report: sections, each a table with charts above it."""
+"""Sections of a report: a table, whose columns are objects, with charts above it."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from fwbench.records.measurement import Measurement, repeats
-from fwbench.records.units import JOULES, time
+from fwbench.records.units import JOULES, time, times
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.drawing.palette import Look
+from fwbench.report.ranking.contests import ratios_to_fastest, work
+
+T = TypeVar("T")
 
 #: The facts by which rows of a table can be filtered.
 KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
@@ -33,7 +36,7 @@ class Timing:
     """The time behind a ratio, so that a reader of the page can choose another baseline.
 
     Attributes:
-        contest: what its ratio is formed within: cells of a section that have it in common.
+        contest: name shared by the cells of a section among which its ratio is formed.
         contestant: framework and execution, and toggles that were asked for.
         run: number of its run.
         time_s: seconds of a call.
@@ -60,9 +63,9 @@ class TableCell:
     """A cell of a table.
 
     Attributes:
-        text: what is shown.
-        value: what it is sorted by; None for the text.
-        hint: what a pointer over it shows, in addition.
+        text: shown.
+        value: sorts the cell; None for the text.
+        hint: shown in addition under a pointer.
         shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
         target: the title of the section that it leads to.
         timing: of a ratio, if another baseline may be chosen for it.
@@ -87,7 +90,7 @@ class Row:
         """Attributes of the row on the page.
 
         Args:
-            shared: the facts that its section says for all rows.
+            shared: the facts that the section states for all its rows.
         """
         return attributes({name: v for name, v in self.keys.items() if name not in shared})
 
@@ -95,6 +98,30 @@ class Row:
 def attributes(keys: Mapping[str, str]) -> dict[str, str]:
     """Facts as attributes of an element, for the page's filters."""
     return {f"data-{name}": value for name, value in keys.items()}
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column of a table.
+
+    Attributes:
+        name: head of the column.
+        cell: returns the cell of a row's item.
+        legend: sentence about it for the section's note; empty for one that explains itself.
+        optional: whether it is left out where no row has a text.
+        keys: the facts by which it can be hidden.
+    """
+
+    name: str
+    cell: Callable[[T], TableCell]
+    legend: str = ""
+    optional: bool = True
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def legends(columns: Iterable[Column[Any]]) -> str:
+    """The legends of columns as a paragraph."""
+    return " ".join(column.legend for column in columns if column.legend)
 
 
 @dataclass(frozen=True)
@@ -107,9 +134,9 @@ class Section:
         rows: of the table; without any there is no table.
         charts: above the table, in this order.
         notes: paragraphs below the heading.
-        gaps: what the table lacks, and why; below it.
+        gaps: reasons of what the table lacks; below it.
         caption: of the table; empty for the title.
-        legend: how the lines of its charts are drawn, by their names, if these share a legend.
+        legend: looks of the lines of its charts, by their names, if these share a legend.
         column_keys: the facts by which columns can be hidden, by the number of the column.
         id: for links; empty until :func:`fwbench.report.sections.linkable` gives one.
     """
@@ -124,6 +151,42 @@ class Section:
     legend: Mapping[str, Look] = field(default_factory=dict)
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     id: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        columns: Sequence[Column[T]],
+        items: Iterable[T],
+        keys: Callable[[T], Mapping[str, str]] = lambda _: {},
+        **parts: Any,
+    ) -> Self:
+        """A section with a row for each item, without the optional columns that are empty.
+
+        Args:
+            title: heading.
+            columns: of the table.
+            items: of the rows, in their order.
+            keys: returns the facts that the row of an item can be filtered by.
+            parts: charts, notes and other attributes of the section.
+        """
+        rows = [(item, [column.cell(item) for column in columns]) for item in items]
+        shown = [
+            number
+            for number, column in enumerate(columns)
+            if not column.optional or any(cells[number].text for _, cells in rows)
+        ]
+        return cls(
+            title,
+            [columns[number].name for number in shown],
+            [Row([cells[number] for number in shown], keys(item)) for item, cells in rows],
+            column_keys={
+                place: columns[number].keys
+                for place, number in enumerate(shown)
+                if columns[number].keys
+            },
+            **parts,
+        )
 
     @property
     def shared_keys(self) -> dict[str, str]:
@@ -159,29 +222,6 @@ class Section:
         """Attributes of a column's head on the page."""
         return attributes(self.column_keys.get(number, {}))
 
-    def without_empty_columns(self, among: Collection[str] | None = None) -> Self:
-        """The same without the columns in which no row has a text.
-
-        Args:
-            among: the columns that may be left out; None for all.
-        """
-        kept = [
-            number
-            for number, name in enumerate(self.columns)
-            if any(row.cells[number].text for row in self.rows)
-            or not (among is None or name in among)
-        ]
-        return replace(
-            self,
-            columns=[self.columns[number] for number in kept],
-            rows=[replace(row, cells=[row.cells[n] for n in kept]) for row in self.rows],
-            column_keys={
-                kept.index(number): keys
-                for number, keys in self.column_keys.items()
-                if number in kept
-            },
-        )
-
 
 def line_name(record: Measurement, runs: Sequence[str]) -> str:
     """The name of a record in tables and charts; with its run, where there are several.
@@ -210,6 +250,11 @@ def line_names(
         (line_name(replace(record, repeat=number) if number > 1 else record, runs), record)
         for record, number in zip(records, numbers, strict=True)
     ]
+
+
+def contestants(named: Iterable[tuple[str, Measurement]]) -> dict[str, tuple[str, str]]:
+    """Framework and execution of lines, by the names of the lines."""
+    return {name: (record.facts.framework, record.facts.execution) for name, record in named}
 
 
 def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[dict[str, Measurement]]:
@@ -249,28 +294,68 @@ def grouped(records: Iterable[Measurement], *names: str) -> dict[str, list[Measu
     return groups
 
 
+def against_fastest(
+    named: Sequence[tuple[str, Measurement]], runs: Sequence[str], prefix: str = ""
+) -> list[TableCell]:
+    """The ratio of each record to the fastest of its run and work; empty if it is not ranked.
+
+    Args:
+        named: the records of a table, or of a row of it, with the names of their lines.
+        runs: the names of the runs, in their order.
+        prefix: sets their contests apart from those of other rows of the same section.
+    """
+    records = [record for _, record in named]
+    works = [work(record.facts) for record in records]
+    contests = {key: f"{prefix}{number}" for number, key in enumerate(dict.fromkeys(works))}
+    ratios = ratios_to_fastest(records, lambda record: (record.run, work(record.facts)))
+    cells = []
+    for (name, record), key, ratio in zip(named, works, ratios, strict=True):
+        contestant = name.removesuffix(run_suffix(record.run, runs))
+        timing = Timing(contests[key], contestant, record.run, record.median_s)
+        cells.append(quantity(ratio, times, timing) if ratio else TableCell(""))
+    return cells
+
+
 def row_keys(record: Measurement) -> dict[str, str]:
     """The facts that the row of a record can be filtered by."""
     return {name: str(record.facts[name]) for name in KEYS if name in record.facts}
 
 
+def quantity(
+    value: float | None, show: Callable[[Any], str], timing: Timing | None = None
+) -> TableCell:
+    """A cell with a number; empty where there is none.
+
+    Args:
+        value: sorts the cell.
+        show: formats it.
+        timing: of a ratio, if another baseline may be chosen for it.
+    """
+    return TableCell("") if value is None else TableCell(show(value), value, timing=timing)
+
+
 def seconds(value: float | None) -> TableCell:
     """A cell with a time; empty where there is none."""
-    return TableCell("" if value is None else time(value), value)
+    return quantity(value, time)
 
 
 def share(value: float | None) -> TableCell:
     """A cell with a whole percentage; empty where there is none."""
-    return TableCell("" if value is None else f"{value:.0%}", value)
+    return quantity(value, "{:.0%}".format)
 
 
 def joules(energy_j: float | None) -> TableCell:
     """A cell with an energy; empty where there is none."""
-    return TableCell("" if energy_j is None else JOULES.show(energy_j), energy_j)
+    return quantity(energy_j, JOULES.show)
+
+
+def values_cell(record: Measurement) -> TableCell:
+    """A cell with the number of values of a record: ``5 launches``."""
+    return TableCell(record.values_text, record.number)
 
 
 def billions(work: float | None, call_s: float) -> TableCell:
-    """A cell with work a second in thousands of millions; empty where there is no work.
+    """A cell with work per second in thousands of millions; empty where there is no work.
 
     Args:
         work: of one call: floating-point operations, or bytes.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fwbench.gate.samples import MEMORY, THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
@@ -16,17 +17,87 @@ _MEBIBYTE = 2**20
 #: Unchanged cases that are shown one by one.
 _SHOWN_UNCHANGED = 20
 
-_COLUMNS = (
-    "verdict",
-    "case",
-    "metric",
-    "base",
-    "contender",
-    "ratio",
-    "90 % bounds",
-    "detectable change",
-    "",
+# Columns
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a comparison.
+
+    Attributes:
+        name: head; ``bounds`` stands for the confidence of the bounds.
+        judged: returns the text of a judgement that has a ratio.
+        value: returns the number that sorts it; None for none.
+        always: returns the text of a judgement without a ratio.
+    """
+
+    name: str
+    judged: Callable[[Judgement], str]
+    value: Callable[[Judgement], float | None] = lambda _: None
+    always: Callable[[Judgement], str] = lambda _: ""
+
+    def text(self, judgement: Judgement) -> str:
+        """The text of a judgement."""
+        return (self.always if judgement.ratio is None else self.judged)(judgement)
+
+
+def _figure(judgement: Judgement, values: Sequence[float]) -> str:
+    if judgement.metric == MEMORY:
+        return f"{statistics.median(values) / _MEBIBYTE:.0f} MiB"
+    return time(statistics.median(values))
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _change(ratio: float | None) -> str:
+    return "?" if ratio is None else f"{ratio - 1:+.1%}"
+
+
+def _bounds(judgement: Judgement) -> str:
+    return f"{_change(judgement.low)} to {_change(judgement.high)}"
+
+
+def _visible(judgement: Judgement) -> str:
+    return "nothing" if judgement.visible is None else f"+{judgement.visible:.1%}"
+
+
+def _why(judgement: Judgement) -> str:
+    """The reason, and on a GPU the change in cycles of its clock."""
+    ratio = judgement.cycles_ratio
+    in_cycles = "" if ratio is None else f"in cycles {_change(ratio)}"
+    return "; ".join(filter(None, [judgement.reason, in_cycles]))
+
+
+COLUMNS = (
+    Column("verdict", lambda j: j.verdict, always=lambda j: j.verdict),
+    Column("case", lambda j: j.name, always=lambda j: j.name),
+    Column("metric", lambda j: j.metric),
+    Column("base", lambda j: _figure(j, j.base), lambda j: _median(j.base)),
+    Column("contender", lambda j: _figure(j, j.contender), lambda j: _median(j.contender)),
+    Column("ratio", lambda j: _change(j.ratio), lambda j: j.ratio),
+    Column("bounds", _bounds),
+    Column("detectable change", _visible, lambda j: j.visible),
+    Column("", _why, always=lambda j: j.reason),
 )
+
+#: Columns before the first one of numbers.
+_TEXTS = 3
+
+
+def header(comparison: Comparison) -> list[str]:
+    """The heads of the columns of a comparison."""
+    bounds = f"{comparison.rules['confidence']:.0%} bounds".replace("%", " %")
+    return [bounds if column.name == "bounds" else column.name for column in COLUMNS]
+
+
+def row(judgement: Judgement) -> list[str]:
+    """The texts of one case."""
+    return [column.text(judgement) for column in COLUMNS]
+
+
+# The comparison
 
 
 def table(comparison: Comparison) -> list[str]:
@@ -36,12 +107,12 @@ def table(comparison: Comparison) -> list[str]:
     """
     shown, left_out = _shown(comparison)
     cells = [header(comparison), *(row(judgement) for judgement in shown)]
-    # In a single line, whatever names hold.
+    # Names may hold line breaks.
     rows = [[" ".join(escaping.terminal(cell).split()) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            cell.ljust(width) if i < _FIRST_NUMBER else cell.rjust(width)
+            cell.ljust(width) if i < _TEXTS else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row[:-1], widths, strict=False))
         )
         + ("  " + row[-1] if row[-1] else "")
@@ -70,21 +141,12 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-_FIRST_NUMBER = 3
-
-
 def _row_of(cells: Sequence[str]) -> str:
     return "| " + " | ".join(map(escaping.markdown, cells)) + " |"
 
 
-def header(comparison: Comparison) -> list[str]:
-    """The columns of a comparison."""
-    confidence = f"{comparison.rules['confidence']:.0%} bounds".replace("%", " %")
-    return [confidence if "bounds" in name else name for name in _COLUMNS]
-
-
 def _alarm(comparison: Comparison) -> list[str]:
-    """Warning for a reader, before everything else."""
+    """Lines to be read before anything else."""
     interrupted = "interrupted: what follows is what was known by then"
     return [interrupted] * comparison.interrupted + _nothing_judged(comparison)
 
@@ -100,8 +162,8 @@ def _nothing_judged(comparison: Comparison) -> list[str]:
 def ranked(comparison: Comparison) -> list[Judgement]:
     """The judgements that are shown, the worst first.
 
-    Of each case the one on its time, by the statistic that looks worse; of what else was judged
-    only what is not unchanged.
+    Of each case the one on its time, by the statistic that looks worse; of other metrics only
+    those that are not unchanged.
     """
     times: dict[str, Judgement] = {}
     others: list[Judgement] = []
@@ -130,42 +192,9 @@ def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
 
 
 def _size(judgement: Judgement) -> float:
-    """Size of a change, in either direction for improved ones."""
+    """The size of a change, in either direction for those that improved."""
     change = math.log(judgement.ratio) if judgement.ratio else 0.0
     return abs(change) if judgement.verdict is Verdict.IMPROVED else change
-
-
-def row(judgement: Judgement) -> list[str]:
-    """The cells of one case."""
-    if judgement.ratio is None:
-        return [judgement.verdict, judgement.name, *[""] * 6, judgement.reason]
-    text = _memory if judgement.metric == MEMORY else time
-    visible = "nothing" if judgement.visible is None else f"+{judgement.visible:.1%}"
-    return [
-        judgement.verdict,
-        judgement.name,
-        judgement.metric,
-        *(text(statistics.median(values)) for values in (judgement.base, judgement.contender)),
-        f"{judgement.ratio - 1:+.1%}",
-        f"{_bound(judgement.low)} to {_bound(judgement.high)}",
-        visible,
-        _why(judgement),
-    ]
-
-
-def _why(judgement: Judgement) -> str:
-    """The reason, and on a GPU what changed in cycles of its clock."""
-    ratio = judgement.cycles_ratio
-    in_cycles = "" if ratio is None else f"in cycles {ratio - 1:+.1%}"
-    return "; ".join(filter(None, [judgement.reason, in_cycles]))
-
-
-def _memory(size_bytes: float) -> str:
-    return f"{size_bytes / _MEBIBYTE:.0f} MiB"
-
-
-def _bound(ratio: float | None) -> str:
-    return "?" if ratio is None else f"{ratio - 1:+.1%}"
 
 
 def _headline(comparison: Comparison) -> str:

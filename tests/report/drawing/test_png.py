@@ -13,7 +13,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.report import sections
-from fwbench.report.drawing import png
+from fwbench.report.drawing.chart import png
 from fwbench.report.model import read
 from support.launched_runs import plain, write
 from support.reports import case, stored, training
@@ -82,7 +82,7 @@ def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     made = stored(tmp_path, "run.json", *on_the_roof(), training(), ceilings=CEILINGS)
     for one in sections.details([made]):
         for chart in one.charts:
-            png.picture(chart)
+            png(chart)
     assert len(given) >= 9
     assert [svg for svg in given if b"var(" in svg] == []
     assert [svg for svg in given if b".pygal-chart .axis" not in svg] == []

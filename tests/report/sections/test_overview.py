@@ -23,8 +23,21 @@ def linalg(workload: str, framework: str, median_s: float, **facts: Any) -> dict
 
 
 def skipped(case_id: str, framework: str, why: str) -> dict[str, Any]:
-    """What a session says of a case that it skipped."""
-    return {"nodeid": f"test_it.py::test_it[{case_id}]", "framework": framework, "why": why}
+    """The fact of a session on a case that it skipped."""
+    workload, _, rest = case_id.partition(f"-{framework}-")
+    device, execution, direction, dtype, size, *toggles = rest.split("-")
+    params = {
+        "workload": workload,
+        "framework": framework,
+        "device": device,
+        "execution": execution,
+        "direction": direction,
+        "dtype": dtype,
+        "size": int(size),
+        **dict(toggle.split(":", 1) for toggle in toggles),
+    }
+    nodeid = f"test_it.py::test_it[{case_id}]"
+    return {"nodeid": nodeid, "framework": framework, "params": params, "why": why}
 
 
 def cells(section: Section) -> dict[str, dict[str, TableCell]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fwbench.records.session_facts import SessionFacts
 from fwbench.report.model import Run
-from fwbench.report.sections import race
+from fwbench.report.sections import verdicts
 from fwbench.report.writers import html, markdown
 from support.histories import RACE, budget
 
@@ -17,7 +17,7 @@ def _run(**facts: Any) -> Run:
 
 def test_a_section_has_every_contestant() -> None:
     """By group, the leader first, with its standing; the reason where there is one."""
-    (section,) = race.sections([_run(race=RACE, budget=budget())], ["run.json"])
+    (section,) = verdicts.sections([_run(race=RACE, budget=budget())], ["run.json"])
     assert section.title == "Race"
     assert section.notes[0].startswith("3 groups: 1 fastest, 1 tie, 1 undecided")
     assert section.notes[1] == "12 launches in 4 min 50 s of 5 min"
@@ -37,7 +37,7 @@ def test_a_section_has_every_contestant() -> None:
 def test_runs_without_a_race_have_no_section() -> None:
     """And of several runs each race has the name of its own."""
     runs = [_run(), _run(race=RACE)]
-    assert [s.title for s in race.sections(runs, ["a", "b"])] == ["Race (b)"]
+    assert [s.title for s in verdicts.sections(runs, ["a", "b"])] == ["Race (b)"]
 
 
 def test_a_race_is_in_page_and_markdown() -> None:

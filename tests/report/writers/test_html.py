@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.report import sections
-from fwbench.report.drawing import bars, curves, lines, scatter
+from fwbench.report.drawing import bars, lines, points
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.section import Row, Section, TableCell
@@ -41,9 +41,9 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
     point = Point(10, 1.0, 0.5, 2.0, name)
     drawn = [
         lines.draw(name, {name: [point]}, name),
-        curves.draw(name, {name: [1.0, 2.0]}, name),
+        lines.draw_curves(name, {name: [1.0, 2.0]}, name),
         bars.draw(name, {name: {name: 1.0}}, str),
-        scatter.draw(name, {name: (1.0, 0.5)}, name, name),
+        points.draw_scatter(name, {name: (1.0, 0.5)}, name, name),
     ]
     for chart in drawn:
         picture = parsed(chart.svg)

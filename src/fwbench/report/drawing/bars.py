@@ -1,18 +1,21 @@
-"""Grouped horizontal bars."""
+"""Horizontal bars: grouped, made of parts, changes in per cent, and one for each contestant."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pygal
+from pygal.util import alter
 
-from fwbench.report.drawing.chart import Chart, blank, marks, rendered
+from fwbench.report.drawing import palette
+from fwbench.report.drawing.chart import Chart, Point, blank, dot, marks, rendered
 from fwbench.report.drawing.palette import Look
 
-#: About so many marks are below the bars of counts.
-_MARKS = 8
+#: Approximate number of marks below the bars of counts.
+_COUNT_MARKS = 8
 
 
 def draw(
@@ -38,7 +41,7 @@ def draw(
     values = [value for by_category in series.values() for value in by_category.values()]
     if all(isinstance(value, int) for value in values):
         most = max(values, default=0)
-        chart.y_labels = range(0, int(most) + 1, max(1, math.ceil(most / _MARKS)))
+        chart.y_labels = range(0, int(most) + 1, max(1, math.ceil(most / _COUNT_MARKS)))
     elif values:
         chart.y_labels = marks(min(0.0, *values), max(0.0, *values), categories)
     for name, by_category in series.items():
@@ -59,3 +62,182 @@ def _bar(
     look = looks.get(category)
     node = look.attributes if look is not None else {}
     return {"value": values[category], "node": node} if category in values else None
+
+
+# Made of parts
+
+
+def draw_stacked(
+    title: str,
+    bars: Mapping[str, Mapping[str, float]],
+    parts: Sequence[str],
+    show: Callable[[float], str],
+) -> Chart:
+    """A chart of a bar for each name, downwards in their order.
+
+    Args:
+        title: of the chart.
+        bars: values by part, by name.
+        parts: every part that a chart of this kind can have; each has its colour in all charts.
+        show: formats a value.
+    """
+    looks = palette.parts(parts)
+    used = [part for part in parts if any(values.get(part) for values in bars.values())]
+    longest = max(sum(values.values()) for values in bars.values())
+    chart = blank(
+        pygal.HorizontalStackedBar,
+        len(used),
+        bars=len(bars),
+        labels=bars,
+        y_labels=marks(0.0, longest, bars),
+        value_formatter=show,
+        range=(0.0, longest),
+    )
+    upwards = [*bars][::-1]  # pygal begins at the bottom
+    chart.x_labels = upwards
+    for part in used:
+        chart.add(part, [bars[name].get(part) for name in upwards])
+    text = "; ".join(f"{name}: {_parts_text(values, used, show)}" for name, values in bars.items())
+    return rendered(chart, title, text, looks)
+
+
+def _parts_text(
+    values: Mapping[str, float], parts: Sequence[str], show: Callable[[float], str]
+) -> str:
+    return ", ".join(f"{part} {show(values[part])}" for part in parts if values.get(part))
+
+
+# Changes in per cent
+
+
+def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
+    """A chart of a horizontal bar for each name, downwards in their order.
+
+    Args:
+        title: of the chart.
+        series: changes in per cent by name, by verdict.
+    """
+    names = [name for points in series.values() for name in points]
+    points = [point for by_name in series.values() for point in by_name.values()]
+    low, high = min(0.0, *(p.low for p in points)), max(0.0, *(p.high for p in points))
+    room = 0.05 * (high - low)
+    chart = blank(
+        pygal.HorizontalStackedBar,
+        len(series),
+        bars=len(names),
+        labels=names,
+        y_labels=marks(low, high, names),
+        value_formatter=_percent,
+        range=(low - room, high + room),
+    )
+    chart.x_labels = names[::-1]  # pygal begins at the bottom
+    for verdict, by_name in series.items():
+        shown = (by_name.get(name) for name in names[::-1])
+        chart.add(
+            verdict, [point and {**dot(point, _percent), "value": point.y} for point in shown]
+        )
+    text = (
+        f"{name} {verdict}, {_percent(point.y)}"
+        for verdict, by_name in series.items()
+        for name, point in by_name.items()
+    )
+    return rendered(chart, title, "; ".join(text))
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.3g} %"
+
+
+# In the order given
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A value with its spread, and how much of it is drawn in a lighter tone.
+
+    Attributes:
+        point: the value; where it is on the horizontal axis is not used.
+        lighter: from zero to this; 0 for none.
+    """
+
+    point: Point
+    lighter: float = 0.0
+
+
+def draw_ranked(
+    title: str,
+    bars: Mapping[str, Bar],
+    show: Callable[[float], str],
+    looks: Mapping[str, Look],
+    parts: tuple[str, str] = ("value", ""),
+) -> Chart:
+    """A chart of a horizontal bar for each name, downwards in their order.
+
+    Args:
+        title: of the chart.
+        bars: by name.
+        show: formats a value.
+        looks: by name.
+        parts: what a bar is, and what its lighter part is.
+    """
+    highest = max(max(bar.point.y, bar.point.high) for bar in bars.values())
+    split = any(bar.lighter for bar in bars.values())
+    chart = blank(
+        _Bars,
+        2 if split else 0,
+        bars=len(bars),
+        value_formatter=show,
+        show_legend=split,
+        range=(0.0, highest * 1.05),
+        labels=bars,
+        y_labels=marks(0.0, highest, bars),
+    )
+    names = [*bars][::-1]  # pygal begins at the bottom
+    every = {**palette.neutral(names), **looks}
+    chart.x_labels = names
+    if split:
+        chart.add(parts[1], [_lighter(bars[name], every[name], parts[1]) for name in names])
+    chart.add(parts[0], [_rest(bars[name], every[name], show) for name in names])
+    text = "; ".join(f"{name} {_bar_text(bar, parts, show)}" for name, bar in bars.items())
+    grey = Look("var(--faint)")
+    drawn = {**looks, parts[0]: grey, parts[1]: grey.lighter}
+    return rendered(chart, title, text, drawn)
+
+
+class _Bars(pygal.HorizontalStackedBar):  # type: ignore[misc]
+    """pygal's, with attributes on each bar and on its interval."""
+
+    def _bar(self, serie: Any, parent: Any, *place: Any, **settings: Any) -> Any:
+        (i,) = place[2:3]
+        alter(parent, serie.metadata.get(i))
+        return super()._bar(serie, parent, *place, **settings)
+
+    def _confidence_interval(
+        self, node: Any, x: float, y: float, value: Any, metadata: Any
+    ) -> None:
+        around = self.svg.node(node, class_="spread")
+        alter(around, metadata)
+        super()._confidence_interval(around, x, y, (metadata or {}).get("whole", value), metadata)
+
+
+def _bar_text(bar: Bar, parts: tuple[str, str], show: Callable[[float], str]) -> str:
+    """The value, with its lighter part if there is one."""
+    if not bar.lighter:
+        return show(bar.point.y)
+    return f"{show(bar.point.y)} {parts[0]}, {show(bar.lighter)} {parts[1]}"
+
+
+def _rest(bar: Bar, look: Look, show: Callable[[float], str]) -> dict[str, Any]:
+    """The part of a bar in the full tone; its tooltip says the whole value."""
+    whole = bar.point.y
+    value = {**dot(bar.point, show), "value": whole - bar.lighter, "whole": whole}
+    return {**value, **_painted(look), "formatter": lambda _: show(whole)}
+
+
+def _lighter(bar: Bar, look: Look, part: str) -> dict[str, Any]:
+    """The part of a bar in the tone of its series, which is lighter."""
+    return {"value": bar.lighter, "label": part, **_painted(look)}
+
+
+def _painted(look: Look) -> dict[str, Any]:
+    return {"style": look.paint, "node": look.attributes}

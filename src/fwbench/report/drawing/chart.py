@@ -15,6 +15,7 @@ import pygaljs
 from pygal.etree import etree
 from pygal.style import Style
 
+from fwbench.errors import UsageError
 from fwbench.report import escaping
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.palette import Look
@@ -301,3 +302,44 @@ def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:
         value["ci"] = {"low": point.low, "high": point.high}
         label.append(f"{show(point.low)} to {show(point.high)}")
     return {**value, "label": ", ".join(label)}
+
+
+# As files
+
+#: The page's style sheet's colours on white.
+_ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c", "--line": "#d5dae0", "--paper": "#ffffff"}
+
+
+def png_converter() -> Callable[..., bytes]:
+    """The function that converts SVG to PNG.
+
+    Raises:
+        UsageError: it is not installed, or does not work.
+    """
+    try:
+        from cairosvg import svg2png
+    except (ImportError, OSError) as error:  # OSError: without the library cairo itself
+        raise UsageError(
+            f"--png needs CairoSVG, and cannot use it ({error}): pip install 'fwbench[png]', and "
+            "cairo itself from the system"
+        ) from None
+    convert: Callable[..., bytes] = svg2png
+    return convert
+
+
+def png(chart: Chart) -> bytes:
+    """A chart as a PNG file's content, on white.
+
+    Raises:
+        UsageError: there is no converter.
+    """
+    return png_converter()(on_white(chart).encode(), scale=2, background_color="white")
+
+
+def on_white(chart: Chart) -> str:
+    """A chart as an SVG file's content, with the colours of a white page."""
+    style = f"svg{{background:var(--paper)}}{style_sheet()}"
+    svg = chart.svg.replace(">", f"><style>{style}</style>", 1)
+    for variable, colour in _ON_WHITE.items():
+        svg = svg.replace(f"var({variable})", colour)
+    return svg

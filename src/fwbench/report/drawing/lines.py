@@ -1,4 +1,4 @@
-"""Lines over sizes: both axes logarithmic, the spread of each value as a bar."""
+"""Lines: over sizes with both axes logarithmic, from epoch to epoch, and from run to run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fwbench.report.drawing.palette import Look
 #: Up to this many powers of ten there are marks between them, too.
 _FEW_DECADES = 2
 
-#: How many labels have room below an axis.
+#: Number of labels that have room below an axis.
 _LABELS = 8
 
 #: The corners of a line on which nothing was measured.
@@ -127,3 +127,81 @@ def _thinned(places: Sequence[float]) -> list[float]:
         if not shown or place >= shown[-1] * apart:
             shown.append(place)
     return shown
+
+
+# From epoch to epoch
+
+
+def draw_curves(
+    title: str,
+    series: Mapping[str, Sequence[float]],
+    y_title: str,
+    looks: Mapping[str, Look] | None = None,
+) -> Chart:
+    """A chart of a curve for each name.
+
+    Args:
+        title: of the chart.
+        series: a value after each epoch, by name.
+        y_title: label of the vertical axis.
+        looks: of the curves, by their names.
+    """
+    chart = blank(
+        pygal.Line,
+        len(series),
+        x_title="epoch",
+        y_title=y_title,
+        value_formatter="{:.3g}".format,
+        dots_size=2,
+    )
+    chart.x_labels = [str(i + 1) for i in range(max(map(len, series.values())))]
+    for name, values in series.items():
+        chart.add(name, [*values])
+    last = (f"{name} ends at {values[-1]:.4g}" for name, values in series.items())
+    return rendered(chart, title, "; ".join(last), looks)
+
+
+# From run to run
+
+
+#: Up to this number of runs each has a dot.
+_DOTS = 60
+
+
+def draw_over_time(
+    title: str, days: Sequence[str], points: Sequence[Point], marks: Mapping[int, str]
+) -> Chart:
+    """A chart of times over runs.
+
+    Args:
+        title: of the chart.
+        days: a label for each run.
+        points: a value for each run; seconds.
+        marks: what happened, by the number of the run.
+    """
+    chart = blank(
+        pygal.Line,
+        3 + bool(marks),
+        value_formatter=time,
+        x_labels_major_every=max(1, math.ceil(len(days) / _LABELS)),
+        show_minor_x_labels=False,
+        show_dots=len(points) <= _DOTS,
+        dots_size=2,
+    )
+    chart.x_labels = days
+    chart.add("median", [{"value": point.y, "label": point.label} for point in points])
+    faint = {"width": 1, "dasharray": "3, 3"}
+    for name, ends in (
+        ("lower quartile", [point.low for point in points]),
+        ("upper quartile", [point.high for point in points]),
+    ):
+        chart.add(name, ends, show_dots=False, stroke_style=faint)
+    if marks:
+        dots = [
+            {"value": point.y, "label": marks[i]} if i in marks else None
+            for i, point in enumerate(points)
+        ]
+        chart.add("upgrade or lasting shift", dots, stroke=False, show_dots=True, dots_size=5)
+    events = "; ".join(f"{days[number]}: {event}" for number, event in sorted(marks.items()))
+    ends_text = f"{time(points[0].y)} on {days[0]}, {time(points[-1].y)} on {days[-1]}"
+    return rendered(chart, title, f"{ends_text}; {events or 'no upgrade, no lasting shift'}")

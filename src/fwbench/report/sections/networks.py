@@ -1,25 +1,35 @@
-"""Networks: every model by framework and execution, and answers against the size of a batch."""
+"""Networks: every model, answers by batch, accuracy in each dtype, and exported networks."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from fwbench.measure.limits import ITEMSIZE_BYTES
+from fwbench.names import DEFAULT_DTYPE, framework_of
 from fwbench.records.measurement import Measurement
-from fwbench.records.units import mebibytes
-from fwbench.report.drawing import lines, palette
+from fwbench.records.units import kibibytes, mebibytes, time
+from fwbench.report.drawing import lines, palette, points
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
+from fwbench.report.drawing.points import Stop
 from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking.condition import marked
+from fwbench.report.ranking.contests import fastest
 from fwbench.report.section import (
-    Row,
+    Column,
     Section,
     TableCell,
     by_work,
+    contestants,
     grouped,
+    legends,
+    line_name,
     line_names,
+    percent,
+    quantity,
     row_keys,
     seconds,
     share,
@@ -27,15 +37,7 @@ from fwbench.report.section import (
 
 ORDER = 42
 
-_COLUMNS = ("network", "size", "case", "a call", "a second", "memory", "of attainable")
-
-_NOTE = (
-    "A second: images, or tokens. Memory is the peak above what the process held before: of a "
-    "process of its own with --fw-memory, and otherwise of the one that verified the case, too. "
-    "Of attainable: the least time that the network's arithmetic takes here, over that of a call."
-)
-
-#: How sizes of networks begin: with the batch.
+#: Sizes of networks begin with the batch.
 _BATCH = re.compile(r"b(\d+)(.*)")
 
 #: Rates from here on are shown without fractions.
@@ -44,49 +46,31 @@ _HUNDRED = 100.0
 #: Records by batch, by the names of their lines.
 _ByBatch = Mapping[str, Mapping[int, Measurement]]
 
+#: The name of a line, and its records by batch.
+_Line = tuple[str, Mapping[int, Measurement]]
+
+#: Key of records that are shown or compared together.
+_Key = tuple[object, ...]
+
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A table for each kind of call, device and dtype; then batches of each network in use.
+    """Tables for each kind of call, device and dtype; batches; accuracy; and exported networks.
 
     Args:
         runs: in the order to show them.
         names: of the runs.
     """
-    every = operations(record for run in runs for record in run.records)
-    records = [record for record in every if record.facts.parameters is not None]
-    tables = [
-        _table(f"networks: {title}", group, names)
-        for title, group in grouped(records, "direction", "device", "dtype").items()
-    ]
-    colours = palette.colours(frameworks(runs))
-    used = [record for record in records if record.facts.direction == "forward"]
-    for title, group in _networks(used).items():
-        tables += _by_batch(f"{title}: answers by batch", group, names, colours)
-    return tables
+    return [*_speeds(runs, names), *_accuracies(runs, names), *_exports(runs, names)]
 
 
-def _table(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> Section:
-    rows = [
-        _row(name, record) for named in by_work(records, runs) for name, record in named.items()
-    ]
-    return Section(title, _COLUMNS, rows, [], [_NOTE]).without_empty_columns()
+# Speed and memory
 
 
-def _row(name: str, record: Measurement) -> Row:
-    facts = record.facts
-    rate, memory_bytes = _rate(record), _memory_bytes(record)
-    return Row(
-        [
-            TableCell(facts.workload),
-            TableCell(facts.size_text, facts.size),
-            TableCell(marked(name, facts)),
-            seconds(record.median_s),
-            TableCell("" if rate is None else _shown(rate), rate),
-            TableCell("" if memory_bytes is None else mebibytes(memory_bytes), memory_bytes),
-            share(facts.attainable_share),
-        ],
-        row_keys(record),
-    )
+class _Named(NamedTuple):
+    """A record with the name of its line."""
+
+    name: str
+    record: Measurement
 
 
 def _rate(record: Measurement) -> float | None:
@@ -106,6 +90,51 @@ def _memory_bytes(record: Measurement) -> int | None:
     return record.facts.memory_above_bytes
 
 
+_COLUMNS: tuple[Column[_Named], ...] = (
+    Column("network", lambda row: TableCell(row.record.facts.workload)),
+    Column("size", lambda row: TableCell(row.record.facts.size_text, row.record.facts.size)),
+    Column("case", lambda row: TableCell(marked(row.name, row.record.facts))),
+    Column("a call", lambda row: seconds(row.record.median_s)),
+    Column(
+        "a second",
+        lambda row: quantity(_rate(row.record), _shown),
+        "A second: images, or tokens.",
+    ),
+    Column(
+        "memory",
+        lambda row: quantity(_memory_bytes(row.record), mebibytes),
+        "Memory is the peak above what the process held before: of a process of its own with "
+        "--fw-memory, and otherwise of the one that verified the case, too.",
+    ),
+    Column(
+        "of attainable",
+        lambda row: share(row.record.facts.attainable_share),
+        "Of attainable: the least time that the network's arithmetic takes here, over that of a "
+        "call.",
+    ),
+)
+
+
+def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    every = operations(record for run in runs for record in run.records)
+    records = [record for record in every if record.facts.parameters is not None]
+    tables = [
+        Section.of(
+            f"networks: {title}",
+            _COLUMNS,
+            [_Named(*item) for works in by_work(group, names) for item in works.items()],
+            lambda row: row_keys(row.record),
+            notes=[legends(_COLUMNS)],
+        )
+        for title, group in grouped(records, "direction", "device", "dtype").items()
+    ]
+    colours = palette.colours(frameworks(runs))
+    used = [record for record in records if record.facts.direction == "forward"]
+    for title, group in _networks(used).items():
+        tables += _by_batch(f"{title}: answers by batch", group, names, colours)
+    return tables
+
+
 def _networks(records: Sequence[Measurement]) -> dict[str, list[Measurement]]:
     """Records by what they have in common but for the batch."""
     groups: dict[str, list[Measurement]] = {}
@@ -117,7 +146,7 @@ def _networks(records: Sequence[Measurement]) -> dict[str, list[Measurement]]:
 
 
 def _batch(record: Measurement) -> tuple[int, str]:
-    """Number of examples in a call, and the rest of its size."""
+    """The number of examples of a call, and the rest of its size."""
     size = _BATCH.fullmatch(record.facts.shape or "")
     return (int(size[1]), size[2]) if size else (record.facts.size, "")
 
@@ -132,30 +161,43 @@ def _by_batch(
     by_name: dict[str, dict[int, Measurement]] = {}
     for name, record in line_names(records, runs):
         by_name.setdefault(name, {})[_batch(record)[0]] = record
-    rows = [
-        Row([TableCell(name), *_cells(batches, by_batch)], row_keys(next(iter(by_batch.values()))))
-        for name, by_batch in by_name.items()
+    lines_of = [(name, record) for name, of in by_name.items() for record in of.values()]
+    looks = palette.looks(contestants(lines_of), colours)
+    return [
+        Section.of(
+            title,
+            _batch_columns(batches),
+            [*by_name.items()],
+            lambda line: row_keys(next(iter(line[1].values()))),
+            charts=[*_batch_charts(title, by_name, looks)],
+            legend=looks,
+        )
     ]
-    columns = [part for batch in batches for part in (f"batch {batch}", f"batch {batch}, a second")]
-    contestants = {
-        name: (record.facts.framework, record.facts.execution)
-        for name, by_batch in by_name.items()
-        for record in by_batch.values()
-    }
-    looks = palette.looks(contestants, colours)
-    charts = [*_charts(title, by_name, looks)]
-    return [Section(title, ["case", *columns], rows, charts, legend=looks)]
 
 
-def _cells(batches: Sequence[int], by_batch: Mapping[int, Measurement]) -> Iterator[TableCell]:
+def _batch_columns(batches: Sequence[int]) -> list[Column[_Line]]:
+    """The latency and the throughput of each batch."""
+    columns: list[Column[_Line]] = [Column("case", lambda line: TableCell(line[0]))]
     for batch in batches:
-        record = by_batch.get(batch)
-        rate = None if record is None else _rate(record)
-        yield seconds(None if record is None else record.median_s)
-        yield TableCell("" if rate is None else _shown(rate), rate)
+        columns += [
+            Column(f"batch {batch}", functools.partial(_latency, batch), optional=False),
+            Column(f"batch {batch}, a second", functools.partial(_throughput, batch),
+                   optional=False),
+        ]  # fmt: skip
+    return columns
 
 
-def _charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
+def _latency(batch: int, line: _Line) -> TableCell:
+    record = line[1].get(batch)
+    return seconds(None if record is None else record.median_s)
+
+
+def _throughput(batch: int, line: _Line) -> TableCell:
+    record = line[1].get(batch)
+    return quantity(None if record is None else _rate(record), _shown)
+
+
+def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
     how: dict[str, Any] = {"looks": looks}
     yield lines.draw(f"{title}: latency", _latencies(by_name), "batch size", **how)
     rates = f"{title}: examples a second"
@@ -173,7 +215,7 @@ def _latencies(by_name: _ByBatch) -> dict[str, list[Point]]:
 
 
 def _throughputs(by_name: _ByBatch) -> dict[str, list[Point]]:
-    """Throughputs of examples: a slow quartile of times is a low one of rates."""
+    """Examples a second: a slow quartile of times is a low one of rates."""
     return {
         name: [
             Point(batch, batch / record.median_s, batch / high, batch / low, record.values_text)
@@ -182,3 +224,232 @@ def _throughputs(by_name: _ByBatch) -> dict[str, list[Point]]:
         ]
         for name, by_batch in by_name.items()
     }
+
+
+# Accuracy, time and bytes of trained networks
+
+
+_ACCURACY_NOTE = (
+    "Every case has the same trained weights and is asked about the same pictures of the test set. "
+    "{} In the charts a line joins the dtypes of a case; wider ones have larger points."
+)
+
+#: Radius of a dot, for each root of the bytes that a number has.
+_RADIUS = 3.0
+
+_KIBIBYTE = 2.0**10
+
+
+def _size_kib(record: Measurement) -> float | None:
+    size_bytes = record.facts.model_bytes
+    return None if size_bytes is None else size_bytes / _KIBIBYTE
+
+
+#: A quantity of the horizontal axis, if it is known.
+_Quantity = Callable[[Measurement], float | None]
+
+_QUANTITIES: Mapping[str, tuple[_Quantity, Callable[[float], str]]] = {
+    "time of a call": (lambda record: record.median_s, time),
+    "size of the model": (_size_kib, "{:,.0f} KiB".format),
+}
+
+
+class _Trained(NamedTuple):
+    """A record of a trained network, and that of the same contestant in float32."""
+
+    name: str
+    record: Measurement
+    wide: Measurement | None
+
+    @property
+    def lost(self) -> float | None:
+        """The difference of the accuracies."""
+        if self.wide is None:
+            return None
+        return (self.record.facts.accuracy or 0.0) - (self.wide.facts.accuracy or 0.0)
+
+    @property
+    def gain(self) -> float | None:
+        """The ratio of the times."""
+        return None if self.wide is None else self.wide.median_s / self.record.median_s
+
+
+def _int8_features(row: _Trained) -> TableCell:
+    features = row.record.facts.int8_features
+    return TableCell("nothing" if features == "" else features or "")
+
+
+_ACCURACY_COLUMNS: tuple[Column[_Trained], ...] = (
+    Column("case", lambda row: TableCell(row.name)),
+    Column("dtype", lambda row: TableCell(row.record.facts.dtype)),
+    Column("accuracy", lambda row: quantity(row.record.facts.accuracy or 0.0, percent)),
+    Column(
+        "against float32",
+        lambda row: quantity(row.lost, "{:+.2%}".format),
+        "Against float32: the same framework and execution in the same run.",
+    ),
+    Column(
+        "as reference",
+        lambda row: quantity(row.record.facts.agreement, percent),
+        "As reference: pictures that are classified as by NumPy in float64.",
+    ),
+    Column(
+        "pictures",
+        lambda row: TableCell(
+            f"{row.record.facts.tested_examples or 0:,}", row.record.facts.tested_examples
+        ),
+    ),
+    Column("a call", lambda row: seconds(row.record.median_s)),
+    Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format)),
+    Column(
+        "model",
+        lambda row: quantity(row.record.facts.model_bytes, kibibytes),
+        "Models are files of the framework's own format.",
+    ),
+    Column("CPU has for int8", _int8_features),
+)
+
+
+def _accuracies(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each trained network and batch."""
+    works: dict[_Key, list[Measurement]] = {}
+    for record in (record for run in runs for record in run.records):
+        facts = record.facts
+        if facts.accuracy is not None:
+            works.setdefault((facts.workload, facts.device, facts.size_text), []).append(record)
+    colours = palette.colours(frameworks(runs))
+    return [_accuracy(key, records, names, colours) for key, records in works.items()]
+
+
+def _accuracy(
+    key: _Key, records: Sequence[Measurement], names: Sequence[str], colours: Mapping[str, str]
+) -> Section:
+    wide = {
+        (record.run, record.contestant): record
+        for record in records
+        if record.facts.dtype == DEFAULT_DTYPE
+    }
+    network = " ".join(map(str, key))
+    return Section.of(
+        f"accuracy, time and bytes: {network}",
+        _ACCURACY_COLUMNS,
+        [
+            _Trained(line_name(record, names), record, wide.get((record.run, record.contestant)))
+            for record in records
+        ],
+        lambda row: row_keys(row.record),
+        charts=[*_accuracy_charts(network, records, names, colours)],
+        notes=[_ACCURACY_NOTE.format(legends(_ACCURACY_COLUMNS))],
+    )
+
+
+def _accuracy_charts(
+    title: str,
+    records: Sequence[Measurement],
+    names: Sequence[str],
+    colours: Mapping[str, str],
+) -> Iterator[Chart]:
+    by_line: dict[str, list[Measurement]] = {}
+    for record in records:
+        by_line.setdefault(line_name(record, names), []).append(record)
+    first = [(name, some[0]) for name, some in by_line.items()]
+    looks = palette.looks(contestants(first), colours)
+    for axis, (quantity_of, show) in _QUANTITIES.items():
+        tracks = {
+            name: stops for name, some in by_line.items() if (stops := _stops(some, quantity_of))
+        }
+        if tracks:
+            against = f"{title}: accuracy against {axis}"
+            yield points.draw_tracks(against, tracks, (axis, "accuracy"), show, looks)
+
+
+def _stops(records: Sequence[Measurement], quantity_of: _Quantity) -> list[Stop]:
+    """A point for each dtype, the larger the wider it is."""
+    return [
+        Stop(x, facts.accuracy or 0.0, facts.dtype, _RADIUS * ITEMSIZE_BYTES[facts.dtype] ** 0.5)
+        for record in records
+        for facts in [record.facts]
+        if (x := quantity_of(record)) is not None
+    ]
+
+
+# Exported networks
+
+
+_EXPORTED_NOTE = (
+    "The same network with the same weights, exported from one framework and run in another; the "
+    "export is untimed. Beside it the fastest execution of the framework that it comes from, of "
+    "the same batch in the same run. Errors are against the reference in float64."
+)
+
+
+class _Exported(NamedTuple):
+    """A record of an exported network, and the fastest where it comes from."""
+
+    record: Measurement
+    there: Measurement | None
+    names: Sequence[str]
+
+    @property
+    def there_s(self) -> float | None:
+        """Seconds of a call where it comes from."""
+        return None if self.there is None else self.there.median_s
+
+    @property
+    def gain(self) -> float | None:
+        """The ratio of the times."""
+        return None if self.there_s is None else self.there_s / self.record.median_s
+
+
+def _network_name(row: _Exported) -> TableCell:
+    return TableCell(f"{row.record.facts.workload} {row.record.facts.size_text}")
+
+
+_EXPORTED_COLUMNS: tuple[Column[_Exported], ...] = (
+    Column("network", _network_name),
+    Column("exported from", lambda row: TableCell(row.record.facts.exported_from or "")),
+    Column("run in", lambda row: TableCell(line_name(row.record, row.names))),
+    Column("a call", lambda row: seconds(row.record.median_s)),
+    Column(
+        "there",
+        lambda row: TableCell("" if row.there is None else line_name(row.there, row.names)),
+        optional=False,
+    ),
+    Column("a call there", lambda row: seconds(row.there_s), optional=False),
+    Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format), optional=False),
+    Column("model", lambda row: quantity(row.record.facts.model_bytes, kibibytes), optional=False),
+    Column(
+        "largest error",
+        lambda row: quantity(row.record.facts.max_relative_error, "{:.1e}".format),
+        optional=False,
+    ),
+)
+
+
+def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """One section, if any network was exported."""
+    rows = [row for run in runs for row in _exported(run, names)]
+    section = Section.of(
+        "exported networks",
+        _EXPORTED_COLUMNS,
+        rows,
+        lambda row: row_keys(row.record),
+        notes=[_EXPORTED_NOTE],
+    )
+    return [section] if rows else []
+
+
+def _exported(run: Run, names: Sequence[str]) -> Iterator[_Exported]:
+    """The exported networks of a run, each with the fastest of those that stayed."""
+    there = fastest(
+        (record for record in run.records if record.facts and record.facts.exported_from is None),
+        lambda record: (framework_of(record.facts.framework), *_work(record)),
+    )
+    for record in run.records:
+        source = record.facts.exported_from
+        if source is not None:
+            yield _Exported(record, there.get((source, *_work(record))), names)
+
+
+def _work(record: Measurement) -> _Key:
+    return (*record.facts.work, *record.requested.items())

@@ -3,57 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from fwbench.measure.condition import CLEAN
+from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, time
 from fwbench.report import charts
+from fwbench.report.charts import Group
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
-from fwbench.report.fastest import against_fastest
-from fwbench.report.group import Group
 from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking.condition import condition_of, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.scaling import unshared
 from fwbench.report.section import (
     AGAINST_FASTEST,
-    Row,
+    Column,
     Section,
     TableCell,
+    against_fastest,
     billions,
     grouped,
     joules,
     line_names,
+    quantity,
     row_keys,
     seconds,
     share,
+    values_cell,
 )
 
 ORDER = 20
-
-_COLUMNS = (
-    *(
-        "case",
-        "size",
-        "median",
-        AGAINST_FASTEST,
-        "condition",
-        "middle half",
-        "dispatch",
-        "on the device",
-    ),
-    *(
-        "first call in process",
-        "against eager",
-        "GFLOP/s",
-        "GB/s",
-        "of attainable",
-        "energy",
-        "GPU memory",
-        "measured",
-    ),
-)
 
 #: Sections that have charts: those whose contestants differ most.
 _DRAWN = 50
@@ -100,69 +81,91 @@ def _difference(group: Group) -> float:
 
 
 def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
-    known = any(
+    has_doubts = any(
         marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
     )
     ratios = against_fastest(group.records, group.runs)
     rows = [
-        (record, _row(name, record, gain, ratio, condition_known=known))
+        _Row(name, record, gain, ratio)
         for (name, record), gain, ratio in zip(group.records, group.gains, ratios, strict=True)
     ]
-    rows.sort(key=lambda pair: (pair[0].facts.size, pair[0].facts.size_text, pair[0].median_s))
-    legend = group.looks if drawn else {}
-    return Section(
-        group.title, _COLUMNS, [row for _, row in rows], drawn, notes, legend=legend
-    ).without_empty_columns()
-
-
-def _row(
-    name: str, record: Measurement, gain: Point | None, ratio: TableCell, *, condition_known: bool
-) -> Row:
-    low, high = record.quartiles_s
-    condition = marks(record.facts) or condition_of(record.facts)
-    return Row(
-        [
-            TableCell(name),
-            TableCell(record.facts.size_text, record.facts.size),
-            seconds(record.median_s),
-            ratio,
-            TableCell(condition if condition_known else ""),
-            TableCell(f"{time(low)} to {time(high)}", low),
-            seconds(record.facts.dispatch_s),
-            seconds(record.facts.device_s),
-            _first_call(record),
-            _gain(gain),
-            billions(record.facts.flops, record.median_s),
-            billions(record.facts.bytes, record.median_s),
-            share(record.facts.attainable_share),
-            joules(record.facts.energy_j),
-            _device_memory(record),
-            TableCell(record.values_text, record.number),
-        ],
-        row_keys(record),
+    rows.sort(key=lambda row: (row.facts.size, row.facts.size_text, row.record.median_s))
+    return Section.of(
+        group.title,
+        [column for column in _COLUMNS if has_doubts or column.name != _CONDITION],
+        rows,
+        lambda row: row_keys(row.record),
+        charts=drawn,
+        notes=notes,
+        legend=group.looks if drawn else {},
     )
 
 
-def _device_memory(record: Measurement) -> TableCell:
-    """The memory of a GPU that its operands, its result and what computes it take."""
-    facts = record.facts
+class _Row(NamedTuple):
+    """A record with its gain over eager, and its ratio to the fastest."""
+
+    name: str
+    record: Measurement
+    gain: Point | None
+    ratio: TableCell
+
+    @property
+    def facts(self) -> CaseFacts:
+        """The facts of the record."""
+        return self.record.facts
+
+
+def _condition(row: _Row) -> TableCell:
+    return TableCell(marks(row.facts) or condition_of(row.facts))
+
+
+def _spread(row: _Row) -> TableCell:
+    low, high = row.record.quartiles_s
+    return TableCell(f"{time(low)} to {time(high)}", low)
+
+
+def _device_memory(row: _Row) -> TableCell:
+    """The memory of a GPU that its operands, its result and its computation take."""
+    facts = row.facts
     before_bytes, peak_bytes = facts.device_memory_before_bytes, facts.peak_device_memory_bytes
     if before_bytes is None or peak_bytes is None:
         return TableCell("")
-    above_bytes = max(0, peak_bytes - before_bytes)
-    return TableCell(amount(above_bytes), above_bytes)
+    return quantity(max(0, peak_bytes - before_bytes), amount)
 
 
-def _first_call(record: Measurement) -> TableCell:
-    """After whatever its process did before; and in a fresh process, where that is known."""
-    in_process_s, fresh_s = record.facts.first_call_in_process_s, record.facts.first_call_s
+def _first_call(row: _Row) -> TableCell:
+    """The first call in its process; and in a fresh process, where that is known."""
+    in_process_s, fresh_s = row.facts.first_call_in_process_s, row.facts.first_call_s
     if in_process_s is None or fresh_s is None:
         return seconds(in_process_s)
     return TableCell(f"{time(in_process_s)}, fresh {time(fresh_s)}", in_process_s)
 
 
-def _gain(gain: Point | None) -> TableCell:
+def _gain(row: _Row) -> TableCell:
+    gain = row.gain
     if gain is None:
         return TableCell("")
     ends = f" ({gain.low:.2f} to {gain.high:.2f})" if gain.low < gain.high else ""
     return TableCell(f"{gain.y:.2f}x{ends}", gain.y)
+
+
+_CONDITION = "condition"
+
+_COLUMNS: tuple[Column[_Row], ...] = (
+    Column("case", lambda row: TableCell(row.name)),
+    Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
+    Column("median", lambda row: seconds(row.record.median_s)),
+    Column(AGAINST_FASTEST, lambda row: row.ratio),
+    Column(_CONDITION, _condition),
+    Column("middle half", _spread),
+    Column("dispatch", lambda row: seconds(row.facts.dispatch_s)),
+    Column("on the device", lambda row: seconds(row.facts.device_s)),
+    Column("first call in process", _first_call),
+    Column("against eager", _gain),
+    Column("GFLOP/s", lambda row: billions(row.facts.flops, row.record.median_s)),
+    Column("GB/s", lambda row: billions(row.facts.bytes, row.record.median_s)),
+    Column("of attainable", lambda row: share(row.facts.attainable_share)),
+    Column("energy", lambda row: joules(row.facts.energy_j)),
+    Column("GPU memory", _device_memory),
+    Column("measured", lambda row: values_cell(row.record)),
+)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
 from fwbench.report.model import Run, foreign
-from fwbench.report.section import Row, Section, TableCell, run_suffix, seconds
+from fwbench.report.section import Column, Section, TableCell, run_suffix, seconds, values_cell
 
 ORDER = 50
-
-_COLUMNS = ("benchmark", "median", "middle half", "group", "measured")
 
 _NOTE = (
     "fwbench did not write these: framework, device, dispatch, verification and warm-up are not "
     "recorded, so they are listed and not compared."
 )
+
+
+def _spread(record: Measurement) -> TableCell:
+    return TableCell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0])
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -25,17 +28,16 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         runs: in the order to show them.
         names: of the runs.
     """
-    rows = [
-        Row(
-            [
-                TableCell(f"{record.name}{run_suffix(record.run, names)}"),
-                seconds(record.median_s),
-                TableCell(" to ".join(map(time, record.quartiles_s)), record.quartiles_s[0]),
-                TableCell(record.group),
-                TableCell(record.values_text, record.number),
-            ]
-        )
-        for run in runs
-        for record in foreign(run.records)
-    ]
-    return [Section("other benchmarks", _COLUMNS, rows, notes=[_NOTE])] if rows else []
+
+    def name(record: Measurement) -> TableCell:
+        return TableCell(f"{record.name}{run_suffix(record.run, names)}")
+
+    columns: tuple[Column[Measurement], ...] = (
+        Column("benchmark", name, optional=False),
+        Column("median", lambda record: seconds(record.median_s), optional=False),
+        Column("middle half", _spread, optional=False),
+        Column("group", lambda record: TableCell(record.group), optional=False),
+        Column("measured", values_cell, optional=False),
+    )
+    records = [record for run in runs for record in foreign(run.records)]
+    return [Section.of("other benchmarks", columns, records, notes=[_NOTE])] if records else []

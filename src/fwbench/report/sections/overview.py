@@ -1,23 +1,25 @@
-"""All operations at a glance: who is how many times slower than the fastest."""
+"""All operations at a glance: the ratio of each contestant to the fastest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
-from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import NotMeasured
+from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement, requested_toggles
+from fwbench.records.session_facts import SKIPPED, NotMeasured
 from fwbench.records.units import time
-from fwbench.report.fastest import against_fastest
 from fwbench.report.model import Run, operations
 from fwbench.report.ranking import means
 from fwbench.report.ranking.condition import is_contended, marks
 from fwbench.report.ranking.contests import split
 from fwbench.report.section import (
-    Row,
+    Column,
     Section,
     TableCell,
+    against_fastest,
     grouped,
     line_names,
     run_suffix,
@@ -35,13 +37,7 @@ _COMPLETION = f"On a GPU these are {means.COMPLETION}s: launch, kernel and wait.
 
 _CONTENDED = "A time without a ratio is contended: other processes used the processors meanwhile."
 
-#: How the reason of a case that was skipped begins in the record of a session.
-_SKIPPED = "skipped: "
-
-#: Columns before those of the contestants.
-_LEADING = ("operation", "family", "size")
-
-#: What a column can be hidden by: framework and execution.
+#: Facts by which a column can be hidden: framework and execution.
 Keys = Mapping[str, str]
 
 
@@ -75,13 +71,13 @@ class _Gap:
     workload: str
     column: str
     keys: Keys
-    about: tuple[str, str, str]
+    about: tuple[str, ...]
     reason: str
 
 
 @dataclass(frozen=True)
 class _HeatMap:
-    """The records of a section, and what of them was skipped.
+    """The records of a section, and its skipped cases.
 
     Attributes:
         title: device, direction and dtype.
@@ -126,20 +122,20 @@ class _HeatMap:
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
         several = means.has_several(self.records[0].facts.device)
-        return Section(
+        return Section.of(
             f"overview {self.title}",
-            (*_LEADING, *self.columns),
+            [*_LEADING, *(_contestant(name, keys) for name, keys in self.columns.items())],
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],
+            lambda row: row.keys,
             notes=[_NOTE, *[_COMPLETION] * several, *[_CONTENDED] * contended],
-            gaps=_said(self.gaps),
-            column_keys=dict(enumerate(self.columns.values(), len(_LEADING))),
-        ).without_empty_columns(_LEADING)
+            gaps=_reasons(self.gaps),
+        )
 
-    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> Row:
+    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> _Row:
         measured = _at_one_size(named)
         facts = measured[0][1].facts
-        label = name.removeprefix(facts.workload)
-        target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype)) + label
+        target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype))
+        target += name.removeprefix(facts.workload)
         ratios = against_fastest(measured, self.names, prefix)
         cells = {
             gap.column: _gap(gap.reason) for gap in self.gaps if gap.workload == facts.workload
@@ -148,17 +144,43 @@ class _HeatMap:
             column: _cell(record, ratio, target)
             for (column, record), ratio in zip(measured, ratios, strict=True)
         }
-        keys = {name: facts[name] for name in ("device", "direction", "dtype", "family")
-                if facts.get(name)}  # fmt: skip
-        return Row(
-            [
-                TableCell(name, target=target),
-                TableCell(facts.family or ""),
-                TableCell(facts.size_text, facts.size),
-                *(cells.get(column, TableCell("")) for column in self.columns),
-            ],
-            keys,
-        )
+        return _Row(name, target, facts, cells)
+
+
+class _Row(NamedTuple):
+    """An operation at one size.
+
+    Attributes:
+        name: of the operation.
+        target: title of the section that it leads to.
+        facts: of its first case.
+        cells: by the name of the contestant.
+    """
+
+    name: str
+    target: str
+    facts: CaseFacts
+    cells: Mapping[str, TableCell]
+
+    @property
+    def keys(self) -> Keys:
+        """The facts that it can be filtered by."""
+        names = ("device", "direction", "dtype", "family")
+        return {name: self.facts[name] for name in names if self.facts.get(name)}
+
+
+_LEADING: tuple[Column[_Row], ...] = (
+    Column("operation", lambda row: TableCell(row.name, target=row.target)),
+    Column("family", lambda row: TableCell(row.facts.family or "")),
+    Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
+)
+
+
+def _contestant(name: str, keys: Keys) -> Column[_Row]:
+    def cell(row: _Row) -> TableCell:
+        return row.cells.get(name, TableCell(""))
+
+    return Column(name, cell, optional=False, keys=keys)
 
 
 def _keys(framework: str, execution: str) -> Keys:
@@ -176,8 +198,7 @@ def _at_one_size(named: Sequence[tuple[str, Measurement]]) -> list[tuple[str, Me
 
 def _cell(record: Measurement, ratio: TableCell, target: str) -> TableCell:
     """The ratio with its shade; the time of a contended case."""
-    said = marks(record.facts)
-    hint = time(record.median_s) + (f", {said}" if said else "")
+    hint = ", ".join(filter(None, [time(record.median_s), marks(record.facts)]))
     if ratio.value is None:
         return TableCell(time(record.median_s), None, hint=hint, target=target)
     return replace(ratio, hint=hint, shade=shade(ratio.value), target=target)
@@ -196,42 +217,46 @@ def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measureme
         records: of one device, direction and dtype.
     """
     facts = records[0].facts
+    about = (facts.device, facts.direction, facts.dtype)
     workloads = {record.facts.workload for record in records}
     skipped = (
         _skipped(missing, run_suffix(number, names))
         for number, run in enumerate(runs)
         for missing in run.session.missing or ()
-        if missing.why.startswith(_SKIPPED)
+        if missing.why.startswith(SKIPPED)
     )
     return [
         gap
         for gap in skipped
-        if gap.about == (facts.device, facts.direction, facts.dtype) and gap.workload in workloads
+        if gap is not None and gap.about == about and gap.workload in workloads
     ]
 
 
-def _skipped(missing: NotMeasured, suffix: str) -> _Gap:
-    """Parts of the id of a case, ``gemm-mxnet-cpu-eager-forward-float32-64-workers:2``.
+def _skipped(missing: NotMeasured, suffix: str) -> _Gap | None:
+    """The gap of a case that was not measured; None for other benchmarks.
 
     Args:
         missing: the case.
         suffix: of the names of its run's columns.
     """
-    _, _, case = missing.nodeid.removesuffix("]").partition("[")
-    workload, _, rest = case.partition("-")
-    parts = rest.removeprefix(f"{missing.framework}-").split("-")
-    device, execution, direction, dtype, _, *others = (*parts, "", "", "", "", "")
-    toggles = (part.replace(":", "=", 1) for part in others if ":" in part)
+    params = missing.params
+    if not params:
+        return None
+    workload, execution, *about = (
+        str(params.get(name, ""))
+        for name in ("workload", "execution", "device", "direction", "dtype")
+    )
+    toggles = (f"{name}={value}" for name, value in requested_toggles(params).items())
     return _Gap(
         workload,
         " ".join([missing.framework, execution, *toggles]) + suffix,
         _keys(missing.framework, execution),
-        (device, direction, dtype),
-        missing.why.removeprefix(_SKIPPED),
+        tuple(about),
+        missing.why.removeprefix(SKIPPED),
     )
 
 
-def _said(gaps: Sequence[_Gap]) -> list[str]:
+def _reasons(gaps: Sequence[_Gap]) -> list[str]:
     """A line for each reason: who, and which operations."""
     by_reason: dict[str, list[_Gap]] = {}
     for gap in gaps:

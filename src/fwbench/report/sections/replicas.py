@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.records.facts import GangFacts
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
 from fwbench.report.alpha_beta import Exchange, Modelled, modelled
@@ -18,14 +17,20 @@ from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.scaling import Scaling, Shared
-from fwbench.report.section import Row, Section, TableCell, row_keys, run_suffix, seconds, share
+from fwbench.report.section import (
+    Column,
+    Section,
+    TableCell,
+    contestants,
+    quantity,
+    row_keys,
+    run_suffix,
+    seconds,
+    share,
+)
 from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
-
-_SHARED = ("case", "replicas", "a step", "a second", "efficiency", "communication")
-_EXCHANGED = ("case", "size", "replicas", "a step", "bus GB/s")
-_WIRE = ("MB sent", "of least", "skew", "joined by")
 
 _OVERSUBSCRIBED = "more threads than CPUs"
 
@@ -94,63 +99,96 @@ def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
     return kinds
 
 
-def _notes(own: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
+def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
     loopback = any(case.gang is not None and case.gang.network == LOOPBACK for case in cases)
     return [
-        *(own,) * bool(own),
+        *(first,) * bool(first),
         _NOTE_WIRE,
         *(_NOTE_LOOPBACK,) * loopback,
         *(_NOTE_MODEL,) * has_model,
     ]
 
 
-def _on_wire(gang: GangFacts | None) -> list[TableCell]:
-    """Bytes that replicas sent, their distance, and the network between them."""
-    if gang is None:
-        return [TableCell("")] * len(_WIRE)
-    sent, least = gang.bytes_per_step, gang.least_bytes_per_step
+class _Row(NamedTuple):
+    """A case with the name of its line, and the work that its replicas shared."""
+
+    name: str
+    case: Shared
+    work: Scaling
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The facts that it can be filtered by."""
+        return row_keys(self.case.record)
+
+
+def _rows(works: Iterable[Scaling]) -> list[_Row]:
     return [
-        TableCell("" if sent is None else four_digits(sent / _MILLION), sent),
-        TableCell("" if sent is None or not least else f"{sent / least:.3f}"),
-        share(gang.skew),
-        TableCell(gang.network),
+        _Row(name, case, work)
+        for work in works
+        for name, line in work.lines.items()
+        for case in line.values()
     ]
+
+
+def _sent(row: _Row) -> float | None:
+    """Bytes that all replicas sent in a step."""
+    return None if row.case.gang is None else row.case.gang.bytes_per_step
+
+
+def _of_least(row: _Row) -> TableCell:
+    sent, least = _sent(row), row.case.gang and row.case.gang.least_bytes_per_step
+    return TableCell("" if sent is None or not least else f"{sent / least:.3f}")
+
+
+def _replicas(row: _Row) -> TableCell:
+    return TableCell(str(row.case.replicas), row.case.replicas)
+
+
+_WIRE: tuple[Column[_Row], ...] = (
+    Column("MB sent", lambda row: quantity(_sent(row), lambda x: four_digits(x / _MILLION))),
+    Column("of least", _of_least),
+    Column("skew", lambda row: share(None if row.case.gang is None else row.case.gang.skew)),
+    Column("joined by", lambda row: TableCell(row.case.gang.network if row.case.gang else "")),
+)
 
 
 # Training
 
 
-def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
-    rows = [
-        _shared_row(work, case, name) for name, line in work.lines.items() for case in line.values()
-    ]
-    title = f"replicas: {work.title}"
-    notes = _notes(_NOTE_SHARED, work.cases)
-    by_replicas = [*_shared_charts(title, work, colours)]
-    charts = [*by_replicas, *_by_servers(title, work, colours)]
-    legend = _looks(work, colours) if by_replicas else {}
-    made = Section(title, [*_SHARED, *_WIRE], rows, charts, notes, legend=legend)
-    return made.without_empty_columns(_WIRE)
-
-
-def _shared_row(work: Scaling, case: Shared, name: str) -> Row:
-    rate = case.rate
-    cells = [
-        TableCell(marked(name, case.facts)),
-        TableCell(str(case.replicas), case.replicas),
-        seconds(case.time_s),
-        TableCell("" if rate is None else four_digits(rate), rate),
-        _efficiency(work, case),
-        share(None if case.gang is None else case.gang.communication_share),
-        *_on_wire(case.gang),
-    ]
-    return Row(cells, row_keys(case.record))
-
-
-def _efficiency(work: Scaling, case: Shared) -> TableCell:
-    if case.gang is not None and case.gang.oversubscribed:
+def _efficiency(row: _Row) -> TableCell:
+    if row.case.gang is not None and row.case.gang.oversubscribed:
         return TableCell(_OVERSUBSCRIBED)
-    return share(work.efficiency(case))
+    return share(row.work.efficiency(row.case))
+
+
+def _communication(row: _Row) -> TableCell:
+    return share(None if row.case.gang is None else row.case.gang.communication_share)
+
+
+_SHARED: tuple[Column[_Row], ...] = (
+    Column("case", lambda row: TableCell(marked(row.name, row.case.facts)), optional=False),
+    Column("replicas", _replicas, optional=False),
+    Column("a step", lambda row: seconds(row.case.time_s), optional=False),
+    Column("a second", lambda row: quantity(row.case.rate, four_digits), optional=False),
+    Column("efficiency", _efficiency, optional=False),
+    Column("communication", _communication, optional=False),
+    *_WIRE,
+)
+
+
+def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
+    title = f"replicas: {work.title}"
+    by_replicas = [*_shared_charts(title, work, colours)]
+    return Section.of(
+        title,
+        _SHARED,
+        _rows([work]),
+        lambda row: row.keys,
+        charts=[*by_replicas, *_by_servers(title, work, colours)],
+        notes=_notes(_NOTE_SHARED, work.cases),
+        legend=_looks(work, colours) if by_replicas else {},
+    )
 
 
 def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
@@ -245,12 +283,8 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
 
 def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
     """Looks of contestants, and of their ideals."""
-    contestants = {
-        name: (case.facts.framework, case.facts.execution)
-        for name, line in work.lines.items()
-        for case in line.values()
-    }
-    looks = palette.looks(contestants, colours)
+    lines_of = ((row.name, row.case.record) for row in _rows([work]))
+    looks = palette.looks(contestants(lines_of), colours)
     return looks | {
         _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity, has_dots=False, keys=look.keys)
         for name, look in looks.items()
@@ -270,37 +304,47 @@ def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
 # Exchanges
 
 
+def _bus(row: _Row) -> TableCell:
+    bus = None if row.case.gang is None else row.case.gang.bus_bytes_per_s
+    return quantity(bus, lambda rate: four_digits(rate / _BILLION))
+
+
+def _exchange_name(row: _Row) -> TableCell:
+    return TableCell(marked(row.case.name, row.case.facts))
+
+
+_EXCHANGED: tuple[Column[_Row], ...] = (
+    Column("case", _exchange_name, optional=False),
+    Column(
+        "size",
+        lambda row: TableCell(row.case.facts.size_text, row.case.facts.size),
+        optional=False,
+    ),
+    Column("replicas", _replicas, optional=False),
+    Column("a step", lambda row: seconds(row.case.time_s), optional=False),
+    Column("bus GB/s", _bus),
+    *_WIRE,
+)
+
+
 def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str]) -> Section:
-    cases = [case for each in group for line in each.lines.values() for case in line.values()]
-    cases = [case for case in cases if case.gang is not None]
+    rows = [row for row in _rows(group) if row.case.gang is not None]
+    cases = [row.case for row in rows]
     title = f"replicas: {title}"
-    models = {id(each): _models(each) for each in group}
+    models = {id(work): _models(work) for work in group}
     charts = [
         *(_by_replicas(title, name, group, models) for name in _contestants(group)),
         *_by_size(title, cases, colours),
     ]
-    has_model = any(line for of_one in models.values() for line in of_one.values())
-    return Section(
+    has_model = any(line for lines_of in models.values() for line in lines_of.values())
+    return Section.of(
         title,
-        [*_EXCHANGED, *_WIRE],
-        [_exchanged_row(case) for case in cases],
-        [chart for chart in charts if chart is not None],
-        _notes("", cases, has_model=has_model),
-    ).without_empty_columns(("bus GB/s", *_WIRE))
-
-
-def _exchanged_row(case: Shared) -> Row:
-    gang = case.gang
-    bus = None if gang is None else gang.bus_bytes_per_s
-    cells = [
-        TableCell(marked(case.name, case.facts)),
-        TableCell(case.facts.size_text, case.facts.size),
-        TableCell(str(case.replicas), case.replicas),
-        seconds(case.time_s),
-        TableCell("" if bus is None else four_digits(bus / _BILLION), bus),
-        *_on_wire(gang),
-    ]
-    return Row(cells, row_keys(case.record))
+        _EXCHANGED,
+        rows,
+        lambda row: row.keys,
+        charts=[chart for chart in charts if chart is not None],
+        notes=_notes("", cases, has_model=has_model),
+    )
 
 
 def _contestants(group: Sequence[Scaling]) -> list[str]:

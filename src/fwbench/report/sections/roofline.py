@@ -14,18 +14,18 @@ from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
-    Row,
+    Column,
     Section,
     TableCell,
     billions,
+    contestants,
     line_name,
+    quantity,
     row_keys,
     share,
 )
 
 ORDER = 30
-
-_COLUMNS = ("case", "operation", "size", "FLOP a byte", "GFLOP/s", "GB/s", "of attainable")
 
 #: By line, workload and direction: the record that came nearest to what is attainable.
 Best = dict[tuple[str, str, str], Measurement]
@@ -40,7 +40,7 @@ _NOTE = (
 )
 
 _CACHED = (
-    "What a GPU's cache may hold is held against the best copy of as much data or more, which is "
+    "Data that fits a GPU's cache is compared with the best copy of as much data or more, which is "
     "faster than that."
 )
 
@@ -97,12 +97,20 @@ def _section(
     note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
-    rows = [_row(name, record) for (name, _, _), record in best.items()]
     within = {key: record for key, record in best.items() if not path_of(record.facts)}
     notes = [note, *([_CACHED] if ceiling.cached_per_s else [])]
     notes += [] if within == best else [_BETWEEN]
     drawn = _charts(title, within, copied, compute, colours)
-    return [Section(title, _COLUMNS, rows, drawn, notes).without_empty_columns()]
+    return [
+        Section.of(
+            title,
+            _COLUMNS,
+            [(name, record) for (name, _, _), record in best.items()],
+            lambda row: row_keys(row[1]),
+            charts=drawn,
+            notes=notes,
+        )
+    ]
 
 
 def _charts(
@@ -114,22 +122,6 @@ def _charts(
     if any(record.facts.bytes for record in best.values()):
         drawn.append(_moved(f"{title}: bytes a second", best, bytes_per_s, colours))
     return drawn
-
-
-def _row(name: str, record: Measurement) -> Row:
-    intensity = _intensity(record) if record.facts.bytes else None
-    return Row(
-        [
-            TableCell(marked(name, record.facts)),
-            TableCell(f"{record.facts.workload} {record.facts.direction}"),
-            TableCell(record.facts.size_text, record.facts.size),
-            TableCell("" if intensity is None else f"{intensity:.3g}", intensity),
-            billions(record.facts.flops, record.median_s),
-            billions(record.facts.bytes, record.median_s),
-            share(record.facts.attainable_share),
-        ],
-        row_keys(record),
-    )
 
 
 def _roof(title: str, best: Best, bytes_per_s: float, compute: float, colours: Colours) -> Chart:
@@ -169,11 +161,7 @@ def _moved(title: str, best: Best, bytes_per_s: float, colours: Colours) -> Char
 
 
 def _looks(best: Best, colours: Colours) -> dict[str, Look]:
-    contestants = {
-        name: (record.facts.framework, record.facts.execution)
-        for (name, _, _), record in best.items()
-    }
-    return palette.looks(contestants, colours)
+    return palette.looks(contestants((name, r) for (name, _, _), r in best.items()), colours)
 
 
 def _flops(record: Measurement) -> float:
@@ -203,3 +191,22 @@ def _series(
             label = f"{workload} {direction} {record.facts.size_text}"
             series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
     return series
+
+
+def _intensity_cell(row: tuple[str, Measurement]) -> TableCell:
+    return quantity(_intensity(row[1]) if row[1].facts.bytes else None, "{:.3g}".format)
+
+
+def _operation(row: tuple[str, Measurement]) -> TableCell:
+    return TableCell(f"{row[1].facts.workload} {row[1].facts.direction}")
+
+
+_COLUMNS: tuple[Column[tuple[str, Measurement]], ...] = (
+    Column("case", lambda row: TableCell(marked(row[0], row[1].facts))),
+    Column("operation", _operation),
+    Column("size", lambda row: TableCell(row[1].facts.size_text, row[1].facts.size)),
+    Column("FLOP a byte", _intensity_cell),
+    Column("GFLOP/s", lambda row: billions(row[1].facts.flops, row[1].median_s)),
+    Column("GB/s", lambda row: billions(row[1].facts.bytes, row[1].median_s)),
+    Column("of attainable", lambda row: share(row[1].facts.attainable_share)),
+)

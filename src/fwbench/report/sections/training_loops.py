@@ -10,36 +10,39 @@ from fwbench.records.facts import Unequal
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
-from fwbench.report.drawing import lines, palette, scatter
+from fwbench.report.charts import Group
+from fwbench.report.drawing import lines, palette, points
 from fwbench.report.drawing.chart import Point
-from fwbench.report.drawing.palette import Look
-from fwbench.report.group import Group
 from fwbench.report.model import Run, frameworks, trainings
 from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
-    Row,
+    Column,
     Section,
     TableCell,
+    contestants,
     grouped,
     joules,
     line_names,
     percent,
+    quantity,
     row_keys,
     seconds,
+    values_cell,
 )
 from fwbench.report.training import accuracy, epochs_s, losses
 
 ORDER = 40
 
-_COLUMNS = (
-    *("case", "an epoch", "first epoch", "all epochs", "a second", "accuracy", "last loss"),
-    *("compiling", "CPUs busy", "peak memory", "held before", "energy", "measured"),
-)
-
 _OFF = "eager"
 
-#: Of frameworks, by their names.
+#: Colours of frameworks, by their names.
 Colours = Mapping[str, str]
+
+#: A record with the name of its line.
+_Named = tuple[str, Measurement]
+
+#: The name of a line, and its records by batch.
+_ByBatch = tuple[str, dict[int, Measurement]]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -58,7 +61,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     for workload, group in grouped(records, "workload").items():
         shown += _by_batch(workload, group, names, colours)
         shown += _on_every_device(workload, group, names, colours)
-    return [section.without_empty_columns() for section in shown]
+    return shown
 
 
 def _title(record: Measurement) -> str:
@@ -67,7 +70,7 @@ def _title(record: Measurement) -> str:
 
 
 def _place(record: Measurement) -> str:
-    """Where a training is among those of its model."""
+    """Device, dtype and batch: the place of a training among those of its model."""
     facts = record.facts
     return f"{facts.device} {facts.dtype} {facts.size}{_data_suffix(record)}"
 
@@ -82,70 +85,66 @@ def _section(
 ) -> Section:
     named = dict(line_names(records, runs))
     unequal = equality.unequal({name: record.facts for name, record in named.items()})
-    return Section(
-        f"training {title}",
-        _COLUMNS,
-        [
-            _row(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
-            for name, record in named.items()
-        ],
-        charts.draw_all("training", Group(f"training {title}", [*named.items()], runs, colours)),
-    ).without_empty_columns(("energy",))
+    rows = [
+        (f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
+        for name, record in named.items()
+    ]
+    group = Group(f"training {title}", [*named.items()], runs, colours)
+    drawn = charts.draw_all("training", group)
+    return Section.of(group.title, _COLUMNS, rows, lambda row: row_keys(row[1]), charts=drawn)
 
 
 def _why(unequal: Unequal) -> str:
     return f"{unequal.nats:.2g} nats from {unequal.to}, {unequal.allowed:.2g} allowed"
 
 
-def _row(name: str, record: Measurement) -> Row:
-    epochs = epochs_s(record)
-    rate = record.facts.images_per_s or record.facts.tokens_per_s
-    busy = record.facts.cpu_utilization
-    last = losses(record)[-1]
-    return Row(
-        [
-            TableCell(marked(name, record.facts)),
-            seconds(record.median_s),
-            TableCell(
-                f"{time(epochs[0])} ({record.facts.first_epoch_excess or 0:+.0%})", epochs[0]
-            ),
-            seconds(sum(epochs)),
-            TableCell(f"{rate:,.0f}" if rate else "", rate),
-            _tested(record),
-            TableCell(f"{last:.4f}", last),
-            seconds(record.facts.compile_s),
-            TableCell(f"{busy:.0%} of {record.facts.threads}" if busy else "", busy),
-            _bytes(record.facts.memory_above_bytes),
-            _held_before(record),
-            joules(record.facts.energy_j),
-            TableCell(record.values_text, record.number),
-        ],
-        row_keys(record),
-    )
+def _first_epoch(row: _Named) -> TableCell:
+    first_s = epochs_s(row[1])[0]
+    excess = row[1].facts.first_epoch_excess or 0
+    return TableCell(f"{time(first_s)} ({excess:+.0%})", first_s)
 
 
-def _bytes(size: int | None) -> TableCell:
-    return TableCell("" if size is None else mebibytes(size), size)
+def _busy(row: _Named) -> TableCell:
+    facts = row[1].facts
+    return quantity(facts.cpu_utilization or None, lambda busy: f"{busy:.0%} of {facts.threads}")
 
 
-def _held_before(record: Measurement) -> TableCell:
-    """Memory of the process before the model was built, and the data set's part of it."""
-    held, data = record.facts.host_memory_before_bytes, record.facts.data_memory_bytes
+def _held_before(row: _Named) -> TableCell:
+    """Memory of the process before the model was built, and its part that is the data set."""
+    held, data = row[1].facts.host_memory_before_bytes, row[1].facts.data_memory_bytes
     if held is None or data is None:
-        return _bytes(held)
+        return quantity(held, mebibytes)
     return TableCell(f"{mebibytes(held)}, data set {mebibytes(data)}", held)
 
 
-def _tested(record: Measurement) -> TableCell:
-    """The test accuracy, and of how many examples where that is recorded."""
-    reached, examples = accuracy(record), record.facts.tested_examples
+def _tested(row: _Named) -> TableCell:
+    """The test accuracy, and the number of its examples where that is recorded."""
+    reached, examples = accuracy(row[1]), row[1].facts.tested_examples
     if reached is None or examples is None:
-        return _accuracy(reached)
+        return quantity(reached, percent)
     return TableCell(f"{percent(reached)} of {examples:,}", reached)
 
 
-def _accuracy(reached: float | None) -> TableCell:
-    return TableCell("" if reached is None else percent(reached), reached)
+def _rate(row: _Named) -> TableCell:
+    facts = row[1].facts
+    return quantity(facts.images_per_s or facts.tokens_per_s or None, "{:,.0f}".format)
+
+
+_COLUMNS: tuple[Column[_Named], ...] = (
+    Column("case", lambda row: TableCell(marked(row[0], row[1].facts))),
+    Column("an epoch", lambda row: seconds(row[1].median_s)),
+    Column("first epoch", _first_epoch),
+    Column("all epochs", lambda row: seconds(sum(epochs_s(row[1])))),
+    Column("a second", _rate),
+    Column("accuracy", _tested),
+    Column("last loss", lambda row: quantity(losses(row[1])[-1], "{:.4f}".format)),
+    Column("compiling", lambda row: seconds(row[1].facts.compile_s)),
+    Column("CPUs busy", _busy),
+    Column("peak memory", lambda row: quantity(row[1].facts.memory_above_bytes, mebibytes)),
+    Column("held before", _held_before),
+    Column("energy", lambda row: joules(row[1].facts.energy_j)),
+    Column("measured", lambda row: values_cell(row[1])),
+)
 
 
 def _by_batch(
@@ -168,23 +167,28 @@ def _by_batch(
         for name, by in by_name.items()
     }
     title = f"training {workload}: time of an epoch by batch size and loader workers"
-    columns = ["case", *(f"batch {batch}" for batch in batches)]
-    rows = [_batch_row(name, batches, by) for name, by in by_name.items()]
-    looks = _looks({name: next(iter(by.values())) for name, by in by_name.items()}, colours)
-    drawn = lines.draw(title, series, "batch size", looks=looks)
-    return [Section(title, columns, rows, [drawn])]
+    first = {name: next(iter(by.values())) for name, by in by_name.items()}
+    looks = palette.looks(contestants(first.items()), colours)
+    columns: list[Column[_ByBatch]] = [
+        Column("case", lambda line: TableCell(line[0])),
+        *map(_batch_column, batches),
+    ]
+    return [
+        Section.of(
+            title,
+            columns,
+            by_name.items(),
+            lambda line: row_keys(first[line[0]]),
+            charts=[lines.draw(title, series, "batch size", looks=looks)],
+        )
+    ]
 
 
-def _looks(records: Mapping[str, Measurement], colours: Colours) -> dict[str, Look]:
-    contestants = {
-        name: (record.facts.framework, record.facts.execution) for name, record in records.items()
-    }
-    return palette.looks(contestants, colours)
+def _batch_column(batch: int) -> Column[_ByBatch]:
+    def cell(line: _ByBatch) -> TableCell:
+        return seconds(line[1][batch].median_s if batch in line[1] else None)
 
-
-def _batch_row(name: str, batches: Sequence[int], by_batch: dict[int, Measurement]) -> Row:
-    times_s = (by_batch[batch].median_s if batch in by_batch else None for batch in batches)
-    return Row([TableCell(name), *map(seconds, times_s)], row_keys(next(iter(by_batch.values()))))
+    return Column(f"batch {batch}", cell)
 
 
 def _on_every_device(
@@ -194,25 +198,26 @@ def _on_every_device(
     if len({record.facts.device for record in records}) == 1:
         return []
     tested = {
-        f"{name}, {_place(record)}, optimisation {_optimisation(record)}": (
-            record,
-            sum(epochs_s(record)),
-            reached,
-        )
+        f"{name}, {_place(record)}, optimisation {_optimisation(record)}": record
         for name, record in line_names(records, runs, _place)
-        if (reached := accuracy(record)) is not None
+        if accuracy(record) is not None
     }
     if not tested:
         return []
     title = f"training {workload}: time against accuracy on every device"
-    rows = [
-        Row([TableCell(name), seconds(spent_s), _accuracy(reached)], row_keys(record))
-        for name, (record, spent_s, reached) in tested.items()
+    places = {
+        name: (sum(epochs_s(record)), accuracy(record) or 0.0) for name, record in tested.items()
+    }
+    columns: list[Column[_Named]] = [
+        Column("case", lambda row: TableCell(row[0])),
+        Column("all epochs", lambda row: seconds(places[row[0]][0])),
+        Column("accuracy", lambda row: quantity(accuracy(row[1]), percent)),
     ]
-    looks = _looks({name: record for name, (record, _, _) in tested.items()}, colours)
-    points = {name: (spent_s, reached) for name, (_, spent_s, reached) in tested.items()}
-    drawn = scatter.draw(title, points, "all epochs", "accuracy", looks)
-    return [Section(title, ("case", "all epochs", "accuracy"), rows, [drawn])]
+    looks = palette.looks(contestants(tested.items()), colours)
+    drawn = points.draw_scatter(title, places, "all epochs", "accuracy", looks)
+    return [
+        Section.of(title, columns, tested.items(), lambda row: row_keys(row[1]), charts=[drawn])
+    ]
 
 
 def _optimisation(record: Measurement) -> str:

@@ -1,4 +1,4 @@
-"""Points of a name, joined in their order: a share up, a quantity across from zero."""
+"""Points: a share up, a time or another quantity across; single ones, or joined to tracks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,45 @@ from typing import NamedTuple
 
 import pygal
 
+from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, blank, marks, rendered
 from fwbench.report.drawing.palette import Look
+
+
+def draw_scatter(
+    title: str,
+    points: Mapping[str, tuple[float, float]],
+    x_title: str,
+    y_title: str,
+    looks: Mapping[str, Look] | None = None,
+) -> Chart:
+    """A chart of points: a share against seconds.
+
+    Args:
+        title: of the chart.
+        points: seconds and a share (0 to 1), by name.
+        x_title: label of the horizontal axis.
+        y_title: label of the vertical axis.
+        looks: of the points, by their names.
+    """
+    chart = blank(
+        pygal.XY,
+        len(points),
+        x_title=x_title,
+        y_title=y_title,
+        stroke=False,
+        dots_size=7,
+        value_formatter=lambda share: f"{share:.2%}",
+        x_value_formatter=time,
+    )
+    for name, point in points.items():
+        chart.add(name, [{"value": point, "label": name}])
+    text = (f"{name} {time(time_s)}, {share:.2%}" for name, (time_s, share) in points.items())
+    return rendered(chart, title, "; ".join(text), looks)
+
+
+# Tracks
+
 
 #: What the vertical axis has above and below all points: smaller differences look small.
 _ROOM = 0.005
@@ -30,7 +67,7 @@ class Stop(NamedTuple):
     radius: float
 
 
-def draw(
+def draw_tracks(
     title: str,
     tracks: Mapping[str, Sequence[Stop]],
     axes: tuple[str, str],

@@ -1,0 +1,315 @@
+"""The charts above the tables of a section: fwbench's own, and those of other packages.
+
+A chart of another package is a module with ``SECTION``, the section that it belongs to; ``ORDER``,
+its place there; and ``draw(group)``, which returns a chart of a :class:`Group`, or None where there
+is nothing to draw. An entry point names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from fwbench.gate.statistics import interval
+from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement
+from fwbench.records.units import mebibytes, time, times
+from fwbench.report.discovery import extensions
+from fwbench.report.drawing import bars, lines, palette, points
+from fwbench.report.drawing.bars import Bar
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.palette import Look
+from fwbench.report.ranking.condition import early, marked
+from fwbench.report.section import percent
+from fwbench.report.training import accuracy, deviation_text, epochs_s, losses
+
+#: The entry points by which other packages add charts.
+ENTRY_POINTS = "fwbench.charts"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The records of a section.
+
+    Attributes:
+        title: their work.
+        records: each with the name of its line; operations have a record for each size of a line.
+        runs: the names of all runs, in their order.
+        colours: of the report's frameworks, by their names.
+    """
+
+    title: str
+    records: Sequence[tuple[str, Measurement]]
+    runs: Sequence[str]
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """The look of each line, by its name."""
+        contestants = {
+            name: (record.facts.framework, record.facts.execution) for name, record in self.records
+        }
+        colours = self.colours or palette.colours(name for name, _ in contestants.values())
+        return palette.looks(contestants, colours)
+
+    @property
+    def has_one_size(self) -> bool:
+        """Whether there is nothing to draw over sizes."""
+        return len({record.facts.size_text for _, record in self.records}) == 1
+
+    @cached_property
+    def gains(self) -> list[Point | None]:
+        """The speed of each record over eager; None where that is not known."""
+        return gains([record for _, record in self.records])
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A kind of chart.
+
+    Attributes:
+        section: the section that it belongs to.
+        order: its place there.
+        draw: returns its chart of a group; None where there is nothing to draw.
+    """
+
+    section: str
+    order: int
+    draw: Callable[[Group], Chart | None]
+
+
+_CONFIDENCE = 0.99
+
+_EAGER = "eager"
+
+
+def gains(records: Sequence[Measurement]) -> list[Point | None]:
+    """The speed of each record over that of the same framework's eager execution.
+
+    Args:
+        records: of any execution, the eager ones among them.
+
+    Returns:
+        The ratio with an interval, over the size; None of an eager record, and where the eager one
+        is missing.
+    """
+    eager: dict[tuple[Any, ...], Measurement] = {}
+    for record in records:
+        if record.facts.execution == _EAGER:
+            eager.setdefault(_but_execution(record), record)
+    return [
+        None
+        if record.facts.execution == _EAGER
+        else _gain(record, eager.get(_but_execution(record)))
+        for record in records
+    ]
+
+
+def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
+    if eager is None:
+        return None
+    low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
+    ratio = eager.median_s / record.median_s
+    return Point(record.facts.size, ratio, low, high, point_label(record))
+
+
+def point_label(record: Measurement) -> str:
+    """The shape of a record, if any, and the number of its values."""
+    return ", ".join(filter(None, [record.facts.shape, record.values_text]))
+
+
+def _but_execution(record: Measurement) -> tuple[Any, ...]:
+    """All that two records must have in common, except their execution."""
+    return (
+        record.run,
+        record.facts.framework,
+        record.facts.work,
+        record.facts.steps_per_epoch,
+        frozenset(record.requested.items()),
+    )
+
+
+# Operations
+
+
+def operation_times(group: Group) -> Chart:
+    """Median times of each framework and execution."""
+    if group.has_one_size:
+        return _bars(group)
+    series: dict[str, list[Point]] = {}
+    for name, record in group.records:
+        series.setdefault(name, []).append(_point(record))
+    return lines.draw(f"{group.title}: time against size", series, "size", looks=group.looks)
+
+
+def _bars(group: Group) -> Chart:
+    """The fastest first; in a lighter tone until the call returned, where that was early."""
+    ordered = sorted(group.records, key=lambda named: named[1].median_s)
+    ranked = {name: Bar(_point(record), _returned_s(record)) for name, record in ordered}
+    size = group.records[0][1].facts.size_text
+    parts = ("done", "call returned")
+    return bars.draw_ranked(f"{group.title}: time at size {size}", ranked, time, group.looks, parts)
+
+
+def _point(record: Measurement) -> Point:
+    label = marked(point_label(record), record.facts)
+    return Point(record.facts.size, record.median_s, *record.quartiles_s, label)
+
+
+def _returned_s(record: Measurement) -> float:
+    returned_s, _ = early(record.facts) or (0.0, 0.0)
+    return min(returned_s, record.median_s)
+
+
+def operation_dispatch(group: Group) -> Chart | None:
+    """Two lines for each framework and execution whose calls return early; None if none does.
+
+    Until the call returned is drawn in a lighter tone. Bars of a single size show both.
+    """
+    series: dict[str, list[Point]] = {}
+    looks: dict[str, Look] = {}
+    for name, record in group.records if not group.has_one_size else ():
+        times_s = early(record.facts)
+        if times_s is None:
+            continue
+        dark = group.looks[name]
+        for what, look, value in zip(
+            ("returned", "done"), (dark.lighter, dark), times_s, strict=True
+        ):
+            looks[f"{name}, {what}"] = look
+            point = Point(record.facts.size, value, value, value, record.facts.shape or "")
+            series.setdefault(f"{name}, {what}", []).append(point)
+    if not series:
+        return None
+    title = f"{group.title}: returned (lighter), and done"
+    return lines.draw(title, series, "size", looks=looks)
+
+
+def operation_speedup(group: Group) -> Chart | None:
+    """A line of ratios for each execution, a bar of a single size; None where all are eager."""
+    series: dict[str, list[Point]] = {}
+    for (name, _), gain in zip(group.records, group.gains, strict=True):
+        if gain is not None:
+            series.setdefault(name, []).append(gain)
+    if not series:
+        return None
+    title = f"{group.title}: how many times as fast as eager"
+    if group.has_one_size:
+        ordered = sorted(series.items(), key=lambda named: -named[1][0].y)
+        ranked = {name: Bar(gain) for name, (gain,) in ordered}
+        return bars.draw_ranked(title, ranked, times, group.looks)
+    return lines.draw(title, series, "size", None, times, looks=group.looks)
+
+
+# Training loops
+
+
+def training_times(group: Group) -> Chart:
+    """Three bars for each training."""
+    series = {
+        "an epoch": {name: record.median_s for name, record in group.records},
+        "the first epoch": {name: epochs_s(record)[0] for name, record in group.records},
+        "all epochs": {name: sum(epochs_s(record)) for name, record in group.records},
+    }
+    return bars.draw(f"{group.title}: time of training", series, time, group.looks)
+
+
+def training_speedup(group: Group) -> Chart | None:
+    """A bar for each framework and execution, the largest gain first; None where all are eager."""
+    gains = {
+        name: gain
+        for (name, _), gain in zip(group.records, group.gains, strict=True)
+        if gain is not None
+    }
+    if not gains:
+        return None
+    ordered = sorted(gains.items(), key=lambda named: -named[1].y)
+    title = f"{group.title}: how many times as fast as eager"
+    return bars.draw_ranked(title, {name: Bar(gain) for name, gain in ordered}, times, group.looks)
+
+
+def training_losses(group: Group) -> Chart:
+    """A curve for each training; the title says how far they lie apart."""
+    series = {name: losses(record) for name, record in group.records}
+    what = f"{group.title}: training loss after each epoch{deviation_text(series)}"
+    return lines.draw_curves(what, series, "nats", group.looks)
+
+
+def training_accuracy(group: Group) -> Chart | None:
+    """A bar for each training that was tested; None where none was."""
+    values = {
+        name: value for name, record in group.records if (value := accuracy(record)) is not None
+    }
+    if not values:
+        return None
+    return bars.draw(f"{group.title}: test accuracy", {"accuracy": values}, percent, group.looks)
+
+
+def training_accuracy_against_time(group: Group) -> Chart | None:
+    """A point for each training that was tested; None where none was."""
+    places = {
+        name: (sum(epochs_s(record)), value)
+        for name, record in group.records
+        if (value := accuracy(record)) is not None
+    }
+    if not places:
+        return None
+    title = f"{group.title}: time against accuracy"
+    return points.draw_scatter(title, places, "all epochs", "accuracy", group.looks)
+
+
+_PEAKS: Mapping[str, Callable[[CaseFacts], int | None]] = {
+    "of the process": lambda facts: facts.memory_above_bytes,
+    "of the device": lambda facts: facts.peak_device_memory_bytes,
+}
+
+
+def training_memory(group: Group) -> Chart | None:
+    """Up to two bars for each training; None where no memory is known."""
+    series = {
+        # Whole numbers are drawn as counts, with more marks than there is room for in MiB.
+        what: {
+            name: float(value)
+            for name, record in group.records
+            if (value := peak_bytes(record.facts))
+        }
+        for what, peak_bytes in _PEAKS.items()
+    }
+    known = {what: values for what, values in series.items() if values}
+    if not known:
+        return None
+    title = f"{group.title}: peak memory above what was held before"
+    return bars.draw(title, known, mebibytes, group.looks)
+
+
+#: fwbench's own charts.
+_CHARTS = (
+    Drawing("operations", 10, operation_times),
+    Drawing("operations", 20, operation_dispatch),
+    Drawing("operations", 30, operation_speedup),
+    Drawing("training", 10, training_times),
+    Drawing("training", 20, training_speedup),
+    Drawing("training", 30, training_losses),
+    Drawing("training", 40, training_accuracy),
+    Drawing("training", 50, training_accuracy_against_time),
+    Drawing("training", 60, training_memory),
+)
+
+
+def draw_all(section: str, group: Group) -> list[Chart]:
+    """The charts of a section, in their order.
+
+    Args:
+        section: ``operations`` or ``training``.
+        group: the records to draw.
+
+    Raises:
+        DeclarationError: a chart of another package cannot be used.
+    """
+    modules = extensions(None, ENTRY_POINTS, "SECTION", "draw")
+    others = [Drawing(module.SECTION, module.ORDER, module.draw) for module in modules]
+    every = sorted([*_CHARTS, *others], key=lambda drawing: drawing.order)
+    drawn = [drawing.draw(group) for drawing in every if drawing.section == section]
+    return [chart for chart in drawn if chart is not None]

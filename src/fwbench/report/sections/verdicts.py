@@ -1,0 +1,142 @@
+"""Verdicts: races of contestants at the same work, and comparisons of a run with another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fwbench.gate.samples import THRESHOLDS
+from fwbench.gate.verdicts import Comparison, Judgement
+from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
+from fwbench.report import races, verdicts
+from fwbench.report.drawing import bars
+from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.model import Run
+from fwbench.report.section import Column, Section, TableCell, seconds
+
+ORDER = 5
+
+#: Cases that are drawn, the worst first.
+_DRAWN = 40
+
+
+def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """A section for each run that was a race, then for each that was compared with another.
+
+    Args:
+        runs: in the order to show them.
+        names: of the runs.
+    """
+    named = [
+        (run, f" ({name})" if len(runs) > 1 else "") for run, name in zip(runs, names, strict=True)
+    ]
+    return [
+        *(
+            _race(race, run.session.budget, suffix)
+            for run, suffix in named
+            if (race := run.session.race) is not None
+        ),
+        *(_comparison(run.comparison, suffix) for run, suffix in named if run.comparison),
+    ]
+
+
+# Races
+
+
+class _Entrant(NamedTuple):
+    """A contestant in its group; the row of the leader says why nothing is decided."""
+
+    group: StoredGroup
+    contestant: StoredContestant
+    why: str
+
+
+_RACE_COLUMNS: tuple[Column[_Entrant], ...] = (
+    Column("work", lambda row: TableCell(row.group.title), optional=False),
+    Column("standing", lambda row: TableCell(row.contestant.standing), optional=False),
+    Column("contestant", lambda row: TableCell(row.contestant.name), optional=False),
+    Column("time", lambda row: seconds(row.contestant.time_s), optional=False),
+    Column(
+        "behind",
+        lambda row: TableCell(races.behind(row.contestant), row.contestant.behind),
+        optional=False,
+    ),
+    Column(
+        "launches",
+        lambda row: TableCell(str(row.contestant.launches), row.contestant.launches),
+        optional=False,
+    ),
+    Column("", lambda row: TableCell(row.why), optional=False),
+)
+
+
+def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section:
+    return Section.of(
+        f"Race{suffix}",
+        _RACE_COLUMNS,
+        [entrant for group in race.groups for entrant in _entrants(group)],
+        lambda row: {"framework": row.contestant.name.partition(" ")[0]},
+        notes=[races.headline(race), *([races.spent(budget)] if budget else [])],
+    )
+
+
+def _entrants(group: StoredGroup) -> list[_Entrant]:
+    undecided = races.why_undecided(group) if group.verdict == "undecided" else ""
+    leader, *others = group.contestants
+    return [
+        _Entrant(group, leader, undecided or leader.why or ""),
+        *(_Entrant(group, other, other.why or "") for other in others),
+    ]
+
+
+# Comparisons
+
+
+def _comparison(comparison: Comparison, suffix: str) -> Section:
+    title = f"{comparison.contender} against {comparison.base}{suffix}"
+    ranked = verdicts.ranked(comparison)
+    times = [judgement for judgement in ranked if judgement.metric not in THRESHOLDS]
+    drawn = [_counts(title, comparison), _changes(title, times[:_DRAWN])]
+    return Section.of(
+        title,
+        [
+            Column(name or "why", _cell_of(column), optional=False)
+            for name, column in zip(verdicts.header(comparison), verdicts.COLUMNS, strict=True)
+        ],
+        ranked,
+        lambda judgement: {"framework": judgement.framework} if judgement.framework else {},
+        charts=[chart for chart in drawn if chart is not None],
+        notes=comparison.notes,
+    )
+
+
+def _cell_of(column: verdicts.Column) -> Callable[[Judgement], TableCell]:
+    return lambda judgement: TableCell(column.text(judgement), column.value(judgement))
+
+
+def _counts(title: str, comparison: Comparison) -> Chart | None:
+    counts = {verdict: {"cases": number} for verdict, number in comparison.counts.items()}
+    return bars.draw(f"{title}: verdicts", counts, "{:.0f}".format) if counts else None
+
+
+def _changes(title: str, judgements: Sequence[Judgement]) -> Chart | None:
+    series: dict[str, dict[str, Point]] = {}
+    names = Counter(judgement.name for judgement in judgements)
+    for judgement in judgements:
+        point = _change(judgement)
+        if point is not None:
+            name = judgement.name if names[judgement.name] == 1 else judgement.key
+            series.setdefault(judgement.verdict, {})[name] = point
+    if not series:
+        return None
+    return bars.draw_changes(f"{title}: change of the time, with its interval", series)
+
+
+def _change(judgement: Judgement) -> Point | None:
+    """The change in per cent, with its interval."""
+    ratios = (judgement.ratio, judgement.low, judgement.high)
+    change, low, high = (None if ratio is None else 100 * (ratio - 1) for ratio in ratios)
+    if change is None or low is None or high is None:
+        return None
+    return Point(0, change, low, high)
