@@ -140,7 +140,7 @@ def test_nothing_is_timed_where_benchmarks_are_disabled() -> None:
 
 
 def test_replicas_that_send_too_little_fail() -> None:
-    """Before anything is timed; the gang is ended, as nobody knows what it is doing."""
+    """Before anything is timed; the gang is ended, as its state is unknown."""
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 4000}, {"sent_bytes": 0}]})
     said = "3 steps of 2 replicas sent 4,000 bytes, and an exchange of 1,000 numbers takes 24,000"
     fakes.fails(_case(gang), WrongResult, said)
@@ -176,7 +176,7 @@ def test_probes_look_into_single_processes() -> None:
 
 
 def _trained(**changes: Any) -> list[dict[str, Any]]:
-    """What two replicas tell that train as one would."""
+    """The answers of two replicas that train as one would."""
     expected = expected_losses(_MLP, 8, lazy=False)[:10]
     return [
         {
@@ -251,7 +251,7 @@ def test_replicas_with_the_same_examples_fail() -> None:
 
 
 def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
-    """What was timed was not what had been checked."""
+    """The timed steps were other ones than the checked steps."""
     case = _train(_trained(), left=((7,), (8,)))
     with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
         case.measure()
@@ -290,7 +290,7 @@ def test_servers_are_part_of_a_gang() -> None:
 
 
 def test_servers_that_are_sent_too_little_fail() -> None:
-    """What all processes send together counts."""
+    """The bytes of all processes together count."""
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 20_000}] * 2}, serving=[_SERVER])
     said = "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
     fakes.fails(_case(gang, toggles=_SERVED), WrongResult, said)
@@ -337,7 +337,7 @@ def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
     ids=["sent too little", "fetched wrongly"],
 )
 def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, said: str) -> None:
-    """What was timed was not what had been checked."""
+    """The timed steps were other ones than the checked steps."""
     with pytest.raises(WrongResult, match=said):
         case.measure()
     assert host.record(case.benchmark) is None
@@ -362,7 +362,7 @@ def _asynchronous(**changes: Any) -> GangCase:
 
 
 def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
-    """What one of them does alone is the reference's; together they learn."""
+    """One of them alone has the reference's losses; together they learn."""
     case = _asynchronous()
     case.measure()
     facts = _facts(case)

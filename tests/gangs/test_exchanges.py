@@ -1,4 +1,4 @@
-"""What replicas find when they check an exchange: right results, and none that is left out."""
+"""Checks of an exchange by replicas: right results, and none that is left out."""
 
 from __future__ import annotations
 

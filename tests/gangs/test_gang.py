@@ -43,7 +43,7 @@ def _round(gang: Gang, steps: int = 3, limit_s: float = _PATIENCE_S) -> list[Any
 
 
 def _gone(pids: list[int]) -> bool:
-    """Whether none of these processes is left."""
+    """True when none of these processes is left."""
     until_s = time.monotonic() + _PATIENCE_S
     while any(psutil.pid_exists(pid) for pid in pids):
         if time.monotonic() > until_s:
@@ -53,13 +53,13 @@ def _gone(pids: list[int]) -> bool:
 
 
 def test_workers_answer_by_rank_and_leave_no_process(gang: Gang) -> None:
-    """What they are, what they find right, what their steps take, and what they send."""
+    """Greetings, checks, the seconds of steps, and the bytes that are sent."""
     assert [greeting["threads"] for greeting in gang.greetings] == [1, 1]
     checked = gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
     assert [answer["sent_bytes"] for answer in checked] == [12_001, 12_001]
-    for told in _round(gang):
-        assert told["seconds"] > 0.0
-        assert told["sent_bytes"] == 3 * 4000 + 1  # a byte of the barrier
+    for answer in _round(gang):
+        assert answer["seconds"] > 0.0
+        assert answer["sent_bytes"] == 3 * 4000 + 1  # a byte of the barrier
     assert gang.ask("verify_last", limit_s=_PATIENCE_S, doing="verifying") == [{}, {}]
     assert gang.is_alive
     pids = gang.pids
@@ -87,7 +87,7 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
 
 
 def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
-    """Nobody notices but the limit; the message has where the others wait."""
+    """Only the limit notices it; the message has the place where the others wait."""
     pids = gang.pids
     os.kill(pids[1], signal.SIGSTOP)
     said = "worker 1 of 2 did not answer within 1 s while .*: worker 1 of 2 is stopped .SIGSTOP"
@@ -184,7 +184,7 @@ def test_other_versions_are_refused() -> None:
 
 
 def test_a_cut_connection_ends_the_gang() -> None:
-    """Nothing is closed, and nothing arrives any more: nobody notices but the limit."""
+    """Nothing is closed, and nothing arrives any more: only the limit notices it."""
     with Proxy() as proxy:
 
         def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
@@ -223,7 +223,7 @@ def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_gang_whose_port_is_taken_is_started_again(
     taken: int, starts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between its choice and its use; somebody who takes every port is named after a while."""
+    """Between its choice and its use; a process that takes every port is an error after a while."""
     begun: list[Gang] = []
 
     def start(self: Gang) -> None:
@@ -247,7 +247,7 @@ def test_a_straggler_is_late_in_each_step(gang: Gang) -> None:
     """And the other waits for what it exchanges; checks are taken without delay."""
     late = {**_TASK, "late": {"rank": 1, "delay_s": 0.05}}
     gang.ask("bind", late, limit_s=_PATIENCE_S, doing="building")
-    first, straggler = (told["seconds"] for told in _round(gang))
+    first, straggler = (answer["seconds"] for answer in _round(gang))
     assert straggler >= 3 * 0.05
     assert first >= 2 * 0.05
 

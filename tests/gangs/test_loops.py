@@ -46,7 +46,7 @@ def test_what_replicas_of_a_loop_lack(given: dict[str, str], said: str | None) -
 
 
 def test_a_batch_is_shared_evenly_or_not_at_all() -> None:
-    """As that of a step; a loader alone has nothing to share."""
+    """Like that of a step; a loader alone has nothing to share."""
     for workload in (lenet, lenet_step):
         for replicas, gap in (("2", None), ("3", "a batch of 200 cannot be shared evenly by 3")):
             toggles = (*(_TWO | {"replicas": replicas}).items(),)

@@ -49,7 +49,7 @@ def _namespaces(pids: list[int]) -> set[str]:
 
 
 def _left(namespaces: set[str]) -> set[str]:
-    """Which of these namespaces still have a process or a name, after a while."""
+    """The namespaces that still have a process or a name, after a while."""
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s:
         every = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
@@ -95,13 +95,13 @@ def _round(gang: Gang, limit_s: float = _PATIENCE_S) -> list[Any]:
 
 @needs_network
 def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
-    """They work, until one is cut off: nobody notices but the limit, and links are silent."""
+    """They work, until one is cut off: only the limit notices it, and links are silent."""
     before, namespaces = _here(), _own(gang)
     assert [greeting["address"].rpartition(":")[0] for greeting in gang.greetings] == [
         *("10.77.0.1", "10.77.0.2"),
     ]
     gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
-    assert [told["sent_bytes"] for told in _round(gang)] == [12_001, 12_001]
+    assert [answer["sent_bytes"] for answer in _round(gang)] == [12_001, 12_001]
     assert isinstance(gang._hosts, Shaped)
     assert (gang._hosts.traffic_bytes(0) or 0) > 4 * 12_000
     gang._hosts.network.cut(1)
@@ -199,7 +199,7 @@ def test_a_session_records_its_network(project: Project) -> None:
 
 @pytest.fixture
 def unasked() -> Iterator[None]:
-    """What was found out earlier is forgotten."""
+    """Forget earlier answers."""
     network.missing.cache_clear()
     yield
     network.missing.cache_clear()

@@ -85,7 +85,7 @@ def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
 
 
 def test_local_is_always_there() -> None:
-    """Whatever is installed; others are unknown, and the message has those that there are."""
+    """With any packages; other names are unknown, and the message has the known ones."""
     assert isinstance(engine("local"), Local)
     for refused in (engine, values.engine):
         with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):

@@ -58,7 +58,7 @@ def test_every_replica_has_all_arrays(replicas: int) -> None:
 @pytest.mark.parametrize("replicas", [2, 3, 4])
 @pytest.mark.parametrize("elements", [1, 30_000])
 def test_every_replica_has_the_array_of_the_root(replicas: int, elements: int) -> None:
-    """Of each in turn, in one piece and in several."""
+    """Each is the root in turn, in one piece and in several."""
 
     def exchange(ring: Ring) -> None:
         source = np.arange(float(elements)) + 1000 * ring.place.rank

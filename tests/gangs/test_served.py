@@ -117,7 +117,7 @@ class Worker(Member):
 
 
 def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
-    """What all workers say of three steps, of the last of seven more, and of three again."""
+    """The findings of all workers in three steps, the last of seven more, and three again."""
     server = Server()
 
     def found(rank: int) -> list[Any]:
@@ -157,7 +157,7 @@ _OTHER = "before the timing, worker [012] fetched other numbers than the updates
     ],
 )
 def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, said: str) -> None:
-    """By whoever fetches what it must not, before anything is timed."""
+    """By the worker that fetches something else, before anything is timed."""
     first, *_ = _found("null_step", strategy, lie)
     with pytest.raises(WrongResult, match=said):
         checks.fetched(first, "before the timing")
@@ -165,7 +165,7 @@ def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
 def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
-    """Whoever waits for nobody fetches the updates at least that it has sent itself."""
+    """A worker that waits for no other fetches at least the updates that it has sent itself."""
     _, left, _ = _found("null_step", strategy, "fetches nothing")
     said = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
     with pytest.raises(WrongResult, match=said):
@@ -182,10 +182,10 @@ class _Late(Worker):
         self._missing = missing
 
     def barrier(self) -> None:
-        """Nobody else takes steps."""
+        """No other worker takes steps."""
 
     def null_steps(self, shards: Sequence[Any]) -> Any:
-        """What is fetched lacks some updates."""
+        """Steps that fetch arrays without some updates."""
         steps, take = super().null_steps(shards), Steps.take
         lacks = self._missing * np.concatenate(shards)
         steps.take = lambda which: [  # type: ignore[method-assign]
@@ -199,7 +199,7 @@ class _Late(Worker):
 def test_workers_of_a_coordinator_may_miss_what_others_have_begun(
     missing: int, wrong: bool
 ) -> None:
-    """Of three workers two may be late with an update that is three times the shards."""
+    """Two of three workers may be late with an update that is three times the shards."""
     task = Task("null_step", _SIZE, "cpu", "eager", "float32", sparse=False)
     share = share_of(task, NumPy(), _Late(missing))
     for _ in range(7):

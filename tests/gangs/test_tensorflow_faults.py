@@ -39,7 +39,7 @@ def gang(request: pytest.FixtureRequest) -> Iterator[Gang]:
 
 
 def _gone(pids: list[int]) -> bool:
-    """Whether none of these processes is left."""
+    """True when none of these processes is left."""
     until_s = time.monotonic() + _PATIENCE_S
     while any(map(psutil.pid_exists, pids)) and time.monotonic() < until_s:
         time.sleep(0.02)
@@ -74,7 +74,7 @@ def test_a_killed_role_ends_the_gang(gang: Gang, position: int, said: str) -> No
     ids=["worker", "worker of servers"],
 )
 def test_a_stopped_role_ends_the_gang(gang: Gang, position: int, said: str) -> None:
-    """Nobody notices but the limit; it is named though it is not the one that takes steps."""
+    """Only the limit notices it; it is named though it is not the one that takes steps."""
     pids = gang.pids
     os.kill(pids[position], signal.SIGSTOP)
     with pytest.raises(GangFailed, match=said):

@@ -1,4 +1,4 @@
-"""Messages arrive as they were sent, and what is not one is told from them."""
+"""Messages arrive as they were sent, and other bytes are recognised."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_message_larger_than_any_buffer(ends: tuple[Channel, socket.socket]) -
 @pytest.mark.parametrize(
     "stray",
     [
-        b"a line of somebody else, as long as a header at least",
+        b"a line of a test's own, as long as a header at least",
         b"\0" * 64,
         b"\xf5fwb" + (3).to_bytes(8, "big") + b"[1,",
         b"\xf5fwb" + (2).to_bytes(8, "big") + b"{}",
@@ -55,7 +55,7 @@ def test_a_message_larger_than_any_buffer(ends: tuple[Channel, socket.socket]) -
     ids=["text", "zeros", "cut JSON", "an object", "no kind", "deep JSON"],
 )
 def test_what_is_not_a_message(ends: tuple[Channel, socket.socket], stray: bytes) -> None:
-    """It is an error at once: nobody waits for a message of the length that it seems to have."""
+    """It is an error at once: the length that it seems to have is not waited for."""
     channel, other = ends
     other.sendall(stray)
     with pytest.raises(IsolationError, match="received"):
@@ -63,7 +63,7 @@ def test_what_is_not_a_message(ends: tuple[Channel, socket.socket], stray: bytes
 
 
 def test_less_than_a_header(ends: tuple[Channel, socket.socket]) -> None:
-    """A stray byte looks like the beginning of a message: nobody waits for the rest for ever."""
+    """A stray byte looks like the beginning of a message: the rest is not waited for."""
     channel, other = ends
     other.sendall(b"x")
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Programs run to their end, and end with whoever waits for them."""
+"""Programs run to their end, and end with the process that waits for them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def python(text: str) -> list[str]:
 
 
 def test_lines_are_told_as_they_come_and_the_last_are_kept() -> None:
-    """Of standard output and standard error, in their order, without their ends."""
-    told: list[str] = []
+    """Lines of standard output and standard error, in their order, without their ends."""
+    lines: list[str] = []
     text = "import sys\nfor i in range(5): print(i, file=(sys.stdout, sys.stderr)[i % 2], flush=1)"
-    done = command.run(python(text), keep_lines=2, say=told.append)
-    assert told == ["0", "1", "2", "3", "4"]
+    done = command.run(python(text), keep_lines=2, say=lines.append)
+    assert lines == ["0", "1", "2", "3", "4"]
     assert done == command.Finished(0, ["3", "4"])
 
 
@@ -69,7 +69,7 @@ def _assert_ended(processes: list[psutil.Process]) -> None:
 
 
 def test_who_is_interrupted_leaves_no_program_behind() -> None:
-    """The program ends, with what it has started, when whoever hears its lines raises."""
+    """The program ends, with what it has started, when the function for its lines raises."""
     started: list[psutil.Process] = []
 
     def interrupt(line: str) -> None:
@@ -124,7 +124,7 @@ def test_a_program_ends_with_who_asked_for_it(victim: str) -> None:
 
 
 def test_what_a_program_leaves_behind_ends_with_it() -> None:
-    """It would keep the pipe, and whoever reads it, for ever."""
+    """It would keep the pipe open, and its reader waiting."""
     text = _TWO.replace("time.sleep(60)\n", "os._exit(3)\n")
     begin = time.monotonic()
     done = command.run(python(text), keep_lines=1)
@@ -141,7 +141,7 @@ def test_what_a_program_leaves_behind_ends_with_it() -> None:
 
 @pytest.mark.parametrize("run", [lambda given: command.run(given, keep_lines=1), command.capture])
 def test_a_program_that_is_not_there_is_an_error(run: object) -> None:
-    """Whoever asked knows what the program is for, and says so."""
+    """The caller reports it, who knows the purpose of the program."""
     assert callable(run)
     with pytest.raises(FileNotFoundError):
         run(["no-such-program"])

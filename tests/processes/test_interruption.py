@@ -18,7 +18,7 @@ from support.suites import listen, listening
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_interrupts_once(number: signal.Signals) -> None:
-    """Whoever cleans up, and is told to end by three sides, still cleans up."""
+    """A process that cleans up goes on after three further signals."""
     with listening():
         with as_keyboard_interrupt():
             with pytest.raises(KeyboardInterrupt):
@@ -69,7 +69,7 @@ with as_keyboard_interrupt():
 
 
 def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
-    """What is printed then goes nowhere, and is no error that keeps from cleaning up."""
+    """Output is discarded then, and is not an error that keeps from cleaning up."""
     ours, theirs = pty.openpty()
     cleaned = tmp_path / "cleaned"
     with subprocess.Popen(

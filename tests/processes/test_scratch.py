@@ -1,4 +1,4 @@
-"""Temporary folders go with their process, or with the next command; nobody else's ever do."""
+"""Temporary folders go with their process, or with the next command; no other folder does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _left_by_a_killed_process() -> Path:
 
 
 def test_a_folder_goes_when_it_is_left(temporary: Path) -> None:
-    """With what cannot be written to, and whatever is raised."""
+    """With files that cannot be written to, and after any exception."""
     with suppress(KeyboardInterrupt), scratch.folder() as folder:
         inner = folder / "inner"
         inner.mkdir()
@@ -88,7 +88,7 @@ def test_a_new_folder_that_is_taken_for_an_abandoned_one(
 
 
 def test_where_nothing_can_be_locked(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on some network file systems: folders are used, and nobody takes them for abandoned."""
+    """On some network file systems: folders are used, and never taken for abandoned."""
 
     def refuse(*_: object) -> None:
         raise OSError
@@ -131,7 +131,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not there, is no folder, is a link, or was replaced in the meantime."""
+    """A missing folder, a file, a link, or a folder that was replaced in the meantime."""
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("nowhere", "file", "link"):

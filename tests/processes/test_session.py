@@ -1,4 +1,4 @@
-"""Child sessions of pytest run what they are told to, suites of fwbench's own among them."""
+"""Child sessions of pytest, suites of fwbench's own among them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], No
 
 
 def _emptied() -> bool:
-    """Whether nothing is left in the temporary folder."""
+    """True if nothing is left in the temporary folder."""
     return not [*Path(tempfile.gettempdir()).iterdir()]
 
 
@@ -53,7 +53,7 @@ def test_a_suite_is_measured_on_its_own(suite: Callable[[str], None]) -> None:
 
 
 def test_failing_tests_may_be_borne(suite: Callable[[str], None]) -> None:
-    """Where not all must pass, what was measured counts; where all must, the failure is told."""
+    """Where not all must pass, the measured ones count; otherwise the failure is reported."""
     suite(_TIMED + _FAILING)
     found = session.measure_suite("some", QUICKLY, all_must_pass=False)
     assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
@@ -92,7 +92,7 @@ def test_a_session_that_was_stopped_is_not_measured(suite: Callable[[str], None]
 
 
 def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
-    """As many as fit on a screen, in their order."""
+    """The number that fits on a screen, in their order."""
     suite("for i in range(100):\n    print('line', i)\nraise RuntimeError('broken')\n")
     with pytest.raises(SuiteError) as caught:
         session.measure_suite("some", [*QUICKLY, "-s"])
@@ -136,7 +136,7 @@ def test_a_session_measures_what_is_selected(
 
 
 def test_a_session_that_breaks_down_has_a_status_and_last_lines(folder: Path) -> None:
-    """Nothing is raised: what is broken is for whoever asked to say."""
+    """Nothing is raised: the caller reports it."""
     done = session.run(
         ["--no-such-option"], folder=folder, results=folder / "r.json", variables=dict(os.environ)
     )

@@ -34,7 +34,7 @@ SOON = GangTimeouts(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
 
 
 def composition(replicas: int = 2, framework: str = "numpy", **more: Any) -> Composition:
-    """What a gang is made of; one thread each."""
+    """The composition of a gang; one thread each."""
     return Composition(framework, more.pop("strategy", "allreduce"), replicas, 1, **more)
 
 
@@ -66,7 +66,7 @@ LANGUAGE_MODELS = pytest.mark.parametrize(
 
 
 def trains_as_one(gang: Gang, step: ModelStep, execution: str, patience_s: float) -> CaseFacts:
-    """What was found when a gang trained a language model, once it was judged.
+    """Train a language model by a gang, verify it, and return the facts.
 
     Its size has several numbers, of which replicas share the batch.
     """
@@ -82,12 +82,12 @@ def trains_as_one(gang: Gang, step: ModelStep, execution: str, patience_s: float
 
 
 class Robbed(Gang):
-    """A gang whose members are told ports that somebody else has taken."""
+    """A gang whose members get ports that another process has taken."""
 
     every_pid: Sequence[int] = ()
 
     def ask(self, kind: str, *values: Any, **how: Any) -> list[Any]:
-        """As ever; while they join, the ports are taken."""
+        """Ask as usual; while they join, their ports are taken."""
         if kind != "join":
             return super().ask(kind, *values, **how)
         self.every_pid = self.pids
@@ -98,7 +98,7 @@ class Robbed(Gang):
 
 @dataclass
 class ScriptedGang:
-    """A gang without processes, whose answers are told and whose messages take time.
+    """A gang without processes, whose answers are given and whose messages take time.
 
     Attributes:
         clock: of the controller.
@@ -124,24 +124,26 @@ class ScriptedGang:
     times_used: int = 0
 
     def usage(self) -> list[dict[str, Any]]:
-        """What processes that take no steps tell: 1 s and 6,400 bytes more every time."""
+        """The usage of processes without steps: 1 s and 6,400 bytes more every time."""
         self.times_used += 1
-        told = {"cpu_s": 1.0, "preempted": 1, "sent_bytes": 6400}
-        return [{key: value * self.times_used for key, value in told.items()} for _ in self.serving]
+        usage = {"cpu_s": 1.0, "preempted": 1, "sent_bytes": 6400}
+        return [
+            {key: value * self.times_used for key, value in usage.items()} for _ in self.serving
+        ]
 
     @property
     def network(self) -> str:
-        """That of the composition."""
+        """The network of the composition."""
         return self.composition.network
 
     @property
     def greetings(self) -> list[dict[str, Any]]:
-        """What every role says of itself."""
+        """The answer of every role to ``prepare``."""
         return [{"host": "here", "cpus": 2, "threads": 1} for _ in self.step_s]
 
     @property
     def all_greetings(self) -> list[dict[str, Any]]:
-        """The same of all."""
+        """The answers of all roles, servers included."""
         return [*self.greetings, *(greeting for _, greeting in self.serving)]
 
     @property
@@ -152,7 +154,7 @@ class ScriptedGang:
         self.asked.append(("start",))
 
     def ask(self, kind: str, *values: Any, **_: Any) -> list[Any]:
-        """The answers that are told; of rounds, what their steps take."""
+        """The given answers; for rounds, the seconds of their steps."""
         self.clock.spend(self.control_s)
         self.asked.append((kind, *values))
         if kind in ("round", "alone"):
@@ -171,7 +173,7 @@ class ScriptedGang:
 
 
 def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:
-    """What every replica of a ring returns; each has a thread."""
+    """Call a function in every replica of a ring, each in a thread, and return the results."""
     rings = [Ring(Place(rank, replicas, "allreduce", "127.0.0.1")) for rank in range(replicas)]
     addresses = [ring.address for ring in rings]
 
@@ -193,6 +195,7 @@ import sys
 from pathlib import Path
 from fwbench.gangs.pool import engine
 from fwbench.gangs.gang import Gang
+from support.gangs import SOON, composition
 network, name, places = sys.argv[1:]
 chosen = engine(name, Path(places) if places else None)
 gang = Gang(composition(network=network), chosen, SOON)

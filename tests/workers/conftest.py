@@ -1,4 +1,4 @@
-"""What the tests of environments share."""
+"""Fixtures of the tests of environments."""
 
 from __future__ import annotations
 

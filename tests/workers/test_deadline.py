@@ -1,4 +1,4 @@
-"""How long a case may take: --fw-timeout, which epochs restart, and what its worker asks for."""
+"""The deadline of a case: --fw-timeout, which epochs restart, or its worker's own."""
 
 import json
 
@@ -19,7 +19,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.usefixtures("now")
 def test_the_earlier_one_holds() -> None:
-    """What the worker has set, until it is lifted, unless --fw-timeout comes first."""
+    """The worker's own, until it is lifted, unless --fw-timeout comes first."""
     deadline = _Deadline(600.0)
     own = (700.0, "did not finish the case within 600 s (--fw-timeout)")
     assert deadline.first == own

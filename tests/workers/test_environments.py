@@ -1,4 +1,4 @@
-"""Named environments: what they are called, where they lie, and which one a framework is in."""
+"""Named environments: their names, their folders, and the one that a framework is in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(environments: Environments, name: str = "second", **changes: Any) -> En
 
 @pytest.fixture
 def environments(tmp_path: Path) -> Environments:
-    """Those of a project that has none."""
+    """The environments of a project that has none."""
     return Environments(tmp_path)
 
 
@@ -76,7 +76,7 @@ def test_what_can_be_a_name(name: str) -> None:
     ],
 )
 def test_what_cannot_be_a_name(name: str) -> None:
-    """What cannot be told from the parts of a case id, of --fw or of a path is refused, by name."""
+    """Names that look like parts of a case id, of --fw or of a path are refused."""
     with pytest.raises(UsageError) as caught:
         check_name(name)
     assert str(caught.value).startswith(f"environment {name!r}: give a name of letters, digits and")
@@ -151,7 +151,7 @@ def test_the_nearest_project_is_the_one(tmp_path: Path) -> None:
 def test_a_folder_outside_any_project_is_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no folder above has such a file, environments lie where one stands."""
+    """If no folder above has such a file, environments are in the current folder."""
     monkeypatch.setattr(Path, "is_file", lambda _: False)
     assert project_root(tmp_path) == tmp_path
     monkeypatch.chdir(tmp_path)
@@ -230,7 +230,7 @@ def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
 
 
 def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
-    """The folders of packages are found whatever its Python's version is, and no others."""
+    """The folders of packages are found for any version of its Python, and no others."""
     one = made(environments)
     packages = [one.folder / lib / "python3.99" / "site-packages" for lib in ("lib", "lib64")]
     for folder in (*packages, one.folder / "lib" / "python3.99" / "other", one.folder / "share"):
@@ -275,7 +275,7 @@ def test_facts_that_cannot_be_read(environments: Environments, text: str) -> Non
 
 
 def test_other_environments_can_be_used(environments: Environments) -> None:
-    """What is wrong with one environment does not keep from using another."""
+    """One damaged environment does not keep from using another."""
     made(environments, "good")
     (made(environments, "bad").folder / _FACTS).write_text("{", encoding="utf-8")
     assert environments.environment_of("numpy@good") is not None
@@ -329,7 +329,7 @@ _CHANGES: dict[str, Callable[[Environment], object]] = {
 def test_only_what_was_made_here_is_run(
     brought: Environment, tmp_path: Path, change: Callable[[Environment], object]
 ) -> None:
-    """As it was made: any other program might be anybody's."""
+    """Unchanged since: another program might come with a repository."""
     environments = Environments(tmp_path)
     assert environments.interpreter_of("numpy") == brought.interpreter
     change(brought)

@@ -222,7 +222,7 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
 
 
 def test_an_interpreter_that_cannot_be_made(env: Maker) -> None:
-    """What fails before anything is installed leaves nothing either."""
+    """A failure before anything is installed leaves nothing either."""
     uv = env.uv(venv="folder.joinpath('half').mkdir(); sys.exit('no such python')")
     _, said = env("add", "second", "numpy", "--python", "3.99", status=2)
     assert "fwbench: error: --python 3.99 makes no environment: " in said
@@ -285,7 +285,7 @@ def test_one_broken_framework_does_not_keep_the_others_out(env: Maker) -> None:
 
 
 def test_an_environment_in_which_fwbench_does_not_run(env: Maker) -> None:
-    """Whatever keeps it from running is the answer, and nothing is left."""
+    """The message has the reason why it does not run, and nothing is left."""
     env.uv(venv="make(folder, fwbench=False)")
     _, said = env("add", "second", "numpy", status=3)
     assert "fwbench: error: fwbench does not run in second; its last output:\n" in said

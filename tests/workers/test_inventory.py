@@ -95,7 +95,7 @@ if any("fwbench.plugin.worker" in argument for argument in sys.orig_argv):
 def test_a_process_that_has_described_ends_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it does at its end is done: coverage writes its file then."""
+    """So its exit handlers run: coverage writes its file then."""
     ended = tmp_path / "ended"
     (tmp_path / "sitecustomize.py").write_text(_LATE.format(str(ended)), encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

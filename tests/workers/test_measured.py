@@ -174,7 +174,7 @@ def test_an_environment_may_be_named_after_its_framework(
 def test_environments_of_the_project_are_found_without_a_variable(
     cases: Project, folder: Path
 ) -> None:
-    """They lie under the project's root, wherever in it pytest is started."""
+    """They are under the project's root, also if pytest is started in a folder below."""
     envs = cases.path / ".fwbench" / "envs"
     envs.mkdir(parents=True)
     (envs / "second").symlink_to(folder / "second")
@@ -244,7 +244,7 @@ def test_an_interpreter_that_has_gone(
 
 
 def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the cache knows of an environment that has gone is not believed."""
+    """The cache has no say about an environment that has gone."""
     own = beside.path / "envs"
     _environment(own, "second", lambda packages: None)
     monkeypatch.setenv("FWBENCH_ENVS", str(own))
@@ -258,7 +258,7 @@ def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.Monke
 def test_facts_that_cannot_be_read_are_a_usage_error(
     beside: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which file, and what to do: an environment that is asked for is not passed over."""
+    """The message has the file and the remedy: a requested environment is not passed over."""
     own = beside.path / "envs" / "second"
     own.mkdir(parents=True)
     (own / "fwbench-environment.json").write_text("{", encoding="utf-8")

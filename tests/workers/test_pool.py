@@ -16,7 +16,7 @@ from support.projects import QUICKLY, Project
 pytestmark = pytest.mark.usefixtures("started")
 
 #: What a case writes to descriptors that are not its own.
-_NOBODYS = "this is nobody's message"
+_FOREIGN = "this is not a message"
 
 # How cases die
 
@@ -54,7 +54,7 @@ def aborts_without_memory():
 def writes_anywhere():
     for descriptor in range(3, 64):
         with contextlib.suppress(OSError):
-            os.write(descriptor, b"this is nobody's message")
+            os.write(descriptor, b"this is not a message")
 
 
 def holds_the_lock():
@@ -120,7 +120,7 @@ def test_every_death_fails_its_case_alone(project: Project) -> None:
         assert outcome.kind == "failure", name
         assert [part for part in said if part not in outcome.text] == [], outcome.text
         # What a call has written to all descriptors stands before what the next one says.
-        lines = [line.removeprefix(_NOBODYS) for line in outcome.text.splitlines()]
+        lines = [line.removeprefix(_FOREIGN) for line in outcome.text.splitlines()]
         words = {line for line in lines if line.startswith("last words")}
         assert words == ({f"last words: {name}"} if name in _DEATHS else set()), outcome.text
     assert len(outcomes) == 4
@@ -177,7 +177,7 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
     assert len(project.lines("attempts")) == 2
 
 
-#: What the cases are told that come after the last attempt.
+#: The message for cases after the last attempt.
 _GIVEN_UP = "; it is not started again after 2 failed attempts, whose output earlier failures show"
 
 

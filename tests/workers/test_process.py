@@ -30,7 +30,7 @@ class Unkillable:
         """Nothing comes of it."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """As long as it may."""
+        """Wait until the limit."""
         assert timeout is not None, "waited without a limit"
         raise subprocess.TimeoutExpired("worker", timeout)
 

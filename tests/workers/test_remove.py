@@ -107,7 +107,7 @@ def test_an_interrupted_installation_leaves_nothing(
 
 
 def test_an_environment_that_is_being_made(env: Maker, installing: Installing) -> None:
-    """Two cannot make one environment at a time: the second is told who does, and harms nothing."""
+    """Two cannot make one environment at a time: the second names the first, and harms nothing."""
     process = installing.process
     busy = f"second is being made by process {process.pid}; wait for it\n"
     for command in (["add", "second", "numpy"], ["remove", "second"]):
@@ -122,7 +122,7 @@ def test_an_environment_that_is_being_made(env: Maker, installing: Installing) -
 def test_what_a_killed_process_has_left(env: Maker, installing: Installing, command: str) -> None:
     """Its installers end with it. What it has made is no environment, is listed, and can go.
 
-    It is in nobody's way: nothing of it is in the next environment of its name.
+    It hinders no other: nothing of it is in the next environment of its name.
     """
     installing.process.kill()
     installing.assert_ended()
@@ -143,7 +143,7 @@ def test_what_a_killed_process_has_left(env: Maker, installing: Installing, comm
 
 
 def test_two_at_once(env: Maker) -> None:
-    """One makes the environment, however close they are; the others are told, and leave nothing."""
+    """One makes the environment, however close they are; the others fail, and leave nothing."""
     folder = env.environments.folder_of("second")
     together, outcomes = threading.Barrier(4), []
 
@@ -169,7 +169,7 @@ def test_two_at_once(env: Maker) -> None:
 
 @pytest.mark.parametrize("moment", ["before it is named", "while it is removed"])
 def test_what_is_killed_beside_an_environment(env: Maker, moment: str) -> None:
-    """Nobody sees it, and the next command removes it; not while its process is at work."""
+    """It is not listed, and the next command removes it; not while its process is at work."""
     folder = env.environments.folder
     (folder / ".fwbench-unnamed-x").mkdir(parents=True)
     marks = ["fwbench-maker"] if moment == "before it is named" else ["fwbench-environment.json"]
@@ -199,7 +199,7 @@ def test_what_is_nobodys_leftover_stays(env: Maker, monkeypatch: pytest.MonkeyPa
 def test_what_others_keep_out_of_version_control_stays(
     env: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A .gitignore that is there already is somebody else's: FWBENCH_ENVS may name any folder."""
+    """A .gitignore that is there already is the user's: FWBENCH_ENVS may name any folder."""
     shared = env.path / "shared"
     shared.mkdir()
     (shared / ".gitignore").write_text("*.log\n", encoding="utf-8")

@@ -194,7 +194,7 @@ def __getattr__(name):
 def test_frameworks_look_at_such_a_gpu_one_after_another(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both see it, and the cases of each run; that somebody else holds it is said in a sentence."""
+    """Both see it, and the cases of each run; a message says that another process holds it."""
     holder = project.path / "holder"
     monkeypatch.setenv("HOLDER", str(holder))
     project.install_pool()

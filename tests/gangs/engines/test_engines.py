@@ -1,4 +1,4 @@
-"""Roles that come to their controller by themselves: by mpiexec, or from places of a file."""
+"""Roles that mpiexec starts, or commands of a file of places: they connect to their controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fwbench.gangs.gang import Gang
 from fwbench.gangs.pool import check, engine
 from support.gangs import SOON, composition, controller
 
-#: What an mpiexec does, as far as fwbench needs it: N processes, each of which is told its number.
+#: An mpiexec, as far as fwbench needs it: N processes, each with its number.
 _MPIEXEC = f"""#!{sys.executable}
 import os, subprocess, sys
 number, command = int(sys.argv[2]), sys.argv[3:]
@@ -56,11 +56,11 @@ def rendezvous() -> Iterator[Rendezvous]:
     rendezvous.close()
 
 
-# Coming
+# The rendezvous
 
 
-def test_who_knows_the_secret_is_let_in(rendezvous: Rendezvous) -> None:
-    """Both connections, whichever comes first; each process comes once."""
+def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
+    """Both connections, in any order; each process connects once."""
     ticket = rendezvous.ticket(3)
     with pytest.raises(GangFailed, match="cannot be reached"):
         connect(ticket._replace(port=1), ROLE)
@@ -77,7 +77,7 @@ def test_who_knows_the_secret_is_let_in(rendezvous: Rendezvous) -> None:
 
 
 def _connect(rendezvous: Rendezvous, ticket: Ticket, kind: int) -> socket.socket:
-    """Come, while the rendezvous lets whoever comes in, and waits for somebody else."""
+    """Connect, while the rendezvous accepts connections, and waits for another process."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as threads:
@@ -88,8 +88,8 @@ def _connect(rendezvous: Rendezvous, ticket: Ticket, kind: int) -> socket.socket
 
 
 @pytest.mark.parametrize("wrong", ["secret", "nothing", "twice"])
-def test_nobody_else_is_let_in(rendezvous: Rendezvous, wrong: str) -> None:
-    """Without the secret, without a word, or in somebody's name who is there."""
+def test_other_connections_are_refused(rendezvous: Rendezvous, wrong: str) -> None:
+    """Without the secret, without a greeting, or under the number of another process."""
     ticket = rendezvous.ticket(0)
     if wrong == "secret":
         with pytest.raises(GangFailed, match="does not know this process"):
@@ -119,7 +119,7 @@ def test_an_ticket_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_address_of_others_is_refused() -> None:
-    """The message has it (192.0.2.0/24 is for documentation, and nobody's)."""
+    """The message has it (no machine has 192.0.2.0/24: it is for documentation)."""
     with pytest.raises(UsageError, match=r"does not have the address 192\.0\.2\.7"):
         Rendezvous("192.0.2.7")
 
@@ -153,7 +153,7 @@ def test_mpiexec_starts_a_gang(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_role_of_mpiexec_that_is_killed_is_named(path: Path) -> None:
-    """With how it ended, as its launcher tells; nobody is left."""
+    """The message has its end, as its launcher reports it; no process is left."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
@@ -165,7 +165,7 @@ def test_a_role_of_mpiexec_that_is_killed_is_named(path: Path) -> None:
 
 
 def test_a_role_ends_with_its_launcher(path: Path) -> None:
-    """Who is lost with it is named."""
+    """The message has the role that is lost with it."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
@@ -211,7 +211,7 @@ def test_without_mpiexec_the_engine_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_networks_are_for_processes_of_one_machine(path: Path) -> None:
-    """Those of MPI have one."""
+    """Processes of MPI have a network already."""
     program(path, _MPIEXEC)
     with pytest.raises(NetworkUnavailable, match="processes of MPI have their own: leave out"):
         check("mpi", None, ("100mbit",))

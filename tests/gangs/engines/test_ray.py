@@ -54,7 +54,7 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not inst
 
 
 def _node() -> dict[str, Any]:
-    """The settings of one more node, whose ports nobody has at the moment."""
+    """The settings of one more node, with free ports."""
     with ExitStack() as taken:
         ends = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in _PORTS]
         ports = [end.getsockname()[1] for end in ends]
