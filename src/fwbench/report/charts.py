@@ -56,7 +56,7 @@ class Group:
 
     @property
     def has_one_size(self) -> bool:
-        """Whether there is nothing to draw over sizes."""
+        """True where there is nothing to draw over sizes."""
         return len({record.facts.size_text for _, record in self.records}) == 1
 
     @cached_property

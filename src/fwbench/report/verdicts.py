@@ -21,7 +21,7 @@ _SHOWN_UNCHANGED = 20
 
 
 @dataclass(frozen=True)
-class Column:
+class ComparedColumn:
     """A column of a comparison.
 
     Attributes:
@@ -71,15 +71,15 @@ def _why(judgement: Judgement) -> str:
 
 
 COLUMNS = (
-    Column("verdict", lambda j: j.verdict, always=lambda j: j.verdict),
-    Column("case", lambda j: j.name, always=lambda j: j.name),
-    Column("metric", lambda j: j.metric),
-    Column("base", lambda j: _figure(j, j.base), lambda j: _median(j.base)),
-    Column("contender", lambda j: _figure(j, j.contender), lambda j: _median(j.contender)),
-    Column("ratio", lambda j: _change(j.ratio), lambda j: j.ratio),
-    Column("bounds", _bounds),
-    Column("detectable change", _visible, lambda j: j.visible),
-    Column("", _why, always=lambda j: j.reason),
+    ComparedColumn("verdict", lambda j: j.verdict, always=lambda j: j.verdict),
+    ComparedColumn("case", lambda j: j.name, always=lambda j: j.name),
+    ComparedColumn("metric", lambda j: j.metric),
+    ComparedColumn("base", lambda j: _figure(j, j.base), lambda j: _median(j.base)),
+    ComparedColumn("contender", lambda j: _figure(j, j.contender), lambda j: _median(j.contender)),
+    ComparedColumn("ratio", lambda j: _change(j.ratio), lambda j: j.ratio),
+    ComparedColumn("bounds", _bounds),
+    ComparedColumn("detectable change", _visible, lambda j: j.visible),
+    ComparedColumn("", _why, always=lambda j: j.reason),
 )
 
 #: Columns before the first one of numbers.

@@ -66,7 +66,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 # Speed and memory
 
 
-class _Named(NamedTuple):
+class _NamedNetwork(NamedTuple):
     """A record with the name of its line."""
 
     name: str
@@ -90,7 +90,7 @@ def _memory_bytes(record: Measurement) -> int | None:
     return record.facts.memory_above_bytes
 
 
-_COLUMNS: tuple[Column[_Named], ...] = (
+_COLUMNS: tuple[Column[_NamedNetwork], ...] = (
     Column("network", lambda row: TableCell(row.record.facts.workload)),
     Column("size", lambda row: TableCell(row.record.facts.size_text, row.record.facts.size)),
     Column("case", lambda row: TableCell(marked(row.name, row.record.facts))),
@@ -122,7 +122,7 @@ def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         Section.of(
             f"networks: {title}",
             _COLUMNS,
-            [_Named(*item) for works in by_work(group, names) for item in works.items()],
+            [_NamedNetwork(*item) for works in by_work(group, names) for item in works.items()],
             lambda row: row_keys(row.record),
             notes=[legends(_COLUMNS)],
         )
@@ -383,7 +383,7 @@ _EXPORTED_NOTE = (
 )
 
 
-class _Exported(NamedTuple):
+class _ExportedNetwork(NamedTuple):
     """A record of an exported network, and the fastest where it comes from."""
 
     record: Measurement
@@ -401,11 +401,11 @@ class _Exported(NamedTuple):
         return None if self.there_s is None else self.there_s / self.record.median_s
 
 
-def _network_name(row: _Exported) -> TableCell:
+def _network_name(row: _ExportedNetwork) -> TableCell:
     return TableCell(f"{row.record.facts.workload} {row.record.facts.size_text}")
 
 
-_EXPORTED_COLUMNS: tuple[Column[_Exported], ...] = (
+_EXPORTED_COLUMNS: tuple[Column[_ExportedNetwork], ...] = (
     Column("network", _network_name),
     Column("exported from", lambda row: TableCell(row.record.facts.exported_from or "")),
     Column("run in", lambda row: TableCell(line_name(row.record, row.names))),
@@ -439,7 +439,7 @@ def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return [section] if rows else []
 
 
-def _exported(run: Run, names: Sequence[str]) -> Iterator[_Exported]:
+def _exported(run: Run, names: Sequence[str]) -> Iterator[_ExportedNetwork]:
     """The exported networks of a run, each with the fastest of those that stayed."""
     there = fastest(
         (record for record in run.records if record.facts and record.facts.exported_from is None),
@@ -448,7 +448,7 @@ def _exported(run: Run, names: Sequence[str]) -> Iterator[_Exported]:
     for record in run.records:
         source = record.facts.exported_from
         if source is not None:
-            yield _Exported(record, there.get((source, *_work(record))), names)
+            yield _ExportedNetwork(record, there.get((source, *_work(record))), names)
 
 
 def _work(record: Measurement) -> _Key:

@@ -86,7 +86,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     )
     ratios = against_fastest(group.records, group.runs)
     rows = [
-        _Row(name, record, gain, ratio)
+        _Operation(name, record, gain, ratio)
         for (name, record), gain, ratio in zip(group.records, group.gains, ratios, strict=True)
     ]
     rows.sort(key=lambda row: (row.facts.size, row.facts.size_text, row.record.median_s))
@@ -101,7 +101,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     )
 
 
-class _Row(NamedTuple):
+class _Operation(NamedTuple):
     """A record with its gain over eager, and its ratio to the fastest."""
 
     name: str
@@ -115,16 +115,16 @@ class _Row(NamedTuple):
         return self.record.facts
 
 
-def _condition(row: _Row) -> TableCell:
+def _condition(row: _Operation) -> TableCell:
     return TableCell(marks(row.facts) or condition_of(row.facts))
 
 
-def _spread(row: _Row) -> TableCell:
+def _spread(row: _Operation) -> TableCell:
     low, high = row.record.quartiles_s
     return TableCell(f"{time(low)} to {time(high)}", low)
 
 
-def _device_memory(row: _Row) -> TableCell:
+def _device_memory(row: _Operation) -> TableCell:
     """The memory of a GPU that its operands, its result and its computation take."""
     facts = row.facts
     before_bytes, peak_bytes = facts.device_memory_before_bytes, facts.peak_device_memory_bytes
@@ -133,7 +133,7 @@ def _device_memory(row: _Row) -> TableCell:
     return quantity(max(0, peak_bytes - before_bytes), amount)
 
 
-def _first_call(row: _Row) -> TableCell:
+def _first_call(row: _Operation) -> TableCell:
     """The first call in its process; and in a fresh process, where that is known."""
     in_process_s, fresh_s = row.facts.first_call_in_process_s, row.facts.first_call_s
     if in_process_s is None or fresh_s is None:
@@ -141,7 +141,7 @@ def _first_call(row: _Row) -> TableCell:
     return TableCell(f"{time(in_process_s)}, fresh {time(fresh_s)}", in_process_s)
 
 
-def _gain(row: _Row) -> TableCell:
+def _gain(row: _Operation) -> TableCell:
     gain = row.gain
     if gain is None:
         return TableCell("")
@@ -151,7 +151,7 @@ def _gain(row: _Row) -> TableCell:
 
 _CONDITION = "condition"
 
-_COLUMNS: tuple[Column[_Row], ...] = (
+_COLUMNS: tuple[Column[_Operation], ...] = (
     Column("case", lambda row: TableCell(row.name)),
     Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
     Column("median", lambda row: seconds(row.record.median_s)),

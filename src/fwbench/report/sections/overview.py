@@ -131,7 +131,7 @@ class _HeatMap:
             gaps=_reasons(self.gaps),
         )
 
-    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> _Row:
+    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> _Work:
         measured = _at_one_size(named)
         facts = measured[0][1].facts
         target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype))
@@ -144,10 +144,10 @@ class _HeatMap:
             column: _cell(record, ratio, target)
             for (column, record), ratio in zip(measured, ratios, strict=True)
         }
-        return _Row(name, target, facts, cells)
+        return _Work(name, target, facts, cells)
 
 
-class _Row(NamedTuple):
+class _Work(NamedTuple):
     """An operation at one size.
 
     Attributes:
@@ -169,15 +169,15 @@ class _Row(NamedTuple):
         return {name: self.facts[name] for name in names if self.facts.get(name)}
 
 
-_LEADING: tuple[Column[_Row], ...] = (
+_LEADING: tuple[Column[_Work], ...] = (
     Column("operation", lambda row: TableCell(row.name, target=row.target)),
     Column("family", lambda row: TableCell(row.facts.family or "")),
     Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
 )
 
 
-def _contestant(name: str, keys: Keys) -> Column[_Row]:
-    def cell(row: _Row) -> TableCell:
+def _contestant(name: str, keys: Keys) -> Column[_Work]:
+    def cell(row: _Work) -> TableCell:
         return row.cells.get(name, TableCell(""))
 
     return Column(name, cell, optional=False, keys=keys)

@@ -39,7 +39,7 @@ _MEMORY_NOTE = (
 )
 
 
-class _Case(NamedTuple):
+class _ProbedCase(NamedTuple):
     """A record with the name of its line."""
 
     name: str
@@ -47,7 +47,7 @@ class _Case(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        """Of a case that was profiled."""
+        """The profile of a case that has one."""
         profile = self.record.facts.profile
         assert profile is not None  # noqa: S101 (only those that were profiled are shown)
         return profile
@@ -74,11 +74,11 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     ]
 
 
-def _cases(named: Mapping[str, Measurement]) -> list[_Case]:
-    return [_Case(*item) for item in named.items()]
+def _cases(named: Mapping[str, Measurement]) -> list[_ProbedCase]:
+    return [_ProbedCase(*item) for item in named.items()]
 
 
-def _title(cases: Sequence[_Case]) -> str:
+def _title(cases: Sequence[_ProbedCase]) -> str:
     facts = cases[0].record.facts
     return f"{facts.workload} {facts.direction} {facts.device} {facts.dtype} {facts.size_text}"
 
@@ -86,14 +86,14 @@ def _title(cases: Sequence[_Case]) -> str:
 # Time
 
 
-_CASE: Column[_Case] = Column("case", lambda case: TableCell(case.name))
+_CASE: Column[_ProbedCase] = Column("case", lambda case: TableCell(case.name))
 
 
-def _class_column(name: str) -> Column[_Case]:
+def _class_column(name: str) -> Column[_ProbedCase]:
     return Column(name, lambda case: share((case.profile.shares or {}).get(name)))
 
 
-_MEASURES: tuple[Column[_Case], ...] = (
+_MEASURES: tuple[Column[_ProbedCase], ...] = (
     Column("operators", lambda case: seconds(case.profile.operators_s)),
     Column("call", lambda case: seconds(case.record.facts.call_s)),
     Column("call profiled", lambda case: seconds(case.profile.call_s)),
@@ -102,7 +102,7 @@ _MEASURES: tuple[Column[_Case], ...] = (
 )
 
 
-_Operation = tuple[_Case, ProfiledOperator]
+_Operation = tuple[_ProbedCase, ProfiledOperator]
 
 
 def _operator_share(row: _Operation) -> TableCell:
@@ -121,7 +121,7 @@ _OPERATORS: tuple[Column[_Operation], ...] = (
 )
 
 
-def _profiles(cases: Sequence[_Case]) -> Iterator[Section]:
+def _profiles(cases: Sequence[_ProbedCase]) -> Iterator[Section]:
     """Classes of operators, and operators."""
     shares = {case.name: case.profile.shares for case in cases if case.profile.shares}
     heading = f"where the time goes: {_title(cases)}"
@@ -164,21 +164,21 @@ def _whole(facts: CaseFacts) -> Memory | None:
 
 def _bytes_column(
     name: str, probe: Callable[[CaseFacts], Memory | None], part: Callable[[Memory], int | None]
-) -> Column[_Case]:
-    def cell(case: _Case) -> TableCell:
+) -> Column[_ProbedCase]:
+    def cell(case: _ProbedCase) -> TableCell:
         memory = probe(case.record.facts)
         return quantity(part(memory) if memory else None, mebibytes)
 
     return Column(name, cell)
 
 
-def _gaps(case: _Case) -> TableCell:
+def _gaps(case: _ProbedCase) -> TableCell:
     probes = (_forward(case.record.facts), _whole(case.record.facts))
     gaps = dict.fromkeys(memory.gap for memory in probes if memory and memory.gap)
     return TableCell("; ".join(filter(None, gaps)))
 
 
-_MEMORY_COLUMNS: tuple[Column[_Case], ...] = (
+_MEMORY_COLUMNS: tuple[Column[_ProbedCase], ...] = (
     _CASE,
     *(_bytes_column(f"forward: {name}", _forward, part) for name, part in _OF_CALLS.items()),
     *(_bytes_column(name, _whole, part) for name, part in _OF_CALLS.items()),
@@ -187,7 +187,7 @@ _MEMORY_COLUMNS: tuple[Column[_Case], ...] = (
 )
 
 
-def _memory(cases: Sequence[_Case]) -> Section:
+def _memory(cases: Sequence[_ProbedCase]) -> Section:
     title = f"memory: {_title(cases)}"
     return Section.of(
         title,
@@ -199,7 +199,7 @@ def _memory(cases: Sequence[_Case]) -> Section:
     )
 
 
-def _memory_charts(title: str, cases: Sequence[_Case]) -> Iterator[Chart]:
+def _memory_charts(title: str, cases: Sequence[_ProbedCase]) -> Iterator[Chart]:
     series = {
         "forward": _peaks(cases, _forward),
         cases[0].record.facts.direction: _peaks(cases, _whole),
@@ -209,7 +209,9 @@ def _memory_charts(title: str, cases: Sequence[_Case]) -> Iterator[Chart]:
         yield bars.draw(f"{title}: peak above what was held before", known, "{:,.0f} MiB".format)
 
 
-def _peaks(cases: Sequence[_Case], probe: Callable[[CaseFacts], Memory | None]) -> dict[str, float]:
+def _peaks(
+    cases: Sequence[_ProbedCase], probe: Callable[[CaseFacts], Memory | None]
+) -> dict[str, float]:
     """Peaks in MiB, so that the marks below the bars are round."""
     return {
         case.name: memory.above_bytes / 2**20

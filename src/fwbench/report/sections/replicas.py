@@ -109,7 +109,7 @@ def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> l
     ]
 
 
-class _Row(NamedTuple):
+class _SharedCase(NamedTuple):
     """A case with the name of its line, and the work that its replicas shared."""
 
     name: str
@@ -122,30 +122,30 @@ class _Row(NamedTuple):
         return row_keys(self.case.record)
 
 
-def _rows(works: Iterable[Scaling]) -> list[_Row]:
+def _rows(works: Iterable[Scaling]) -> list[_SharedCase]:
     return [
-        _Row(name, case, work)
+        _SharedCase(name, case, work)
         for work in works
         for name, line in work.lines.items()
         for case in line.values()
     ]
 
 
-def _sent(row: _Row) -> float | None:
+def _sent(row: _SharedCase) -> float | None:
     """Bytes that all replicas sent in a step."""
     return None if row.case.gang is None else row.case.gang.bytes_per_step
 
 
-def _of_least(row: _Row) -> TableCell:
+def _of_least(row: _SharedCase) -> TableCell:
     sent, least = _sent(row), row.case.gang and row.case.gang.least_bytes_per_step
     return TableCell("" if sent is None or not least else f"{sent / least:.3f}")
 
 
-def _replicas(row: _Row) -> TableCell:
+def _replicas(row: _SharedCase) -> TableCell:
     return TableCell(str(row.case.replicas), row.case.replicas)
 
 
-_WIRE: tuple[Column[_Row], ...] = (
+_WIRE: tuple[Column[_SharedCase], ...] = (
     Column("MB sent", lambda row: quantity(_sent(row), lambda x: four_digits(x / _MILLION))),
     Column("of least", _of_least),
     Column("skew", lambda row: share(None if row.case.gang is None else row.case.gang.skew)),
@@ -156,17 +156,17 @@ _WIRE: tuple[Column[_Row], ...] = (
 # Training
 
 
-def _efficiency(row: _Row) -> TableCell:
+def _efficiency(row: _SharedCase) -> TableCell:
     if row.case.gang is not None and row.case.gang.oversubscribed:
         return TableCell(_OVERSUBSCRIBED)
     return share(row.work.efficiency(row.case))
 
 
-def _communication(row: _Row) -> TableCell:
+def _communication(row: _SharedCase) -> TableCell:
     return share(None if row.case.gang is None else row.case.gang.communication_share)
 
 
-_SHARED: tuple[Column[_Row], ...] = (
+_SHARED: tuple[Column[_SharedCase], ...] = (
     Column("case", lambda row: TableCell(marked(row.name, row.case.facts)), optional=False),
     Column("replicas", _replicas, optional=False),
     Column("a step", lambda row: seconds(row.case.time_s), optional=False),
@@ -304,16 +304,16 @@ def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
 # Exchanges
 
 
-def _bus(row: _Row) -> TableCell:
+def _bus(row: _SharedCase) -> TableCell:
     bus = None if row.case.gang is None else row.case.gang.bus_bytes_per_s
     return quantity(bus, lambda rate: four_digits(rate / _BILLION))
 
 
-def _exchange_name(row: _Row) -> TableCell:
+def _exchange_name(row: _SharedCase) -> TableCell:
     return TableCell(marked(row.case.name, row.case.facts))
 
 
-_EXCHANGED: tuple[Column[_Row], ...] = (
+_EXCHANGED: tuple[Column[_SharedCase], ...] = (
     Column("case", _exchange_name, optional=False),
     Column(
         "size",

@@ -111,7 +111,7 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
     )
 
 
-def _cell_of(column: verdicts.Column) -> Callable[[Judgement], TableCell]:
+def _cell_of(column: verdicts.ComparedColumn) -> Callable[[Judgement], TableCell]:
     return lambda judgement: TableCell(column.text(judgement), column.value(judgement))
 
 
