@@ -22,7 +22,7 @@ def cells(
 ) -> list[Cell]:
     """The cells of a selection, one size unless it says otherwise."""
     selection = Selection(**{"sizes": (8,), **asked})
-    more = grid.Asked(verify_only=verify_only)
+    more = grid.GridRequest(verify_only=verify_only)
     return list(grid.cells(operations, selection, of or BOTH, more=more))
 
 

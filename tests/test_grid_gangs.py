@@ -37,7 +37,7 @@ _CHOSEN = {
 def cells(*asked_of: Any, weak: bool = False, manifests: Any = None, **asked: Any) -> list[Cell]:
     """The cells of workloads at a size of 48, on the CPU, with toggles."""
     selection = Selection(devices=("cpu",), sizes=asked.pop("sizes", (48,)))
-    more = grid.Asked({name: tuple(map(str, of)) for name, of in asked.items()}, weak=weak)
+    more = grid.GridRequest({name: tuple(map(str, of)) for name, of in asked.items()}, weak=weak)
     return [*grid.cells(asked_of, selection, manifests or _CHOSEN, more=more)]
 
 

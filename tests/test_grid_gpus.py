@@ -11,7 +11,7 @@ from fwbench.options.options import Selection
 from fwbench.workloads import FORWARD_BACKWARDS, gemm, word_lm_step
 from support.grids import CPU, GPU, POOR, RICH
 
-_TF32 = grid.Asked({"tf32": ("on",)})
+_TF32 = grid.GridRequest({"tf32": ("on",)})
 
 
 def test_tf32_is_for_float32_on_gpus() -> None:
@@ -62,7 +62,7 @@ def test_layers_are_divided_among_gpus_that_are_there() -> None:
         process_toggles=("model_parallel",),
     )
     selection = Selection(devices=("cpu", "gpu:0", "gpu:1"), executions=("eager",), sizes=(4,))
-    asked = grid.Asked({"model_parallel": ("2",)})
+    asked = grid.GridRequest({"model_parallel": ("2",)})
     found = grid.cells([word_lm_step], replace(selection, sizes=None), {"rich": two}, more=asked)
     assert {cell.device: cell.gap for cell in found} == {
         "cpu": None,

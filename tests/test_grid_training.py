@@ -26,13 +26,15 @@ def trained(
     *workloads: Any,
     of: tuple[str, ...] = ("rich",),
     toggles: Values | None = None,
-    more: grid.Asked | None = None,
+    more: grid.GridRequest | None = None,
     **asked: Any,
 ) -> list[Cell]:
     """The cells of training loops and their parts, on the CPU unless it says otherwise."""
     selection = Selection(**{"devices": ("cpu",), **asked})
     manifests = {name: BOTH[name] for name in of}
-    return list(grid.cells(workloads, selection, manifests, more=more or grid.Asked(toggles or {})))
+    return list(
+        grid.cells(workloads, selection, manifests, more=more or grid.GridRequest(toggles or {}))
+    )
 
 
 def named(*workloads: Any, **asked: Any) -> list[str]:
@@ -96,7 +98,7 @@ def test_a_loader_makes_no_cell_in_another_execution() -> None:
 @pytest.mark.parametrize("verify_only", [False, True])
 def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
     """Whatever is asked of operations, and once."""
-    more = grid.Asked(verify_only=verify_only)
+    more = grid.GridRequest(verify_only=verify_only)
     found = trained(mlp, more=more, directions=directions, executions=("eager",))
     assert [cell.direction for cell in found] == ["train"]
 
@@ -181,7 +183,7 @@ def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any, name: str) 
 
 def test_verifying_alone_leaves_no_workload_out() -> None:
     """Nothing is timed, so a model that trains for minutes is checked like any."""
-    (one,) = trained(cifar_cnn, more=grid.Asked(verify_only=True), executions=("eager",))
+    (one,) = trained(cifar_cnn, more=grid.GridRequest(verify_only=True), executions=("eager",))
     assert (one.gap, one.size) == (None, 8)
 
 
@@ -208,7 +210,7 @@ def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
         asked.append(name)
         return REAL
 
-    more = grid.Asked(find=find)
+    more = grid.GridRequest(find=find)
     found = trained(mlp, mlp.step, mlp.loader, gemm, more=more, executions=("eager",), sizes=(8,))
     assert [cell.data for cell in found] == [REAL, None, REAL, None]
     assert asked == ["mnist", "mnist"]
@@ -217,7 +219,7 @@ def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
 # Schedules
 
 
-def schedules(*workloads: Any, more: grid.Asked | None = None, **asked: Any) -> set[Any]:
+def schedules(*workloads: Any, more: grid.GridRequest | None = None, **asked: Any) -> set[Any]:
     """The schedules of these cells."""
     found = trained(*workloads, more=more, executions=("eager",), **asked)
     return {cell.schedule for cell in found}
@@ -237,7 +239,7 @@ def test_a_schedule_is_the_presets(sizes: Any, preset: str) -> None:
 
 def test_what_is_asked_goes_over_the_presets_schedule() -> None:
     """Each preset's own schedule is what the options are asked to change."""
-    more = grid.Asked(schedule=lambda preset: Schedule(preset.epochs + 1, 0, 7))
+    more = grid.GridRequest(schedule=lambda preset: Schedule(preset.epochs + 1, 0, 7))
     assert schedules(lenet, more=more) == {Schedule(4, 0, 7)}
     assert schedules(lenet, more=more, sizes="paper") == {Schedule(16, 0, 7)}
 
@@ -249,7 +251,7 @@ def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
     """Not of the grid: others may be what is left when these are deselected."""
     refuse = Mock(side_effect=error("no epoch is left"))
     (problem,) = {
-        cell.problem for cell in trained(lenet, gemm, more=grid.Asked(schedule=refuse))
+        cell.problem for cell in trained(lenet, gemm, more=grid.GridRequest(schedule=refuse))
     } - {None}
     assert problem == "lenet: no epoch is left, or leave lenet out (-k)"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fwbench.presets import Schedule, Size
 
 
-__all__ = ["Asked", "Cell", "cells", "check", "check_dtypes", "check_sizes"]
+__all__ = ["Cell", "GridRequest", "cells", "check", "check_dtypes", "check_sizes"]
 
 
 def check(
@@ -88,7 +88,7 @@ def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> 
 
 
 @dataclass(frozen=True)
-class Asked:
+class GridRequest:
     """Settings of a marker's cells in addition to the selection.
 
     Attributes:
@@ -120,7 +120,7 @@ def cells(
     selection: Selection,
     manifests: Mapping[str, Manifest],
     absent: Mapping[str, Absent] = {},
-    more: Asked = Asked(),
+    more: GridRequest = GridRequest(),
 ) -> Iterator[Cell]:
     """The cells of a selection: what is compared side by side comes one after the other.
 
@@ -149,7 +149,7 @@ def _side_by_side(
     workload: Workload,
     selection: Selection,
     manifests: Mapping[str, Manifest],
-    more: Asked,
+    more: GridRequest,
     facts: dict[str, Any],
 ) -> Iterator[Cell]:
     """The cells of the same work: devices, frameworks, executions, toggles."""
@@ -175,7 +175,7 @@ def _side_by_side(
 
 
 def _ways(
-    workload: Workload, manifest: Manifest, selection: Selection, more: Asked
+    workload: Workload, manifest: Manifest, selection: Selection, more: GridRequest
 ) -> Iterator[tuple[str, Combination]]:
     """Executions and toggles, but for replicas where fwbench has none of the framework's."""
     for execution, values in itertools.product(
@@ -188,7 +188,7 @@ def _ways(
 
 
 def _missing(
-    workload: Workload, selection: Selection, preset: tuple[int | str, ...] | str, more: Asked
+    workload: Workload, selection: Selection, preset: tuple[int | str, ...] | str, more: GridRequest
 ) -> str | None:
     """Why the request leaves a workload out in every framework."""
     if workload.needs_replicas and {*more.toggles.get("replicas", ("1",))} == {"1"}:
@@ -202,7 +202,7 @@ def _missing(
 
 
 def _trained(
-    workload: Workload, preset: tuple[int | str, ...] | str, batch: int, more: Asked
+    workload: Workload, preset: tuple[int | str, ...] | str, batch: int, more: GridRequest
 ) -> dict[str, Any]:
     """Schedule and data of a training loop or a part of one; or what is wrong with them.
 
@@ -233,7 +233,7 @@ def _union(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _sizes(workload: Workload, selection: Selection, more: Asked) -> tuple[Size, ...]:
+def _sizes(workload: Workload, selection: Selection, more: GridRequest) -> tuple[Size, ...]:
     if selection.sizes is None and more.verify_only:
         return (workload.smallest,)
     return sizes.sizes(workload, selection.sizes)
@@ -273,7 +273,7 @@ def check_sizes(cells: Iterable[Cell]) -> None:
     sizes.refuse(missing, there)
 
 
-def _directions(workload: Workload, selection: Selection, more: Asked) -> tuple[str, ...]:
+def _directions(workload: Workload, selection: Selection, more: GridRequest) -> tuple[str, ...]:
     if workload.directions is not None:
         return workload.directions
     return selection.directions or (("forward", "backward") if more.verify_only else ("forward",))

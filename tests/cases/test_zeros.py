@@ -150,7 +150,7 @@ def test_not_every_operation_takes_zeros(name: str, gap: str | None) -> None:
 def test_only_zeros_are_a_part_of_the_id() -> None:
     """A case that nobody asked it of has the id that it always had; networks do not take zeros."""
     selection = Selection(devices=("cpu",), executions=("eager",), sizes=(8,))
-    asked = grid.Asked({"inputs": ("normal", "zeros")})
+    asked = grid.GridRequest({"inputs": ("normal", "zeros")})
     found = [*grid.cells([workloads.gemm], selection, {"rich": RICH}, more=asked)]
     plain = "gemm-rich-cpu-eager-forward-float32-8"
     assert [each.id for each in found] == [f"{plain}-inputs:normal", f"{plain}-inputs:zeros"]

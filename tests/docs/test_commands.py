@@ -136,7 +136,7 @@ def _cell_ids(
     files: Sequence[str], options: Options, selection: grid.Selection, known: dict[str, Manifest]
 ) -> Iterable[str]:
     """The ids of the cells without a gap in these files."""
-    more = grid.Asked(toggles=options.toggles, find=_real)
+    more = grid.GridRequest(toggles=options.toggles, find=_real)
     for cell in grid.cells(_workloads(files), selection, known, {}, more):
         if cell.gap is None:
             yield cell.id

@@ -163,7 +163,7 @@ def _gaps(of: Any, device: str) -> dict[str, str | None]:
     gpu = Device("gpu:0", "NVIDIA H200")
     here = torch.__class__(**{**torch.__dict__, "devices": (*torch.devices, gpu)})
     selection = Selection(devices=(device,), executions=ON_GPU)
-    found = grid.cells([of], selection, {"torch": here}, more=grid.Asked(verify_only=True))
+    found = grid.cells([of], selection, {"torch": here}, more=grid.GridRequest(verify_only=True))
     return {each.execution: each.gap for each in found if each.direction != "backward"}
 
 

@@ -113,7 +113,7 @@ _UNUSABLE = {
 def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, said: str) -> None:
     """It names the package, before anything runs; the framework is absent, and others go on.
 
-    Asked for by name, it refuses the session.
+    GridRequest for by name, it refuses the session.
     """
     project.install("mars", "planets:Mars", source)
     project.write("test_it.py", _WITH_NUMPY.format(other="mars"))

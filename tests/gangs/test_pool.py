@@ -12,7 +12,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gangs.launch import Local
 from fwbench.gangs.pool import GangPool, check_places, engine
-from fwbench.grid import Asked, cells
+from fwbench.grid import GridRequest, cells
 from fwbench.options import values
 from fwbench.options.options import Selection
 from fwbench.workloads import lenet_step
@@ -71,7 +71,7 @@ def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
     """With its servers and its coordinator; cells with a gap and single processes take none."""
     file = tmp_path / "places.toml"
     manifests = {"rich": replace(SHARED, coordinated=(), coordinator="scheduler")}
-    asked = Asked({"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")})
+    asked = GridRequest({"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")})
     selection = Selection(devices=("cpu",), sizes=(48,))
     largest = [*cells((lenet_step,), selection, manifests, more=asked)]
     file.write_text('[[place]]\ncommand = ["env"]\nroles = 5')

@@ -14,7 +14,7 @@ from fwbench.workloads import lenet
 from fwbench.workloads.data import generated
 
 
-def asked(pytester: pytest.Pytester, *arguments: str) -> grid.Asked:
+def asked(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
     """What a session with this command line asks for."""
     return Session(pytester.parseconfigure(*arguments))._asked()
 

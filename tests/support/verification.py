@@ -90,7 +90,7 @@ def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]
     selection = Selection(
         devices=(device,), dtypes=tuple(part.dtypes), executions=part.executions(manifest)
     )
-    asked = grid.Asked(verify_only=True)
+    asked = grid.GridRequest(verify_only=True)
     return grid.cells(part.operations, selection, {manifest.name: manifest}, more=asked)
 
 

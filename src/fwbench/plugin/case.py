@@ -20,7 +20,7 @@ from fwbench.plugin.other_plugins import check_cases
 from fwbench.plugin.progress.hooks import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.store import Store, Unmeasured
-from fwbench.plugin.summary import Summary, Tables, asked
+from fwbench.plugin.summary import Summary, Tables, are_requested
 from fwbench.processes import child
 from fwbench.workloads.operation import Operation
 
@@ -54,7 +54,7 @@ def _parent_plugins(
         return
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
-    tables = Tables(shown=session.options.tables or asked(config))
+    tables = Tables(shown=session.options.tables or are_requested(config))
     yield from (unmeasured, store, Summary(session), tables, progress)
     if session.options.gate is not None:
         from fwbench.plugin.gate import Gate

@@ -85,7 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.param(
             cell, id=cell.id, marks=[pytest.mark.skip(reason=cell.gap)] if cell.gap else []
         )
-        for cell in session.cells(mark, _place(metafunc.definition))
+        for cell in session.request_cells(mark, _place(metafunc.definition))
     ]
     metafunc.parametrize("case", parameters, indirect=True)
 

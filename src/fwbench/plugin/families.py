@@ -1,4 +1,4 @@
-"""Which operations a session has: those of the families that are asked for.
+"""Selection of operations by the requested families.
 
 The others are collected and deselected, as with pytest's own ``-k``: the count is in its summary.
 """
@@ -22,7 +22,7 @@ ALL = "all"
 
 
 def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) -> None:
-    """Take out the cases that are not in the families asked for.
+    """Take out the cases that are not in the requested families.
 
     Args:
         config: pytest's.
@@ -30,16 +30,16 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
         items: all that were collected; those that stay are left.
 
     Raises:
-        UsageError: a family that was asked for is not there.
+        UsageError: a requested family does not exist.
     """
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
-    asked = _asked(session, cells)
-    _check({name for each in asked.values() for name in each.families or ()}, cells)
+    requested = _selections(session, cells)
+    _check({name for each in requested.values() for name in each.families or ()}, cells)
     everything = _names_tests(config)
     out = {
         item
         for item, cell in cells.items()
-        if not _is_in(asked[item], cell) and not (everything and _is_for_all(asked[item]))
+        if not _is_in(requested[item], cell) and not (everything and _is_for_all(requested[item]))
     }
     for item in out:
         item.stash[UNASKED] = True
@@ -48,54 +48,54 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
         items[:] = [item for item in items if item not in out]
 
 
-def _asked(session: Session, items: Iterable[pytest.Item]) -> dict[pytest.Item, Selection]:
+def _selections(session: Session, items: Iterable[pytest.Item]) -> dict[pytest.Item, Selection]:
     """Requested selection where each item is; looked up once for each marker."""
     by_mark: dict[int, Selection] = {}
-    asked = {}
+    requested = {}
     for item in items:
         mark = next(item.iter_markers("fwbench"))
         if id(mark) not in by_mark:
             by_mark[id(mark)] = session.selection(mark)
-        asked[item] = by_mark[id(mark)]
-    return asked
+        requested[item] = by_mark[id(mark)]
+    return requested
 
 
-def _check(asked: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
+def _check(requested: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
     """Refuse families that are not there; operations of the user's own may have some, too."""
-    if not asked:
+    if not requested:
         return
     own = [workload.family for workload in MODELS]
     own += [cell.workload.family for cell in cells.values()]
     known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL, REPRESENTATIVES) if name)
-    for name in sorted(asked - known.keys()):
+    for name in sorted(requested - known.keys()):
         raise unknown("family", name, known)
 
 
-def _is_in(asked: Selection, cell: Cell) -> bool:
-    """True if a case is in the families that are asked for; None stands for whatever is there."""
-    families, workload = asked.families, cell.workload
+def _is_in(requested: Selection, cell: Cell) -> bool:
+    """True if a case is in the requested families; None stands for all."""
+    families, workload = requested.families, cell.workload
     if families is None or workload.family in families:
         return True
     if ALL in families and not workload.on_request:
         return True
-    return _is_for_all(asked) and _represents(cell, asked.sizes)
+    return _is_for_all(requested) and _represents(cell, requested.sizes)
 
 
-def _is_for_all(asked: Selection) -> bool:
-    """True if work of every family is asked for, or what represents it."""
-    return bool({ALL, REPRESENTATIVES} & {*(asked.families or ())})
+def _is_for_all(requested: Selection) -> bool:
+    """True if work of every family is requested, or what represents it."""
+    return bool({ALL, REPRESENTATIVES} & {*(requested.families or ())})
 
 
 def _represents(cell: Cell, sizes: object) -> bool:
     """True if a case is among those that represent the families where no tests are named.
 
-    They are operations that stand for others; if no sizes are asked for, at the smallest and at the
+    They are operations that stand for others; if no sizes are requested, at the smallest and at the
     largest of the quick ones: what a call costs, and what the arithmetic costs. If sizes are that
     others have published, they are the operations that these had.
 
     Args:
         cell: of the case.
-        sizes: that are asked for.
+        sizes: the requested ones.
     """
     workload = cell.workload
     if sizes in PUBLISHED:

@@ -48,7 +48,7 @@ OWN_MANIFEST = pytest.StashKey[Manifest]()
 #: The cell of an item that is a case.
 CELL = pytest.StashKey[grid.Cell]()
 
-#: Whether nobody asked for the family of a case, so that nothing is missing without it.
+#: Set where the family of a case was not requested, so that nothing is missing without it.
 UNASKED = pytest.StashKey[bool]()
 
 
@@ -99,7 +99,7 @@ class Session:
         """Refuse to run cases once more that were not timed.
 
         Raises:
-            UsageError: that is asked for.
+            UsageError: that is requested.
         """
         if self.options.probing and self.verify_only:
             raise UsageError(
@@ -135,12 +135,12 @@ class Session:
 
     @property
     def manifests(self) -> Mapping[str, Manifest]:
-        """The frameworks that were asked and can be used, by name."""
+        """Available frameworks among the requested ones, by name."""
         return self._inventory.manifests
 
     @property
     def absent(self) -> Mapping[str, Absent]:
-        """The frameworks that were asked and cannot be used, by name."""
+        """Unavailable frameworks among the requested ones, by name."""
         return self._inventory.absent
 
     def framework(self, name: str) -> Framework:
@@ -210,8 +210,10 @@ class Session:
         """True if pytest-benchmark is disabled, so that nothing will be timed."""
         return BenchmarkSession(self._config).disabled
 
-    def cells(self, mark: pytest.Mark, where: str = "") -> Sequence[grid.Cell]:
-        """The cells of a test with this marker; none if there is a :attr:`problem`.
+    def request_cells(self, mark: pytest.Mark, where: str = "") -> Sequence[grid.Cell]:
+        """Ask the frameworks of a test, in their workers, and return its cells.
+
+        What is wrong with the options becomes the :attr:`problem`, and there are no cells then.
 
         Args:
             mark: of the test.
@@ -227,13 +229,13 @@ class Session:
             if not self.in_worker:
                 self._inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
-                self._check_asked()
-            asked = replace(
-                self._asked(),
+                self._check_requested()
+            requested = replace(
+                self._request(),
                 threshold=threshold_of(mark),
                 precision=precision_of(self._config, mark),
             )
-            cells = list(grid.cells(workloads, selection, self.manifests, self.absent, asked))
+            cells = list(grid.cells(workloads, selection, self.manifests, self.absent, requested))
             if selection.frameworks is None:
                 cells += without_adapter(workloads, known)
             return cells
@@ -248,12 +250,14 @@ class Session:
 
         One that asks for representatives is the suite's own: families of the ini file are over it.
         """
-        asked = self.options.selection(from_marker(mark))
-        if asked.families == (REPRESENTATIVES,):
-            return replace(asked, families=self.options.configured.families or asked.families)
-        return asked
+        requested = self.options.selection(from_marker(mark))
+        if requested.families == (REPRESENTATIVES,):
+            return replace(
+                requested, families=self.options.configured.families or requested.families
+            )
+        return requested
 
-    def _asked(self) -> grid.Asked:
+    def _request(self) -> grid.GridRequest:
         """Further settings from the options.
 
         Raises:
@@ -261,12 +265,12 @@ class Session:
                 this one.
         """
         options = self.options
-        asked = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
-        toggles.check_gangs(asked)
+        requested = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
+        toggles.check_gangs(requested)
         if not self.in_worker and "replicas" in options.toggles:
             from fwbench.gangs import pool  # most sessions have no replicas
 
-            pool.check(options.engine, options.places, asked.get("network", ()))
+            pool.check(options.engine, options.places, requested.get("network", ()))
         for name in options.toggles:
             if toggles.is_of_gang(name) and options.isolation == "none":
                 raise UsageError(
@@ -282,15 +286,15 @@ class Session:
         weak = options.scaling == "weak"
         if self.verify_only:
             # Any data will do where nothing is timed, and two steps.
-            return grid.Asked(
-                asked,
+            return grid.GridRequest(
+                requested,
                 lambda _: Schedule(epochs=1, warmup_epochs=0, steps=2),
                 data.generated,
                 verify_only=True,
                 weak=weak,
             )
         find = functools.cache(partial(data.find, folder=options.data))
-        return grid.Asked(asked, options.schedule, find, weak=weak)
+        return grid.GridRequest(requested, options.schedule, find, weak=weak)
 
     def _own_toggles(self) -> list[toggles.Toggle]:
         return [own for manifest in self.manifests.values() for own in manifest.own_toggles]
@@ -300,15 +304,15 @@ class Session:
         """Every toggle of this session by its name: fwbench's, and those of its frameworks."""
         return toggles.known(self._own_toggles())
 
-    def _check_asked(self) -> None:
+    def _check_requested(self) -> None:
         """Refuse options that select nothing; a marker that selects nothing is skipped."""
-        asked = self.options.asked.over(self.options.configured)
+        requested = self.options.asked.over(self.options.configured)
         foreign = self.options.toggles.keys() - toggles.TOGGLES.keys()  # some framework's, maybe
-        if asked != Selection() or not self.manifests or foreign:
-            self._inventory.ask(asked.frameworks)
+        if requested != Selection() or not self.manifests or foreign:
+            self._inventory.ask(requested.frameworks)
             apart = {name for name in self.absent if self._inventory.is_named(name)}
-            grid.check(asked, self.manifests, self.absent, apart)
-            gaps.refuse_unbuilt(self.options.toggles, asked.frameworks or (), self.manifests)
+            grid.check(requested, self.manifests, self.absent, apart)
+            gaps.refuse_unbuilt(self.options.toggles, requested.frameworks or (), self.manifests)
 
 
 @contextmanager

@@ -164,7 +164,7 @@ _ABOUT_TABLES = {
 }
 
 
-def asked(config: pytest.Config) -> bool:
+def are_requested(config: pytest.Config) -> bool:
     """True if tables of cases are to be shown: with ``-v``, and by options that are about them.
 
     Args:

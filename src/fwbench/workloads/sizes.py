@@ -10,13 +10,13 @@ from fwbench.workloads.workload import Workload
 
 #: What ``--fw-size`` gives: the name of a preset, or numbers and the texts of shapes; None for
 #: what is measured by default.
-Asked = tuple[int | str, ...] | str | None
+SizeRequest = tuple[int | str, ...] | str | None
 
 #: So many workloads are named in a message; the others are counted.
 _NAMED = 3
 
 
-def sizes(workload: Workload, asked: Asked) -> tuple[Size, ...]:
+def sizes(workload: Workload, asked: SizeRequest) -> tuple[Size, ...]:
     """The sizes of a workload that are asked for, as far as it has them.
 
     Args:
@@ -29,7 +29,7 @@ def sizes(workload: Workload, asked: Asked) -> tuple[Size, ...]:
     return workload.by_preset.preset(asked or "quick")
 
 
-def lacked(workload: Workload, asked: Asked) -> Iterator[tuple[str, str]]:
+def lacked(workload: Workload, asked: SizeRequest) -> Iterator[tuple[str, str]]:
     """Requested sizes that the workload does not have: as they were written, and the reason.
 
     Args:

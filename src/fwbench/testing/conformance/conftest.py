@@ -106,7 +106,7 @@ class Subject:
     def _cells(self, workloads: Iterable[Workload], **selection: Any) -> Iterator[grid.Cell]:
         asked = replace(self._selection, **selection)
         # As where nothing is timed: the smallest size, both directions, generated data.
-        more = grid.Asked(verify_only=True)
+        more = grid.GridRequest(verify_only=True)
         return grid.cells(workloads, asked, {self.manifest.name: self.manifest}, {}, more)
 
 
