@@ -16,7 +16,7 @@ from fwbench.workloads.data import generated
 
 def asked(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
     """What a session with this command line asks for."""
-    return Session(pytester.parseconfigure(*arguments))._asked()
+    return Session(pytester.parseconfigure(*arguments))._request()
 
 
 @pytest.fixture(autouse=True)

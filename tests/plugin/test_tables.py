@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.plugin.summary import Group, Tables, asked
+from fwbench.plugin.summary import Group, Tables, are_requested
 
 _CASE = {
     "workload": "flatten",
@@ -114,4 +114,4 @@ def test_tables_are_asked_for_by_what_is_about_them(
     pytester: pytest.Pytester, arguments: tuple[str, ...], shown: bool
 ) -> None:
     """A comparison, a histogram or a choice of columns would be lost otherwise."""
-    assert asked(pytester.parseconfig(*arguments)) is shown
+    assert are_requested(pytester.parseconfig(*arguments)) is shown
