@@ -80,6 +80,6 @@ def test_where_the_model_says_nothing(workload: str, exchanges: dict[int, Exchan
 
 
 def test_below_the_knee_the_wire_may_be_idle() -> None:
-    """What messages take is then the limit, and not their bytes."""
+    """The time of messages is then the limit, and not their bytes."""
     found = modelled("all_reduce", 8, _exchanges(size_bytes=8.0))
     assert [each.replicas for each in found] == [8, 16, 32, 64]

@@ -1,4 +1,4 @@
-"""What a reader chooses on the page: filters reach charts, ratios have any baseline, links keep it.
+"""Choices of a reader on the page: filters reach charts, ratios have any baseline, links keep it.
 
 In a real Chromium.
 """

@@ -1,4 +1,4 @@
-"""What names and reasons say is shown, and does nothing."""
+"""Names and reasons are shown as they are, and do nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_terminal(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t"])
 def test_spreadsheet(sign: str) -> None:
-    """What would be a formula is a text; everything else stays as it is."""
+    """A formula becomes a text; everything else stays as it is."""
     assert escaping.spreadsheet(f"{sign}1+1") == f"'{sign}1+1"
     assert escaping.spreadsheet(f"a{sign}1") == f"a{sign}1"
 

@@ -68,7 +68,7 @@ def sections(runs):
 
 
 def report(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What ``fwbench report`` does with the project's run."""
+    """Run ``fwbench report`` on the project's run."""
     return project.python("-m", "fwbench", "report", "run.json", *arguments)
 
 

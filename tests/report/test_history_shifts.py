@@ -40,7 +40,7 @@ def test_a_shift_is_found(at: int, change: float, noise: float, seed: int) -> No
 
 
 def test_the_change_of_a_shift() -> None:
-    """As a share of the level before."""
+    """Change as a share of the level before."""
     assert Shift(1, 2.0, 3.0).change == 0.5
     assert Shift(1, 2.0, 1.0).change == -0.5
 
@@ -117,7 +117,7 @@ def test_constant_times_have_no_noise() -> None:
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e4])
 def test_shifts_are_the_same_in_every_unit(unit: float) -> None:
-    """Of nanoseconds and of hours: what counts are ratios."""
+    """Nanoseconds or hours: ratios count."""
     times_s = levels((20, 1.0), (20, 1.2))
     (one,), (other,) = shifts(times_s), shifts([unit * time_s for time_s in times_s])
     assert one.at == other.at
@@ -126,13 +126,13 @@ def test_shifts_are_the_same_in_every_unit(unit: float) -> None:
 
 @pytest.mark.parametrize("noise", [0.002, 0.02, 0.1])
 def test_noise_is_no_shift(noise: float) -> None:
-    """Of 200 histories of 30 runs in which nothing happened, a few per cent at most."""
+    """A few per cent at most of 200 histories of 30 runs in which nothing happened."""
     flagged = sum(bool(shifts(levels((30, 1.0), noise=noise, seed=seed))) for seed in range(200))
     assert flagged <= 8
 
 
 def test_noise_hides_few_shifts() -> None:
-    """Of 100 histories with noise of 5 %, a shift of 10 % is found in three quarters at least."""
+    """A shift of 10 % is found in three quarters at least of 100 histories with noise of 5 %."""
     times_s = (levels((20, 1.0), (20, 1.1), noise=0.05, seed=seed) for seed in range(100))
     found = sum(any(abs(one.at - 20) <= _NEAR for one in shifts(times)) for times in times_s)
     assert found >= 75
@@ -157,13 +157,13 @@ def test_runs_that_alternate_are_no_shift() -> None:
 
 @pytest.fixture
 def without_ruptures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra is not installed."""
+    """The extra is not installed."""
     monkeypatch.setitem(sys.modules, "ruptures", None)
 
 
 @pytest.mark.usefixtures("without_ruptures")
 def test_the_library_may_be_missing() -> None:
-    """What is missing, and the extra that has it; it is not needed where runs are too few."""
+    """The missing library, and its extra; it is not needed where runs are too few."""
     with pytest.raises(UsageError, match=r"ruptures.*fwbench\[history\]"):
         shifts(levels((10, 1.0)))
     assert shifts(levels((9, 1.0))) == []

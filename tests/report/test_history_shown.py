@@ -1,4 +1,4 @@
-"""What is shown of a history: tables, charts, and statistics without values."""
+"""History in a report: tables, charts, and statistics without values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.reports import (
 
 
 def heights_of(chart: Chart, series: int) -> list[float]:
-    """Of the ends of a line in a picture, from left to right; 0 is above."""
+    """Heights of the ends of a line in a picture, from left to right; 0 is above."""
     (path,) = [
         path
         for one in parsed(chart.svg).of_class(f"serie-{series}")
@@ -52,7 +52,7 @@ def heights_of(chart: Chart, series: int) -> list[float]:
 
 
 def test_a_row_tells_first_and_last() -> None:
-    """How many runs, the first and the last time, since when, upgrades, shifts."""
+    """Number of runs, first and last time, since when, upgrades, shifts."""
     times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
     _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     assert found.title == "history of gemm, Fake CPU, 2 threads"

@@ -1,4 +1,4 @@
-"""What is said of training loops when a session ends."""
+"""Tables and notes of training loops at the end of a session."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def table(*records: dict[str, Any], width: int = 200) -> list[str]:
 
 
 def notes(*records: dict[str, Any]) -> str:
-    """What is told below tables that are shown in full."""
+    """Notes below tables that are shown in full."""
     return "\n".join(shown.notes(measured(records), TOGGLES))
 
 

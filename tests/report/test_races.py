@@ -1,4 +1,4 @@
-"""What people are told of races and budgets: who won, what is open, what that would take."""
+"""Texts of races and budgets: who won, what is open, what that would take."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_distance_is_a_share_or_a_factor(behind: float | None, said: str) -> N
 
 
 def test_names_from_elsewhere_are_harmless() -> None:
-    """What moves a cursor is shown as what it is."""
+    """Control characters are shown as escapes."""
     bad = group("gemm\x1b[2J", "tie", contestant("a\x07", "tied", 1.0))
     text = "".join(races.lines(StoredRace(level=0.01, groups=[bad]), WIDE))
     assert "\\x1b[2J" in text

@@ -1,4 +1,4 @@
-"""What is shown of verdicts, on the terminal and in Markdown."""
+"""Verdicts on the terminal and in Markdown."""
 
 from __future__ import annotations
 

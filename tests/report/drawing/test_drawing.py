@@ -71,7 +71,7 @@ def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
 
 
 def test_points_say_value_and_spread(tmp_path: Path) -> None:
-    """What is shown where a pointer is: time, how many launches, between what half of them lie."""
+    """A tooltip shows time, number of launches, and the range of the middle half."""
     run = stored(tmp_path, "run.json", case(values_s=(0.001, 0.002, 0.003)))
     (bar,) = parsed(part([run], "gemm").charts[0].svg).of_class("bar")
     assert "2 ms" in bar.text

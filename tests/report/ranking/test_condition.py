@@ -11,7 +11,7 @@ from fwbench.report.ranking import condition
 
 
 def facts(**values: Any) -> CaseFacts:
-    """What is recorded of a case."""
+    """Facts of a case."""
     case = {
         "workload": "gemm",
         "framework": "torch",

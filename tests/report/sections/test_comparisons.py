@@ -35,7 +35,7 @@ _SOME_UNREADABLE = 1
 
 
 def as_file(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``--json`` of ``fwbench ab`` and ``gate`` writes."""
+    """JSON as ``--json`` of ``fwbench ab`` and ``gate`` writes it."""
     return dict(comparison)
 
 

@@ -146,7 +146,7 @@ def test_ratios_have_three_digits(number: float, text: str) -> None:
 
 
 def test_sizes_are_summed_up_by_geometric_means() -> None:
-    """Of the ratios to the fastest, each size counting the same."""
+    """Means are of the ratios to the fastest, each size counting the same."""
     records = [
         *(entry("a", 1.0, size=1), entry("b", 4.0, size=1)),
         *(entry("a", 90.0, size=2), entry("b", 10.0, size=2)),

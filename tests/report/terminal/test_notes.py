@@ -1,4 +1,4 @@
-"""What is told beside the tables: means, overhead, early returns, unsteady cases."""
+"""Notes beside the tables: means, overhead, early returns, unsteady cases."""
 
 from __future__ import annotations
 

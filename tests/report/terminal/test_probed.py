@@ -1,4 +1,4 @@
-"""What a terminal says of probes: a line for each case with -v, a line for all without."""
+"""Notes on probes: a line for each case with -v, a line for all without."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_an_answer_for_each_kind_and_device() -> None:
 
 
 def test_threads_that_differ_are_each_framework_s() -> None:
-    """What all have is said once; otherwise each has its own."""
+    """A common number is written once; otherwise each has its own."""
     first, *_ = shown(
         entry("torch", threads=2), entry("numpy", threads=1), entry("jax", threads=None)
     )

@@ -69,7 +69,7 @@ _ADDRESSES = ("src", "href", "xlink:href", "srcset", "action", "formaction", "da
 
 
 def test_nothing_is_asked_for(tmp_path: Path) -> None:
-    """What a page could load, it has in itself; links lead to places in it."""
+    """A page holds all that it could load; links lead to places in it."""
     run = stored(tmp_path, "run.json", case(), training(), plain())
     found = shown(run)
     assert found.of_class("pygal-chart"), "there are charts"
