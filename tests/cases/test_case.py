@@ -230,7 +230,7 @@ def test_an_interrupted_case_gives_no_warning_beside() -> None:
     case.benchmark._logger.warning.assert_not_called()
 
 
-@pytest.mark.parametrize("dtype", FakeFramework.dtypes)
+@pytest.mark.parametrize("dtype", FakeFramework.capabilities.dtypes)
 def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> None:
     """The reference computes in float64 on the rounded inputs, so that rounding is no error."""
     seen = []
@@ -376,7 +376,7 @@ def right_gradient(g: Any, x: Any, y: Any) -> list[Any]:
     return [g * y, g * x]
 
 
-@pytest.mark.parametrize("dtype", FakeFramework.dtypes)
+@pytest.mark.parametrize("dtype", FakeFramework.capabilities.dtypes)
 def test_a_right_gradient_is_measured(dtype: str) -> None:
     """The gradient by every input is verified and timed like any work."""
     facts = measured(product(right_gradient, dtype=dtype))

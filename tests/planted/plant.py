@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 _CHECKOUT = Path(__file__).parents[2]
 _FOLDERS = ("src", "extras", "tests")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", "site", "dist")
@@ -110,10 +112,10 @@ def _caught(defect: Defect, copy: Path) -> tuple[str, float]:
             timeout=_TIMEOUT_S,
             check=False,
         )
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-        if done.returncode == 0:
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+::\S+)", done.stdout, re.MULTILINE)
+        if done.returncode == pytest.ExitCode.OK:
             found = "NOT CAUGHT"
-        else:
+        else:  # a file that cannot be collected catches nothing
             found = f"caught by {failed[1]}" if failed else f"NO TESTS: {done.stdout[-300:]}"
     except subprocess.TimeoutExpired:
         found = f"caught: not over within {_TIMEOUT_S} s"
