@@ -406,7 +406,7 @@ def figures(launch: Launch, statistic: str | None) -> dict[str, float]:
     """Figures of a launch by the metrics' names, and the clock of its GPU.
 
     Args:
-        launch: of a case; those of older files have their rounds, or one of the two statistics.
+        launch: of a case; one may have its rounds alone, or one of the two statistics.
         statistic: the one that stands for a launch of this case.
     """
     values = {metric.name: metric.read(launch) for metric in METRICS}
