@@ -82,7 +82,7 @@ class LoopCase(TrainingCase):
             self.gpu,
             decay=self.cell.toggle("decay") == "on",
             timed_s=lambda: self._benchmark.rounds_s,
-            tell=lambda epoch, steps: self._tell(told(epoch, steps, self.cell)),
+            tell=lambda epoch, steps: self._tell(epoch_progress(epoch, steps, self.cell)),
         )
 
     def _train(self, epochs: Epochs) -> None:
@@ -128,7 +128,7 @@ def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
     return about | epochs.facts()
 
 
-def told(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:
+def epoch_progress(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:
     """Text of an epoch for a live line.
 
     Args:

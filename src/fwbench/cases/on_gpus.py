@@ -38,12 +38,12 @@ def explained(cell: Cell, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
         raise
     except Exception as error:
         known = None if cell.device == "cpu" else gpu()
-        if known is not None and (said := _said(known, entry.least_bytes(cell))):
+        if known is not None and (said := _occupancy(known, entry.least_bytes(cell))):
             error.add_note(f"{cell.device}: {said}")
         raise
 
 
-def _said(gpu: Gpu, least_bytes: float | None) -> str:
+def _occupancy(gpu: Gpu, least_bytes: float | None) -> str:
     memory, users = gpu.memory(), gpu.users()
     parts = []
     if memory is not None:

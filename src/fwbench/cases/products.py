@@ -50,7 +50,7 @@ class Product(Forward):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """Sums of the result's columns are those of the product."""
-        return self._said([self._compare_product(on_host, self._checked(on_host))])
+        return self._product_facts([self._compare_product(on_host, self._checked(on_host))])
 
     def _compare_product(
         self, on_host: Sequence[NDArray[Any]], inputs: Arrays
@@ -94,7 +94,7 @@ class Product(Forward):
         limit = sum_tolerance(allowed, tf32=tf32)
         return compare(actual, expected, limit, error, what), limit
 
-    def _said(self, products: Sequence[tuple[Deviation, float]]) -> CaseFacts:
+    def _product_facts(self, products: Sequence[tuple[Deviation, float]]) -> CaseFacts:
         """Facts of the product closest to its tolerance; the precision is the result's."""
         deviation, limit = max(products, key=lambda found: found[0].largest / found[1])
         (result, _), *_gradients = products
@@ -133,7 +133,7 @@ class ProductGradient(Product, Backward):
                 self._compare_sums(f"gradient {position}", gradient, *way, WrongGradient, what)
             )
         self._check_digits(gradients)
-        return self._said(found)
+        return self._product_facts(found)
 
 
 def _shape_of(left: NDArray[Any], right: NDArray[Any]) -> tuple[int, ...]:

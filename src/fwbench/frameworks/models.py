@@ -165,12 +165,12 @@ class ModelLearner(Learner):
         except Exception as error:  # noqa: BLE001 (another package may raise anything)
             raise DeclarationError(
                 f"{self.model.name} is {name!r}, and {package} does not have it here: "
-                f"{_said(error)}; fwbench downloads nothing"
+                f"{_text_of(error)}; fwbench downloads nothing"
             ) from None
 
     def _unimportable(self, name: str, package: str, error: Exception) -> DeclarationError:
         return DeclarationError(
-            f"{self.model.name} is {name!r}, and {package} cannot be imported: {_said(error)}; "
+            f"{self.model.name} is {name!r}, and {package} cannot be imported: {_text_of(error)}; "
             f"install a build of it that fits the installed {self.framework}, or give a function "
             "that builds the model"
         )
@@ -185,7 +185,7 @@ class ModelLearner(Learner):
             shapes = ", ".join(f"{x.shape} {x.dtype}" for x in self.laid(batch[0]))
             raise DeclarationError(
                 f"{self.model.name} in {self.framework} refuses what it is declared to take "
-                f"({shapes}): {_said(error)}; correct `inputs` of the Model"
+                f"({shapes}): {_text_of(error)}; correct `inputs` of the Model"
             ) from error
 
     def _share(self, weights: Weights) -> None:
@@ -332,6 +332,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     said = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {said}"

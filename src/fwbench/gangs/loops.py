@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases.epochs import Course, Epochs, examined, steps_of, whole
-from fwbench.cases.loops import loop_facts, one_epoch, told
+from fwbench.cases.loops import epoch_progress, loop_facts, one_epoch
 from fwbench.cases.training import read
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
@@ -135,7 +135,7 @@ class SharedLoopCase(SharedStepCase):
             clock,
             decay=False,
             timed_s=lambda: self._benchmark.rounds_s,
-            tell=lambda epoch, steps: self._tell(told(epoch, steps, cell)),
+            tell=lambda epoch, steps: self._tell(epoch_progress(epoch, steps, cell)),
         )
         rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
         before = gang.usage()

@@ -111,19 +111,19 @@ class Gpu:
         self._nvml = nvml
         self._handle = handle
         # Clocks, power and heat are of the whole device.
-        whole = _asked(lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle))
+        whole = _answer(lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle))
         self._is_slice = whole is not None
         self._whole = whole if self._is_slice else handle
 
     @property
     def model(self) -> str | None:
         """Model as its maker calls it; of a slice, with its profile."""
-        return _asked(lambda: _text(self._nvml.nvmlDeviceGetName(self._handle)))
+        return _answer(lambda: _text(self._nvml.nvmlDeviceGetName(self._handle)))
 
     def use(self) -> GpuUse | None:
         """Use of the GPU; None for a slice."""
         nvml, handle = self._nvml, self._handle
-        return _asked(
+        return _answer(
             lambda: GpuUse(
                 nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
                 int(nvml.nvmlDeviceGetMemoryInfo(handle).used),
@@ -136,8 +136,8 @@ class Gpu:
         return GpuState(
             self.sm_clock_hz(),
             self.reasons(),
-            _asked(lambda: nvml.nvmlDeviceGetPowerUsage(whole) / 1e3),
-            _asked(lambda: float(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))),
+            _answer(lambda: nvml.nvmlDeviceGetPowerUsage(whole) / 1e3),
+            _answer(lambda: float(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))),
         )
 
     def energy_j(self) -> float | None:
@@ -148,19 +148,19 @@ class Gpu:
         if self._is_slice:
             return None
         nvml = self._nvml
-        return _asked(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(self._whole) / 1e3)
+        return _answer(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(self._whole) / 1e3)
 
     def sm_clock_hz(self) -> float | None:
         """The clock of its multiprocessors."""
         nvml = self._nvml
-        return _asked(lambda: nvml.nvmlDeviceGetClockInfo(self._whole, nvml.NVML_CLOCK_SM) * 1e6)
+        return _answer(lambda: nvml.nvmlDeviceGetClockInfo(self._whole, nvml.NVML_CLOCK_SM) * 1e6)
 
     def reasons(self) -> tuple[str, ...] | None:
         """Why that is not higher, apart from settings."""
         nvml, whole = self._nvml, self._whole
-        bits = _asked(lambda: int(nvml.nvmlDeviceGetCurrentClocksEventReasons(whole)))
+        bits = _answer(lambda: int(nvml.nvmlDeviceGetCurrentClocksEventReasons(whole)))
         if bits is None:  # as drivers before 535 name it
-            bits = _asked(lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole)))
+            bits = _answer(lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole)))
         if bits is None:
             return None
         return tuple(name for bit, name in _REASONS.items() if bits & bit)
@@ -170,31 +170,31 @@ class Gpu:
         """The clock that it has unless settings or heat want another; else its highest."""
         nvml = self._nvml
         kind = self._whole, nvml.NVML_CLOCK_SM
-        default_mhz = _asked(nvml.nvmlDeviceGetDefaultApplicationsClock, *kind)
-        clock_mhz = default_mhz or _asked(nvml.nvmlDeviceGetMaxClockInfo, *kind)
+        default_mhz = _answer(nvml.nvmlDeviceGetDefaultApplicationsClock, *kind)
+        clock_mhz = default_mhz or _answer(nvml.nvmlDeviceGetMaxClockInfo, *kind)
         return float(clock_mhz) * 1e6 if clock_mhz else None
 
     def identity(self) -> GpuIdentity:
         """Which GPU it is, and how it is set up."""
         nvml, handle, whole = self._nvml, self._handle, self._whole
         return GpuIdentity(
-            uuid=_asked(lambda: _text(nvml.nvmlDeviceGetUUID(handle))),
-            vbios=_asked(lambda: _text(nvml.nvmlDeviceGetVbiosVersion(whole))),
-            ecc=_asked(lambda: bool(nvml.nvmlDeviceGetEccMode(whole)[0])),
-            power_limit_w=_asked(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1e3),
+            uuid=_answer(lambda: _text(nvml.nvmlDeviceGetUUID(handle))),
+            vbios=_answer(lambda: _text(nvml.nvmlDeviceGetVbiosVersion(whole))),
+            ecc=_answer(lambda: bool(nvml.nvmlDeviceGetEccMode(whole)[0])),
+            power_limit_w=_answer(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1e3),
             default_sm_clock_hz=self.default_sm_clock_hz,
-            mig=_asked(lambda: _text(nvml.nvmlDeviceGetName(handle))) if self._is_slice else None,
+            mig=_answer(lambda: _text(nvml.nvmlDeviceGetName(handle))) if self._is_slice else None,
         )
 
     def memory(self) -> GpuMemory | None:
         """Free memory of the GPU."""
-        info = _asked(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
+        info = _answer(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
         return None if info is None else GpuMemory(int(info.free), int(info.total))
 
     def takes_one_process(self) -> bool | None:
         """True if it is in EXCLUSIVE_PROCESS mode."""
         nvml, whole = self._nvml, self._whole
-        return _asked(
+        return _answer(
             lambda: nvml.nvmlDeviceGetComputeMode(whole) == nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
         )
 
@@ -213,10 +213,10 @@ class Gpu:
         pids = self._pids()
         if pids is None or os.getpid() not in pids:
             return None
-        return sum(_asked(_parent, pid) != os.getppid() for pid in pids)
+        return sum(_answer(_parent, pid) != os.getppid() for pid in pids)
 
     def _pids(self) -> set[int] | None:
-        running = _asked(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
+        running = _answer(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
         return None if running is None else {int(one.pid) for one in running}
 
 
@@ -236,7 +236,7 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
 
 def one_at_a_time() -> bool:
     """True if a GPU of this machine is in EXCLUSIVE_PROCESS mode; False where NVML is silent."""
-    return bool(_asked(_exclusive))
+    return bool(_answer(_exclusive))
 
 
 def _exclusive() -> bool:
@@ -277,10 +277,10 @@ def gpu(device: str, uuid: str = "") -> Gpu | None:
     """
     if device == "cpu":
         return None
-    return _asked(lambda: _found(int(device.removeprefix("gpu:")), uuid))
+    return _answer(lambda: _gpu_of(int(device.removeprefix("gpu:")), uuid))
 
 
-def _found(number: int, uuid: str) -> Gpu:
+def _gpu_of(number: int, uuid: str) -> Gpu:
     import pynvml
 
     pynvml.nvmlInit()
@@ -303,7 +303,7 @@ def _handle(nvml: Any, number: int, uuid: str, environ: Mapping[str, str]) -> An
     if not _counts_alike(nvml, environ):
         raise LookupError("CUDA and NVML may count these GPUs differently")
     handle = nvml.nvmlDeviceGetHandleByIndex(int(name))
-    slice_ = _asked(lambda: nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, 0))
+    slice_ = _answer(lambda: nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, 0))
     return handle if slice_ is None else slice_
 
 
@@ -319,7 +319,7 @@ def _by_uuid(nvml: Any, uuid: str) -> Any:
     """The handle of a GPU or a slice; PyTorch leaves out what UUIDs begin with."""
     prefixes = ("",) if uuid.startswith(("GPU-", "MIG-")) else ("GPU-", "MIG-")
     for prefix in prefixes:
-        handle = _asked(nvml.nvmlDeviceGetHandleByUUID, prefix + uuid)
+        handle = _answer(nvml.nvmlDeviceGetHandleByUUID, prefix + uuid)
         if handle is not None:
             return handle
     raise LookupError(f"NVML knows no {uuid}")
@@ -334,7 +334,7 @@ def _parent(pid: int) -> int:
     return parent
 
 
-def _asked(ask: Callable[..., T], *arguments: Any) -> T | None:
+def _answer(ask: Callable[..., T], *arguments: Any) -> T | None:
     """Answer of NVML; None where there is none."""
     try:
         return ask(*arguments)

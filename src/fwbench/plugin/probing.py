@@ -96,11 +96,11 @@ class Probes:
             measured = getattr(report, "fwbench", None)
             if measured is not None:
                 facts = measured["entry"]["extra_info"]["fwbench"]
-                for probe in self._asked(item.stash[CELL]):
-                    facts |= self._found(item, probe)
+                for probe in self._requested(item.stash[CELL]):
+                    facts |= self._probed(item, probe)
             yield report
 
-    def _asked(self, cell: Cell) -> Iterator[str]:
+    def _requested(self, cell: Cell) -> Iterator[str]:
         if self._options.profile:
             yield probes.PROFILE
         if self._options.memory:
@@ -108,7 +108,7 @@ class Probes:
             if isinstance(cell.workload, Trains) and not isinstance(cell.workload, Loading):
                 yield probes.FORWARD_MEMORY
 
-    def _found(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
+    def _probed(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
         """Result of a probe, or the reason why there is none."""
         reason = "its worker ended without an answer"
         try:

@@ -48,7 +48,7 @@ def switches() -> dict[str, Any]:
     is ``mixed``.
     """
     precisions = {f"{name}_precision": place.fp32_precision for name, place in _places().items()}
-    return {**precisions, **{name: _told(get) for name, get in _SWITCHES.items()}}
+    return {**precisions, **{name: _setting(get) for name, get in _SWITCHES.items()}}
 
 
 def _places() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _places() -> dict[str, Any]:
     return {name: place for name, place in places.items() if hasattr(place, "fp32_precision")}
 
 
-def _told(get: Callable[[], Any]) -> Any:
+def _setting(get: Callable[[], Any]) -> Any:
     try:
         return get()
     except RuntimeError:
