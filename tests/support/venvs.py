@@ -24,6 +24,7 @@ import json, os, sys, time
 from pathlib import Path
 
 sys.path.insert(0, {tests!r})
+from support.venvs import make, name_framework
 
 here = Path(__file__).parent
 command, arguments = sys.argv[1], sys.argv[2:]
