@@ -211,7 +211,7 @@ def test_few_modules_lie_outside_rooms() -> None:
     assert len([*(_SOURCE / "fwbench").glob("*.py")]) <= _MODULES_AT_MOST
 
 
-@pytest.mark.parametrize("folder", ["src", "tests"])
+@pytest.mark.parametrize("folder", ["src", "extras", "tests"])
 def test_modules_have_one_subject(folder: str) -> None:
     """Lines of functions and classes are limited; tables of data may be as long as they need."""
     lines = {
