@@ -30,8 +30,8 @@ _SOURCE = _ROOT / "src"
 _ROOMS = (
     *("__main__", "cli", "testing", "plugin", "report", "gate", "gangs", "ceilings"),
     *("workers", "cases", "records", "measure", "frameworks", "processes"),
-    *("grid", "options", "workloads", "manifest", "toggles", "machine", "project", "presets"),
-    *("terms", "suite", "names", "jsontext", "errors", "version"),
+    *("workloads", "options", "terms", "machine", "project", "suite", "jsontext"),
+    *("errors", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user
@@ -143,10 +143,14 @@ def test_imports_within_functions_and_for_types_count() -> None:
     """And a module that is imported from its package is that module."""
     text = (
         "from typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n    from fwbench.grid import Cell\n"
-        "def load():\n    from fwbench import toggles\n"
+        "if TYPE_CHECKING:\n    from fwbench.workloads.grid import Cell\n"
+        "def load():\n    from fwbench.terms import toggles\n"
     )
-    assert {*_imports(ast.parse(text))} == {"typing", "fwbench.grid", "fwbench.toggles"}
+    assert {*_imports(ast.parse(text))} == {
+        "typing",
+        "fwbench.workloads.grid",
+        "fwbench.terms.toggles",
+    }
 
 
 def test_no_module_imports_itself_through_others() -> None:

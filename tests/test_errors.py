@@ -9,7 +9,7 @@ import pytest
 
 from fwbench import errors
 from fwbench.errors import FrameworkMissing, FwbenchError, UsageError, unknown
-from fwbench.manifest import Absent
+from fwbench.terms.manifest import Absent
 
 
 def drawn() -> dict[str, str]:

@@ -45,7 +45,7 @@ from fwbench.cases.loops import LoopCase
 from fwbench.cases.references import InNumPy
 from fwbench.cases.training import StepCase
 from fwbench.measure import empty_stack
-from fwbench.presets import Shape
+from fwbench.terms.presets import Shape
 from fwbench.workloads import MODELS, lenet
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD

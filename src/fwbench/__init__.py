@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from fwbench.frameworks.layout import Layout, axes
     from fwbench.frameworks.learner import Job, Learner, Loader, Order, Predictor
     from fwbench.frameworks.table import Call, Laid, Table
-    from fwbench.manifest import Capabilities, Device, Gap
-    from fwbench.presets import Form, Schedule, Shape, Sizes
-    from fwbench.toggles import Toggle
+    from fwbench.terms.manifest import Capabilities, Device, Gap
+    from fwbench.terms.presets import Form, Schedule, Shape, Sizes
+    from fwbench.terms.toggles import Toggle
     from fwbench.workloads.input import Input
     from fwbench.workloads.model import Model
     from fwbench.workloads.operation import Implementation, Operation
@@ -35,14 +35,14 @@ _PUBLIC = {
     "Case": "fwbench.cases.case",
     "Cost": "fwbench.workloads.workload",
     "DeclarationError": "fwbench.errors",
-    "Capabilities": "fwbench.manifest",
-    "Device": "fwbench.manifest",
-    "Form": "fwbench.presets",
+    "Capabilities": "fwbench.terms.manifest",
+    "Device": "fwbench.terms.manifest",
+    "Form": "fwbench.terms.presets",
     "Framework": "fwbench.frameworks.contract",
     "FrameworkBroken": "fwbench.errors",
     "FrameworkMissing": "fwbench.errors",
     "FwbenchError": "fwbench.errors",
-    "Gap": "fwbench.manifest",
+    "Gap": "fwbench.terms.manifest",
     "Implementation": "fwbench.workloads.operation",
     "Input": "fwbench.workloads.input",
     "Job": "fwbench.frameworks.learner",
@@ -56,11 +56,11 @@ _PUBLIC = {
     "Predictor": "fwbench.frameworks.learner",
     "RMSprop": "fwbench.workloads.training",
     "SGD": "fwbench.workloads.training",
-    "Schedule": "fwbench.presets",
-    "Shape": "fwbench.presets",
-    "Sizes": "fwbench.presets",
+    "Schedule": "fwbench.terms.presets",
+    "Shape": "fwbench.terms.presets",
+    "Sizes": "fwbench.terms.presets",
     "Table": "fwbench.frameworks.table",
-    "Toggle": "fwbench.toggles",
+    "Toggle": "fwbench.terms.toggles",
     "Training": "fwbench.workloads.training",
     "Workload": "fwbench.workloads.workload",
     "axes": "fwbench.frameworks.layout",

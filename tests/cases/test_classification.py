@@ -16,7 +16,7 @@ from fwbench.cases.classification import ClassificationCase
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.measure.limits import int8_features
-from fwbench.presets import Sizes
+from fwbench.terms.presets import Sizes
 from fwbench.workloads import lenet, lenet_classification, lenet_inference
 from fwbench.workloads.data import DataSet, Split, generated
 from fwbench.workloads.models import reference

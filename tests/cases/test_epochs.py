@@ -18,7 +18,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Training, order

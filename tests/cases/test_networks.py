@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase, compare_gradients
 from fwbench.errors import FwbenchError, WrongGradient, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job
-from fwbench.presets import Sizes
+from fwbench.terms.presets import Sizes
 from fwbench.workloads import lenet, sentiment_lstm
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.graph import sequential

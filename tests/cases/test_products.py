@@ -15,7 +15,7 @@ from fwbench.cases import products, verify
 from fwbench.cases.case import Case, bind
 from fwbench.cases.products import Product, ProductGradient
 from fwbench.errors import VerificationError, WrongGradient, WrongResult
-from fwbench.presets import Size
+from fwbench.terms.presets import Size
 from fwbench.testing import Differentiable, FakeFramework
 from fwbench.testing.fake import to_bfloat16
 from fwbench.workloads import gemm

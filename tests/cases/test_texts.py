@@ -12,7 +12,7 @@ import pytest
 from fwbench.cases import training
 from fwbench.cases.epochs import steps_of
 from fwbench.errors import DataError, WrongResult, WrongTraining
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 from fwbench.workloads import word_lm
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.models.graph import sequential

@@ -17,8 +17,8 @@ from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
 from fwbench.errors import Diverged, IsolationError, WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.plugin import host
-from fwbench.presets import Schedule
 from fwbench.records import entry as record
+from fwbench.terms.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.training import CHECKED_STEPS, order
 from support.fake_learner import (

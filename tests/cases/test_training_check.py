@@ -11,7 +11,7 @@ import pytest
 from fwbench.cases import verify
 from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.training import CHECKED_STEPS, order

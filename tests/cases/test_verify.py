@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import differences, verify
 from fwbench.errors import NotACopy, WrongGradient, WrongResult, WrongTraining
-from fwbench.names import FLOAT8
+from fwbench.terms.names import FLOAT8
 
 NAN, INF = float("nan"), float("inf")
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench import grid, workloads
+from fwbench import workloads
 from fwbench.errors import WrongResult
 from fwbench.options.options import Selection
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts
 from fwbench.report.ranking import contests
 from fwbench.testing import FakeFramework
+from fwbench.workloads import grid
 from fwbench.workloads.operation import Operation
 from support.fakes import Immutable, case_of, cell, fails, operation
 from support.grids import RICH

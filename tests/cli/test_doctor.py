@@ -15,7 +15,7 @@ from fwbench.cli import doctor
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
-from fwbench.manifest import Absent, Device, Manifest
+from fwbench.terms.manifest import Absent, Device, Manifest
 from fwbench.version import __version__
 from fwbench.workers import environments
 from fwbench.workers.environments import Environment, complete

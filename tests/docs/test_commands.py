@@ -13,11 +13,11 @@ from dataclasses import replace
 import pytest
 from _pytest.mark.expression import Expression
 
-from fwbench import cli, grid
+from fwbench import cli
 from fwbench.frameworks.declared import manifests
-from fwbench.manifest import Device, Manifest
 from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
+from fwbench.terms.manifest import Device, Manifest
 from fwbench.workloads import (
     CLASSIFICATIONS,
     COLLECTIVES,
@@ -29,6 +29,7 @@ from fwbench.workloads import (
     SAMPLED,
     SERVED,
     STEPS,
+    grid,
 )
 from fwbench.workloads.data import Found
 from fwbench.workloads.workload import Workload

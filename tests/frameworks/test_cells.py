@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from fwbench.frameworks.declared import manifests
-from fwbench.names import DTYPES
+from fwbench.terms.names import DTYPES
 from fwbench.workloads import FAMILIES, OPERATIONS
 from support import verification
 from support.verification import EVERYTHING, FLOAT32, PARTS, Part

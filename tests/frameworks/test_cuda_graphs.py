@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench import grid
 from fwbench.errors import WrongResult
 from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.import_stub import stubbed
-from fwbench.manifest import Device
 from fwbench.options.options import Selection
+from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework
-from fwbench.workloads import adam, gemm, lenet_step, solve
+from fwbench.workloads import adam, gemm, grid, lenet_step, solve
 from support.fakes import case_of, cell, operation
 
 ON_GPU = ("reduce_overhead", "max_autotune", "cuda_graph")

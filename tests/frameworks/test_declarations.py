@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.errors import DeclarationError
 from fwbench.frameworks import declarations
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads import WORKLOADS
 
 OFFERED = {

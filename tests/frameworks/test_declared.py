@@ -11,7 +11,7 @@ import pytest
 
 from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.import_stub import Stub, stubbed
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads import from_list, gaps, gemm
 from support.fakes import operation
 

@@ -24,7 +24,7 @@ import json
 from torch.utils.flop_counter import FlopCounterMode
 from fwbench.cases.case import bind
 from fwbench.frameworks.registry import load
-from fwbench.grid import Cell
+from fwbench.workloads.grid import Cell
 from fwbench.workloads import OPERATIONS
 
 framework = load("torch", 1)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fwbench.machine import thread_variables
-from fwbench.manifest import Manifest
+from fwbench.terms.manifest import Manifest
 from fwbench.workloads import OPERATIONS
 from support.projects import Project
 from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
@@ -53,7 +53,7 @@ from fwbench.cases.case import bind
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.registry import load
-from fwbench.grid import Cell
+from fwbench.workloads.grid import Cell
 
 framework = load(sys.argv[1], 1)
 manifest = framework.manifest("")

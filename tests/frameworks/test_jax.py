@@ -20,8 +20,8 @@ import pytest
 
 from fwbench.frameworks.declared import manifests
 from fwbench.machine import thread_variables
-from fwbench.manifest import Manifest
-from fwbench.names import DTYPES, FLOAT8
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, recomputing, served_steps

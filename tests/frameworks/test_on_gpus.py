@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks.import_stub import stubbed
-from fwbench.manifest import Device
+from fwbench.terms.manifest import Device
 
 
 def adapter(name: str) -> ModuleType:

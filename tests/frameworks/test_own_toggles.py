@@ -10,7 +10,7 @@ from support.projects import Project
 _FLUX = """
 import os
 from fwbench import Capabilities
-from fwbench.toggles import Toggle, variable
+from fwbench.terms.toggles import Toggle, variable
 from pool_framework import Pool
 
 FLUX = os.environ.get(variable("flux"))

@@ -12,10 +12,10 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gangs.launch import Local
 from fwbench.gangs.pool import GangPool, check_places, engine
-from fwbench.grid import GridRequest, cells
 from fwbench.options import values
 from fwbench.options.options import Selection
 from fwbench.workloads import lenet_step
+from fwbench.workloads.grid import GridRequest, cells
 from support.gangs import ScriptedGang, composition, installed
 from support.grids import SHARED
 

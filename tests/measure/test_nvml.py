@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fwbench.manifest import Device, Manifest
 from fwbench.measure import nvml
 from fwbench.measure.nvml import GpuIdentity, GpuState, GpuUse
+from fwbench.terms.manifest import Device, Manifest
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 

@@ -7,7 +7,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 
 # Selections
 

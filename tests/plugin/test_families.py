@@ -74,7 +74,7 @@ def test_published_sizes_have_the_operations_that_were_published(families: Proje
 
         import pytest
         from declared import doubling
-        from fwbench.presets import Sizes
+        from fwbench.terms.presets import Sizes
 
         def made(name, family, representative, **presets):
             sizes = Sizes(quick=(4,), **presets)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fwbench import grid
 from fwbench.errors import UsageError
 from fwbench.plugin.session import Session
-from fwbench.presets import Schedule
-from fwbench.workloads import lenet
+from fwbench.terms.presets import Schedule
+from fwbench.workloads import grid, lenet
 from fwbench.workloads.data import generated
 
 

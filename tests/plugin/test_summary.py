@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fwbench.manifest import Absent, Device
 from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
 from fwbench.report.terminal.screen import View
-from fwbench.toggles import TOGGLES
+from fwbench.terms.manifest import Absent, Device
+from fwbench.terms.toggles import TOGGLES
 from fwbench.workloads import gemm
 from support.fakes import cell, manifest
 from support.terminals import entry, shown

@@ -9,7 +9,7 @@ import pytest
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Unequal
 from fwbench.records.stored import from_json
-from fwbench.toggles import Toggle
+from fwbench.terms.toggles import Toggle
 from support.terminals import IN_FULL, shown
 
 #: Mean losses of five epochs of LeNet on MNIST, as frameworks have them: they differ as rounding,

@@ -11,7 +11,7 @@ from fwbench.records.measurement import Measurement
 from fwbench.records.stored import just_measured
 from fwbench.report import training
 from fwbench.report.terminal import training as shown
-from fwbench.toggles import TOGGLES, Toggle, known
+from fwbench.terms.toggles import TOGGLES, Toggle, known
 from support.terminals import texts
 
 

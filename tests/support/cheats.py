@@ -13,7 +13,7 @@ from fwbench.cases.case import Case
 from fwbench.cases.loops import LoopCase
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Loading, Step, Training

@@ -19,7 +19,7 @@ from fwbench.cases.loops import LoopCase
 from fwbench.cases.training import LoaderCase, StepCase
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.plugin import host
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Found, Split

@@ -15,12 +15,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.cases.case import Case, Probe
 from fwbench.errors import FwbenchError
-from fwbench.grid import Cell
-from fwbench.manifest import Manifest
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
+from fwbench.terms.manifest import Manifest
 from fwbench.testing import Differentiable, FakeFramework
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
 

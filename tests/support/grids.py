@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fwbench.manifest import Device, Manifest
+from fwbench.terms.manifest import Device, Manifest
 from fwbench.workloads import gaps
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.workload import Workload

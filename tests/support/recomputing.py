@@ -108,7 +108,7 @@ import jax
 
 from fwbench.cases.case import bind
 from fwbench.frameworks.registry import load
-from fwbench.grid import Cell
+from fwbench.workloads.grid import Cell
 from fwbench.workloads import OPERATIONS
 
 warnings.simplefilter("ignore")  # of int64 indices, which JAX makes int32

@@ -20,13 +20,12 @@ from typing import Any
 
 import pytest
 
-from fwbench import grid
 from fwbench.frameworks.declared import manifests
-from fwbench.grid import Cell
-from fwbench.manifest import Manifest
-from fwbench.names import DTYPES
 from fwbench.options.options import Selection
-from fwbench.workloads import FAMILIES, OPERATIONS
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import DTYPES
+from fwbench.workloads import FAMILIES, OPERATIONS, grid
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 
 from fwbench.errors import FwbenchError
 from fwbench.frameworks.learner import Job
-from fwbench.manifest import Absent, Device
+from fwbench.terms.manifest import Absent, Device
 from fwbench.testing import FakeFramework, to_bfloat16
 from fwbench.testing.conformance import arrays, computing, declarations, timing
 from fwbench.testing.conformance.declarations import Adapter

@@ -14,9 +14,9 @@ from fwbench.cli import main
 from fwbench.errors import FrameworkBroken, StorageError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gate.sides import sides
-from fwbench.manifest import Absent
-from fwbench.names import framework_of
 from fwbench.project import project_root
+from fwbench.terms.manifest import Absent
+from fwbench.terms.names import framework_of
 from fwbench.workers import environments as module
 from fwbench.workers.environments import Environment, Environments, check_name, complete
 from fwbench.workers.inventory import Inventory

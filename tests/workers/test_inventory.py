@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.manifest import Absent, Manifest
+from fwbench.terms.manifest import Absent, Manifest
 from fwbench.workers import inventory as module
 from fwbench.workers.environments import Environment, Environments, complete
 from fwbench.workers.inventory import Inventory, describe

@@ -12,7 +12,7 @@ from support.projects import Project
 
 #: The framework of pool_framework.py, on a GPU whose errors are sticky, as CUDA's are.
 _BRITTLE = """
-from fwbench.manifest import Device
+from fwbench.terms.manifest import Device
 from pool_framework import Pool
 
 class Brittle(Pool):
@@ -126,7 +126,7 @@ def test_a_worker_ends_with_its_last_case_on_a_gpu(project: Project) -> None:
 _GREEDY = """
 import os
 from pathlib import Path
-from fwbench.manifest import Device
+from fwbench.terms.manifest import Device
 from pool_framework import Pool
 
 BUSY = "CUDA-capable device(s) is/are busy or unavailable"

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.cases.verify import NETWORK_LOSS_TOLERANCES
 from fwbench.errors import DeclarationError
-from fwbench.presets import Shape
+from fwbench.terms.presets import Shape
 from fwbench.workloads import MODELS
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.graph import trace

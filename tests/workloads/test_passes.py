@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.presets import Shape
+from fwbench.terms.presets import Shape
 from fwbench.workloads import (
     FORWARD_BACKWARDS,
     INFERENCES,

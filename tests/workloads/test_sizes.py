@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.presets import Form, is_shape, unread
+from fwbench.terms.presets import Form, is_shape, unread
 from fwbench.workloads import gemm, mlp, sizes
 from support.fakes import operation
 

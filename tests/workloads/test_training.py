@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.presets import PRESETS
+from fwbench.terms.presets import PRESETS
 from fwbench.workloads import TRAININGS, cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models.graph import sequential, trace
 from fwbench.workloads.models.layer import Layer

@@ -10,7 +10,7 @@ import pytest
 
 from fwbench import workloads
 from fwbench.errors import DeclarationError
-from fwbench.presets import PRESETS, Size, Sizes
+from fwbench.terms.presets import PRESETS, Size, Sizes
 from fwbench.workloads import (
     FAMILIES,
     LOOPS,

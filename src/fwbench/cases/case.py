@@ -17,8 +17,6 @@ from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
 from fwbench.frameworks.contract import Framework
-from fwbench.grid import Cell
-from fwbench.manifest import Manifest
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
@@ -29,9 +27,11 @@ from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import OtherProcesses
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
-from fwbench.presets import Size
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.presets import Size
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 #: Finds out something about a case, which it binds, in a process that does nothing else.

@@ -20,9 +20,9 @@ from fwbench.cases.training import data_facts
 from fwbench.cases.work import Work
 from fwbench.errors import WrongResult
 from fwbench.measure.limits import ITEMSIZE_BYTES, int8_features
-from fwbench.names import DEFAULT_DTYPE, INT8
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import percent
+from fwbench.terms.names import DEFAULT_DTYPE, INT8
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.passes import Classification

@@ -16,8 +16,8 @@ from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.copies import PINNED
-from fwbench.grid import Cell
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import DEVICE
 
 

@@ -21,8 +21,8 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.gpu_watch import EnergyMeter
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
-from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
+from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
 

@@ -15,9 +15,9 @@ from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.table import layout_of
-from fwbench.grid import Cell
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Implementation
 
 

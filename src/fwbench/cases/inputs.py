@@ -29,9 +29,9 @@ from fwbench.errors import (
     WrongResult,
 )
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.names import numpy_dtype
-from fwbench.presets import Size
 from fwbench.records.units import gibibytes
+from fwbench.terms.names import numpy_dtype
+from fwbench.terms.presets import Size
 from fwbench.workloads.operation import Operation
 
 #: Places an array of NumPy's, in a dtype.

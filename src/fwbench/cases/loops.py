@@ -14,12 +14,12 @@ from fwbench.cases import learning
 from fwbench.cases.epochs import Alone, Epochs, steps_of, whole
 from fwbench.cases.training import TrainingCase, data_facts
 from fwbench.frameworks.learner import Learner
-from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import peak_memory_bytes, reset_peak_memory
-from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Epoch
+from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Trains, order
 

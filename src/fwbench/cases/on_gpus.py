@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fwbench.errors import FwbenchError
-from fwbench.grid import Cell
 from fwbench.measure.nvml import Gpu
 from fwbench.records import entry
 from fwbench.records.units import count
+from fwbench.workloads.grid import Cell
 
 _GIBIBYTE = 2.0**30
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.grid import Cell
-from fwbench.names import FLOAT8, real_dtype
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.names import FLOAT8, real_dtype
+from fwbench.workloads.grid import Cell
 
 #: Bits of mantissa of each dtype.
 DTYPES = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7, FLOAT8: 3}

@@ -17,9 +17,9 @@ from fwbench.cases.forward import Forward, check_count
 from fwbench.cases.inputs import OPERAND_CACHE, widest
 from fwbench.cases.verify import Deviation
 from fwbench.errors import VerificationError, WrongGradient, WrongResult
-from fwbench.grid import Cell
-from fwbench.names import is_complex
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.names import is_complex
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 #: Products of more multiplications are verified by sums: 1,625 cubed, of which NumPy does some 0.3

@@ -19,13 +19,13 @@ from fwbench.cases.inputs import guarded_read, read_result
 from fwbench.cases.work import Work
 from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
-from fwbench.names import answered_dtype, product_precision
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import four_digits
 from fwbench.records.units import time as shown
+from fwbench.terms.names import answered_dtype, product_precision
+from fwbench.workloads.grid import Cell
 
 #: Work that remains is in every reading. What else takes time, such as other processes or whatever
 #: a framework prepares when it reads for the first time, is not in the shortest of so many. The

@@ -18,8 +18,8 @@ from fwbench.cases.work import Call, Work, called
 from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
-from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts, Data
+from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, load
 from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import Trains, order

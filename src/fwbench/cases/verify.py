@@ -23,7 +23,7 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
-from fwbench.names import FLOAT8
+from fwbench.terms.names import FLOAT8
 from fwbench.workloads.objective import Objective
 
 #: What one rounded operation may be off by: 16 units in the last place of float32 and a little

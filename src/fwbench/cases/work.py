@@ -12,10 +12,10 @@ from fwbench.cases import precision, verify
 from fwbench.cases.inputs import digest, drawn_operands, in_dtype, read_result
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.grid import Cell
-from fwbench.names import real_dtype
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.names import real_dtype
 from fwbench.workloads.distribution import INPUTS, ZEROS, zeros
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 _LAST = "the result of the last timed call is wrong though the first was right"

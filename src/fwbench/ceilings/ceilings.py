@@ -20,13 +20,13 @@ from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.frameworks.device_clock import DEVICE_CLOCKS
 from fwbench.jsontext import loads
-from fwbench.names import product_precision, real_dtype
 from fwbench.processes import session
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json as stored_run
 from fwbench.records.table import DamagedFact
+from fwbench.terms.names import product_precision, real_dtype
 from fwbench.workloads import COPIES
 
 #: The suite, eagerly: what is compiled computes its products with the same libraries. For the whole

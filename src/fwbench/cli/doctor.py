@@ -17,11 +17,11 @@ from fwbench.cli.common import checked
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
-from fwbench.manifest import Manifest
 from fwbench.options import values
 from fwbench.plugin.progress.live import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
+from fwbench.terms.manifest import Manifest
 from fwbench.terms.replicas import Link
 from fwbench.workers.environments import NOT_MADE_HERE, Environments
 from fwbench.workers.inventory import describe

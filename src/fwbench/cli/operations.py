@@ -14,9 +14,9 @@ from typing import Any
 from fwbench.cli.common import checked
 from fwbench.errors import unknown
 from fwbench.frameworks.declared import manifests
-from fwbench.manifest import Gap, Manifest
 from fwbench.options import values
-from fwbench.presets import PRESETS
+from fwbench.terms.manifest import Gap, Manifest
+from fwbench.terms.presets import PRESETS
 from fwbench.workloads import FAMILIES, OPERATIONS, gaps
 from fwbench.workloads.operation import Operation
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import FrameworkUnavailable
-from fwbench.manifest import Absent, Manifest
+from fwbench.terms.manifest import Absent, Manifest
 from fwbench.version import __version__
 
 #: What decides which devices a framework sees, and which modules and libraries it is made of.

@@ -22,7 +22,7 @@ from fwbench.frameworks.member import Replicable
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
-from fwbench.manifest import Capabilities, Device, Gap, Manifest
+from fwbench.terms.manifest import Capabilities, Device, Gap, Manifest
 from fwbench.workloads.operation import Implementation
 
 #: A framework's own array; only its file knows more.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.table import Table
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
 
 #: The directions of the grid.
@@ -35,7 +35,7 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
 
     Raises:
         DeclarationError: a name in the table that no operation has, an entry that is neither a
-            path nor a function, or a gap that is not a :class:`~fwbench.manifest.Gap`.
+            path nor a function, or a gap that is not a :class:`~fwbench.terms.manifest.Gap`.
     """
     known = [operation.name for operation in OPERATIONS if operation.is_in_tables]
     for name, entry in table.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.import_stub import stubbed
 from fwbench.frameworks.registry import registered
-from fwbench.manifest import Device, Manifest
+from fwbench.terms.manifest import Device, Manifest
 
 #: Where fwbench's own frameworks are.
 _OWN = "fwbench.frameworks."

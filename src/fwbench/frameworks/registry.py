@@ -10,10 +10,10 @@ import functools
 from collections.abc import Sequence
 from importlib import metadata
 
-from fwbench import toggles
 from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks import declarations
 from fwbench.frameworks.contract import Framework
+from fwbench.terms import toggles
 
 #: The entry-point group in which packages name their frameworks.
 GROUP = "fwbench.frameworks"

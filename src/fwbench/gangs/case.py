@@ -22,7 +22,7 @@ from fwbench.gangs.shares import Task
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.facts import CaseFacts, Checked, GangFacts, Serving
 from fwbench.terms.replicas import NO_STRAGGLER, WITH_SERVERS, link_of, straggler_of
-from fwbench.toggles import asynchronous
+from fwbench.terms.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
 from fwbench.workloads.training import Trains
 

@@ -16,7 +16,7 @@ from fwbench.errors import FwbenchError, GangFailed
 from fwbench.frameworks.member import Place
 from fwbench.gangs.launch import Engine, Hosts, RoleProcess, ready
 from fwbench.gangs.place import Composition, is_loopback
-from fwbench.names import framework_of
+from fwbench.terms.names import framework_of
 from fwbench.terms.replicas import LOOPBACK, REAL
 from fwbench.version import __version__
 from fwbench.workers.process import START_TIMEOUT_S

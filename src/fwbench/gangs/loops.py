@@ -24,8 +24,8 @@ from fwbench.gangs.case import SharedStepCase
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.rounds import GangClock, Round, serving_facts, timed_round
 from fwbench.gangs.shares import Task, TrainedShare
-from fwbench.presets import Schedule
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Found, load
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import order

@@ -10,9 +10,9 @@ import psutil
 
 from fwbench.errors import TooLargeToVerify
 from fwbench.frameworks.member import SERVER, WORKER, Place
-from fwbench.grid import Cell
 from fwbench.records.units import gibibytes
 from fwbench.terms.replicas import LOOPBACK, WITH_SERVERS
+from fwbench.workloads.grid import Cell
 
 #: The share of free memory that a gang may take.
 _AT_MOST = 0.9

@@ -20,11 +20,11 @@ from fwbench.gangs.network import refuse_impossible
 from fwbench.gangs.place import Composition, composition_of
 from fwbench.gangs.rounds import GangClock
 from fwbench.gangs.served import NullStepCase, SparseReadCase
-from fwbench.grid import Cell
-from fwbench.manifest import Manifest
 from fwbench.options.values import ENGINES, LOCAL, engines
-from fwbench.toggles import asynchronous
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.toggles import asynchronous
 from fwbench.workloads.collectives import Collective, NullStep, SparseRead
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Workload

@@ -43,9 +43,9 @@ from fwbench.gangs.rounds import timed_round, usage
 from fwbench.gangs.served import NullShare, ReadShare
 from fwbench.gangs.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.machine import usable_cpus
-from fwbench.names import framework_of
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
+from fwbench.terms.names import framework_of
 from fwbench.terms.replicas import ASYNCHRONOUS
 from fwbench.version import __version__
 from fwbench.workloads.collectives import Collective, NullStep, SparseRead

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
-from fwbench.names import framework_of
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts, Launch
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import MachineFacts, SessionFacts
@@ -22,6 +21,7 @@ from fwbench.records.stored import (
     from_json,
     load,
 )
+from fwbench.terms.names import framework_of
 
 #: What must be the same on both sides, unless it is what is compared.
 FACTS = (

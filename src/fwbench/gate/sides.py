@@ -14,9 +14,9 @@ from typing import Any
 
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
-from fwbench.names import framework_of
 from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
+from fwbench.terms.names import framework_of
 from fwbench.workers.environments import DEFAULT, VARIABLE, Environments
 
 _REVISION = "git:"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fwbench.machine import allowed_cpus
-from fwbench.names import FLOAT8
+from fwbench.terms.names import FLOAT8
 
 #: Of the Intel Core i9-14900KS of 2024.
 _HIGHEST_CLOCK_HZ = 6.2e9

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from fwbench.manifest import Device, Manifest
+from fwbench.terms.manifest import Device, Manifest
 
 T = TypeVar("T")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fwbench import toggles
 from fwbench.errors import UsageError
 from fwbench.machine import usable_cpus
-from fwbench.names import DEFAULT_DTYPE, EVERY_DTYPE
 from fwbench.options import values
-from fwbench.presets import PRESETS, Schedule
+from fwbench.terms import toggles
+from fwbench.terms.names import DEFAULT_DTYPE, EVERY_DTYPE
+from fwbench.terms.presets import PRESETS, Schedule
 
 #: Default of the suite's own tests: some operations of every family, unless tests are requested in
 #: particular.

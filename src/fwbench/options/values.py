@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from fwbench.errors import UsageError, unknown
-from fwbench.presets import PRESETS, is_shape
+from fwbench.terms.presets import PRESETS, is_shape
 
 DIRECTIONS = ("forward", "backward")
 ISOLATIONS = ("process", "none")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fwbench import grid, project
+from fwbench import project
 from fwbench.cases.case import Case, Probe
 from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock
@@ -22,6 +22,7 @@ from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.store import Store, Unmeasured
 from fwbench.plugin.summary import Summary, Tables, are_requested
 from fwbench.processes import child
+from fwbench.workloads import grid
 from fwbench.workloads.operation import Operation
 
 _SESSION = pytest.StashKey[Session]()

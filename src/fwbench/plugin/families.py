@@ -11,11 +11,11 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import unknown
-from fwbench.grid import Cell
 from fwbench.options.options import REPRESENTATIVES, Selection
 from fwbench.plugin.session import CELL, UNASKED, Session
-from fwbench.presets import PUBLISHED
+from fwbench.terms.presets import PUBLISHED
 from fwbench.workloads import FAMILIES, MODELS
+from fwbench.workloads.grid import Cell
 
 #: What stands for every family that a session need not ask for by name, and for work in none.
 ALL = "all"

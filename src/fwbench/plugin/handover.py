@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fwbench import suite
-from fwbench.manifest import Manifest
+from fwbench.terms.manifest import Manifest
 
 #: Options that a worker does not take over: selecting, stopping and reporting are the parent's,
 #: also those of plugins that are widely used together with benchmarks.

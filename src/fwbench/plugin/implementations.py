@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import UsageError, unknown
-from fwbench.grid import Cell
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import Model, ModelInference, ModelTraining
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from fwbench import toggles
 from fwbench.errors import UsageError, unknown
 from fwbench.options import values
 from fwbench.options.options import (
@@ -26,6 +25,7 @@ from fwbench.options.options import (
     Options,
     Selection,
 )
+from fwbench.terms import toggles
 
 #: What needs the items of a session in its own process: flags, and their options.
 _NEED_ITEMS = {

@@ -16,11 +16,11 @@ import pytest
 
 from fwbench.errors import FwbenchError, ProbeError, UsageError
 from fwbench.frameworks import probes
-from fwbench.grid import Cell
 from fwbench.options.options import Options
 from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
 from fwbench.records.facts import CaseFacts, Memory, Profile
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.training import Loading, Trains
 
 if TYPE_CHECKING:

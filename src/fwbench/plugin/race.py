@@ -15,7 +15,6 @@ import pytest
 
 from fwbench.gate.budget import Budget, Fixed, History, Precise, budget_facts
 from fwbench.gate.race import Race, RaceGroup, race_facts
-from fwbench.grid import Cell
 from fwbench.plugin import summary
 from fwbench.plugin.launches import MultiLaunchRunner
 from fwbench.plugin.progress.hooks import Progress
@@ -28,6 +27,7 @@ from fwbench.records.session_facts import SessionFacts
 from fwbench.records.units import count, duration
 from fwbench.report import races
 from fwbench.report.ranking.contests import contests
+from fwbench.workloads.grid import Cell
 
 #: Where pytest's cache keeps how long each case took in a launch.
 _CACHED = "fwbench/launches"

@@ -15,7 +15,6 @@ import pytest
 from fwbench import suite
 from fwbench.cases.references import VARIABLE
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.grid import Cell
 from fwbench.plugin import handover, other_plugins
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
@@ -24,6 +23,7 @@ from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
 from fwbench.workers.pool import WorkerPool
 from fwbench.workers.process import WorkerSpec
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import ModelInference, ModelTraining
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from fwbench import grid, machine, project, toggles
+from fwbench import machine, project
 from fwbench.ceilings.ceilings import Ceiling, Ceilings
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks.contract import Framework
-from fwbench.manifest import Absent, Device, Manifest
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import DEST, REPRESENTATIVES, Selection
@@ -34,13 +33,15 @@ from fwbench.plugin.options import (
     threshold_of,
 )
 from fwbench.plugin.other_plugins import check_benchmark
-from fwbench.presets import Schedule
 from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts
+from fwbench.terms import toggles
+from fwbench.terms.manifest import Absent, Device, Manifest
+from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
 from fwbench.workers.inventory import Inventory, Unwatched, Watch
 from fwbench.workers.process import WorkerProcess, WorkerSpec
-from fwbench.workloads import data, gaps
+from fwbench.workloads import data, gaps, grid
 
 #: In a worker: the manifest of its framework, as the parent knows it.
 OWN_MANIFEST = pytest.StashKey[Manifest]()

@@ -14,7 +14,6 @@ import pytest
 
 from fwbench.ceilings import ceilings
 from fwbench.errors import StorageError
-from fwbench.grid import Cell
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession
@@ -39,6 +38,7 @@ from fwbench.records.session_facts import (
 from fwbench.records.stored import damaged, just_measured, record_of
 from fwbench.records.table import DamagedFact
 from fwbench.version import __version__
+from fwbench.workloads.grid import Cell
 
 
 class Store:

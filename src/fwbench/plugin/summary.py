@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fwbench.grid import Cell
 from fwbench.plugin.other_plugins import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.grid import Cell
 
 if TYPE_CHECKING:
     from fwbench.report.terminal.screen import View

@@ -51,14 +51,14 @@ from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.health import leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
-from fwbench.manifest import Manifest
 from fwbench.measure.warmup import wait_until_idle
-from fwbench.names import framework_of
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, OWN_MANIFEST
 from fwbench.processes import child
 from fwbench.processes.channel import Channel
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import framework_of
 from fwbench.version import __version__
 
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.variables import PLACEMENT
-from fwbench.grid import Cell
-from fwbench.manifest import Manifest
 from fwbench.measure import condition
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
-from fwbench.names import real_dtype
 from fwbench.records.facts import SCHEMA, CaseFacts, GpuFacts
 from fwbench.records.privacy import is_secret
-from fwbench.toggles import TOGGLES
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import real_dtype
+from fwbench.terms.toggles import TOGGLES
+from fwbench.workloads.grid import Cell
 
 
 def describe(

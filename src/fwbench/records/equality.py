@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fwbench.records.facts import CaseFacts, Unequal
-from fwbench.toggles import TOGGLES, Toggle
+from fwbench.terms.toggles import TOGGLES, Toggle
 
 Name = TypeVar("Name", bound=Hashable)
 Known = Mapping[str, Toggle]

@@ -78,7 +78,7 @@ class StoredPlan(Table):
 
 
 class StoredManifest(Table):
-    """A framework that was used, as far as it is read; see ``fwbench.manifest.Manifest``."""
+    """A framework that was used, as far as it is read; see ``fwbench.terms.manifest.Manifest``."""
 
     version: str | None = fact("version of the framework")
     build: dict[str, Any] | None = fact("how it was built")

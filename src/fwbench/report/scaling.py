@@ -13,7 +13,7 @@ from fwbench.records.measurement import Measurement
 from fwbench.report.ranking.condition import is_contended
 from fwbench.report.ranking.contests import work
 from fwbench.terms.replicas import ALLREDUCE, LOOPBACK
-from fwbench.toggles import is_of_gang
+from fwbench.terms.toggles import is_of_gang
 
 #: Works that differ in their softmax alone, and which it is.
 _SOFTMAXES = {"word_lm_step": "full", "word_lm_sampled_step": "sampled"}

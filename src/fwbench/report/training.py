@@ -12,7 +12,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Epoch
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import BreakEven, LossCurves
-from fwbench.toggles import TOGGLES, Toggle
+from fwbench.terms.toggles import TOGGLES, Toggle
 
 Known = Mapping[str, Toggle]
 

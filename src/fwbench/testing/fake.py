@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated
-from fwbench.manifest import Capabilities, Device, Gap
+from fwbench.terms.manifest import Capabilities, Device, Gap
 from fwbench.workloads.operation import Implementation
 
 #: Step of the derivative along the imaginary axis, which has no cancellation to fear.

@@ -21,7 +21,7 @@ from typing import Any
 
 from fwbench import project
 from fwbench.errors import FrameworkBroken, StorageError, UsageError
-from fwbench.names import framework_of
+from fwbench.terms.names import framework_of
 
 #: Where environments are, if not under the project.
 VARIABLE = "FWBENCH_ENVS"

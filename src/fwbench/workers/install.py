@@ -18,10 +18,10 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from fwbench.errors import InstallationError, UsageError, unknown
-from fwbench.names import framework_of
 from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
 from fwbench.processes.scratch import Owned
+from fwbench.terms.names import framework_of
 from fwbench.version import __version__
 from fwbench.workers.environments import (
     FACTS,

@@ -15,9 +15,9 @@ from fwbench.frameworks import registry
 from fwbench.frameworks.cache import ManifestCache
 from fwbench.frameworks.contract import Framework
 from fwbench.machine import cpu_model, thread_variables
-from fwbench.manifest import Absent, Manifest
 from fwbench.measure import nvml
-from fwbench.names import framework_of
+from fwbench.terms.manifest import Absent, Manifest
+from fwbench.terms.names import framework_of
 from fwbench.workers.environments import Environments
 from fwbench.workers.process import START_TIMEOUT_S, Tick, WorkerProcess, WorkerSpec
 

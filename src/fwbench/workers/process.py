@@ -18,9 +18,9 @@ from fwbench.errors import (
     WorkerDied,
 )
 from fwbench.machine import reference_variables, thread_variables
-from fwbench.names import framework_of
 from fwbench.processes.channel import Channel
 from fwbench.processes.process import KILL_TIMEOUT_S, Process
+from fwbench.terms.names import framework_of
 from fwbench.version import __version__
 
 #: How long a framework may take to be imported, and a worker to begin its session.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fwbench import toggles
-from fwbench.presets import Schedule, Size
-from fwbench.toggles import Combination
+from fwbench.terms import toggles
+from fwbench.terms.presets import Schedule, Size
+from fwbench.terms.toggles import Combination
 from fwbench.workloads.data import Found
 from fwbench.workloads.workload import Workload
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fwbench.manifest import Manifest
-from fwbench.presets import Sizes
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.presets import Sizes
 from fwbench.terms.replicas import ALLREDUCE
 from fwbench.workloads.workload import Workload
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from fwbench import toggles, workloads
+from fwbench import workloads
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.manifest import Gap, Manifest
-from fwbench.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
+from fwbench.terms import toggles
+from fwbench.terms.manifest import Gap, Manifest
+from fwbench.terms.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
 from fwbench.terms.replicas import ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.collectives import Collective, ServedStep

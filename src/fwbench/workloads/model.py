@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
-from fwbench.manifest import Manifest
-from fwbench.presets import Size, Sizes
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.presets import Size, Sizes
 from fwbench.workloads.input import BATCH, Input
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.objective import SGD, Objective, Optimizer

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
-from fwbench.manifest import Manifest
-from fwbench.names import DEFAULT_DTYPE, DTYPES
-from fwbench.presets import Form, Shape, Size, Sizes
-from fwbench.toggles import TOGGLES
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import DEFAULT_DTYPE, DTYPES
+from fwbench.terms.presets import Form, Shape, Size, Sizes
+from fwbench.terms.toggles import TOGGLES
 from fwbench.workloads.distribution import INPUTS, ZEROS, Moments, has_numbers, is_defined
 from fwbench.workloads.workload import Cost, Workload
 

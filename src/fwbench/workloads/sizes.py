@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from fwbench.errors import UsageError
-from fwbench.presets import PRESETS, Size
+from fwbench.terms.presets import PRESETS, Size
 from fwbench.workloads.workload import Workload
 
 #: What ``--fw-size`` gives: the name of a preset, or numbers and the texts of shapes; None for

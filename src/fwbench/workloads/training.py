@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.manifest import Manifest
-from fwbench.presets import Schedule, Size, Sizes
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.presets import Schedule, Size, Sizes
 from fwbench.workloads.objective import (
     CHECK_ROWS,
     CHECKED_STEPS,

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fwbench.manifest import Manifest
-from fwbench.names import DEFAULT_DTYPE
-from fwbench.presets import Form, Schedule, Size, Sizes
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import DEFAULT_DTYPE
+from fwbench.terms.presets import Form, Schedule, Size, Sizes
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import pytest
 from fwbench import Sizes, Training
 from fwbench.workloads.models.layers import Conv, Dense, Flatten, MaxPool
 from fwbench.workloads.objective import SGD
-from fwbench.presets import Schedule
+from fwbench.terms.presets import Schedule
 
 def network(x):
     x = MaxPool(2, 2)(Conv(8, 5)(x))

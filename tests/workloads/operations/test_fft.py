@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from fwbench.presets import Shape
+from fwbench.terms.presets import Shape
 from fwbench.workloads import FFT, Operation
 from fwbench.workloads.workload import Cost
 

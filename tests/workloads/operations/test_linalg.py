@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.presets import Size
+from fwbench.terms.presets import Size
 from fwbench.workloads import LINALG, Operation
 from fwbench.workloads.operations import products
 

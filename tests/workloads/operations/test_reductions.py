@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fwbench.presets import Shape
+from fwbench.terms.presets import Shape
 from fwbench.workloads import REDUCTIONS, Operation
 
 BY_NAME = {of.name: of for of in REDUCTIONS}

@@ -36,9 +36,9 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
-from fwbench.manifest import Capabilities, Device
-from fwbench.names import DTYPES, real_dtype
-from fwbench.toggles import is_on, value_of
+from fwbench.terms.manifest import Capabilities, Device
+from fwbench.terms.names import DTYPES, real_dtype
+from fwbench.terms.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
 
 _EXECUTIONS: dict[str, Callable[[Any], Any]] = {

@@ -24,9 +24,9 @@ from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Capabilities, Device
-from fwbench.names import INT8
-from fwbench.toggles import variable
+from fwbench.terms.manifest import Capabilities, Device
+from fwbench.terms.names import INT8
+from fwbench.terms.toggles import variable
 from fwbench.workloads.operation import Implementation
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.

@@ -15,7 +15,7 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.gaps import GAPS
 from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
-from fwbench.manifest import Capabilities, Gap
+from fwbench.terms.manifest import Capabilities, Gap
 from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 
 GAPS: tuple[Gap, ...] = (

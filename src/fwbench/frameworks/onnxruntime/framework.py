@@ -17,7 +17,7 @@ from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
-from fwbench.manifest import Capabilities
+from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
 _PROVIDERS = ["CPUExecutionProvider"]

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 
 from fwbench.frameworks.onnxruntime.exporting import SOURCES
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads import COPIES
 
 #: The execution that would export from MXNet.

@@ -14,8 +14,8 @@ import numpy as np
 from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.onnxruntime.exporting import SOURCES, Export, Exported, Refused, exported
-from fwbench.names import INT8
 from fwbench.processes import child
+from fwbench.terms.names import INT8
 from fwbench.workloads.objective import Batch
 
 #: From a model, what runs it.

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
-from fwbench.toggles import is_on, value_of, variable
+from fwbench.terms.toggles import is_on, value_of, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
@@ -29,8 +29,8 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.gaps import GAPS
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
-from fwbench.manifest import Capabilities, Device
-from fwbench.names import DTYPES, FLOAT8
+from fwbench.terms.manifest import Capabilities, Device
+from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
 
 

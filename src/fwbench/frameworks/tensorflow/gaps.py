@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 
-from fwbench.manifest import Gap
+from fwbench.terms.manifest import Gap
 from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 
 #: How many terms are added up or multiplied in the dtype itself without being off by too much.

@@ -14,7 +14,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
-from fwbench.names import DEFAULT_DTYPE, INT8
+from fwbench.terms.names import DEFAULT_DTYPE, INT8
 from fwbench.workloads.objective import Batch
 
 

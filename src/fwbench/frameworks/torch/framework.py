@@ -28,9 +28,9 @@ from fwbench.frameworks.torch import precision
 from fwbench.frameworks.torch.gaps import GAPS
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
-from fwbench.manifest import Capabilities, Device
-from fwbench.names import DTYPES, INT8
-from fwbench.toggles import is_on, variable
+from fwbench.terms.manifest import Capabilities, Device
+from fwbench.terms.names import DTYPES, INT8
+from fwbench.terms.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from fwbench.grid import Cell
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.options import from_config
 from fwbench.plugin.progress.lines import (
@@ -32,6 +31,7 @@ from fwbench.plugin.progress.lines import (
 from fwbench.plugin.session import CELL, is_measured
 from fwbench.processes.session import STATUS_VARIABLE
 from fwbench.records.units import count
+from fwbench.workloads.grid import Cell
 
 #: In pytest's cache: seconds by node id, of the latest run of each case.
 _DURATIONS = "fwbench/durations"

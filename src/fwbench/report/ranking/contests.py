@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, repeats
 from fwbench.report.ranking.condition import full_bits, is_exchange, is_unranked, reduced_bits
-from fwbench.toggles import TOGGLES
+from fwbench.terms.toggles import TOGGLES
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.names import DEFAULT_DTYPE, framework_of
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import kibibytes, mebibytes, time
 from fwbench.report.drawing import lines, palette, points
@@ -34,6 +33,7 @@ from fwbench.report.section import (
     seconds,
     share,
 )
+from fwbench.terms.names import DEFAULT_DTYPE, framework_of
 
 ORDER = 42
 

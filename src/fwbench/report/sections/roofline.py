@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fwbench.ceilings.ceilings import path_of
-from fwbench.names import product_precision, real_dtype
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, four_digits
 from fwbench.report.drawing import lines, palette
@@ -24,6 +23,7 @@ from fwbench.report.section import (
     row_keys,
     share,
 )
+from fwbench.terms.names import product_precision, real_dtype
 
 ORDER = 30
 

@@ -22,7 +22,7 @@ from fwbench.report.ranking.condition import (
 )
 from fwbench.report.ranking.contests import Contest, kind
 from fwbench.report.ranking.means import TOO_CLOSE, named
-from fwbench.toggles import TOGGLES
+from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is.
 Column = tuple[str, ...]

@@ -17,7 +17,7 @@ from fwbench.report.terminal import notes, training
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, failed, legend, matrices
 from fwbench.report.terminal.text import Line, wrapped
-from fwbench.toggles import TOGGLES, Toggle
+from fwbench.terms.toggles import TOGGLES, Toggle
 
 #: Tables of training loops, and of replicas, with more lines are shown with ``-v``.
 _LOOP_LINES = 12

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fwbench.cases import verify
 from fwbench.cases.case import bind
 from fwbench.errors import ConformanceError
-from fwbench.grid import Cell
-from fwbench.names import FLOAT8, numpy_dtype
+from fwbench.terms.names import FLOAT8, numpy_dtype
 from fwbench.testing.conformance.declarations import Adapter
+from fwbench.workloads.grid import Cell
 
 _SHAPES = ((3,), (2, 3), (2, 3, 4))
 

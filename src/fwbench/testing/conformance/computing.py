@@ -13,9 +13,9 @@ from fwbench.cases.case import bind
 from fwbench.cases.learning import check
 from fwbench.errors import ConformanceError, WrongResult
 from fwbench.frameworks.learner import Job
-from fwbench.grid import Cell
 from fwbench.measure.clock import Clock
 from fwbench.testing.conformance.declarations import Adapter
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.training import Trains
 
 _UNDECLARED = "no_such_execution"

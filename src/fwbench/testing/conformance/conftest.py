@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from fwbench import grid
 from fwbench.errors import FrameworkUnavailable, FwbenchError, UsageError, unknown
 from fwbench.frameworks import registry
 from fwbench.machine import cpu_model, thread_variables
@@ -19,7 +18,7 @@ from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
 from fwbench.testing.conformance import timing
 from fwbench.testing.conformance.declarations import Adapter
-from fwbench.workloads import OPERATIONS, mlp, sigmoid
+from fwbench.workloads import OPERATIONS, grid, mlp, sigmoid
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import ConformanceError
 from fwbench.frameworks.contract import Array, Framework
-from fwbench.manifest import Absent, Manifest
+from fwbench.terms.manifest import Absent, Manifest
 
 _DEVICE = re.compile(r"cpu|gpu:\d+")
 

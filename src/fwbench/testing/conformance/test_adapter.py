@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fwbench.grid import Cell
 from fwbench.machine import usable_cpus
 from fwbench.testing.conformance import arrays, computing, declarations, timing
 from fwbench.testing.conformance.declarations import Adapter
 from fwbench.workers.inventory import describe
+from fwbench.workloads.grid import Cell
 
 
 def test_manifest_survives_json(adapter: Adapter) -> None:

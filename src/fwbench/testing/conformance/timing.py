@@ -8,9 +8,9 @@ from typing import Any
 
 from fwbench.cases.case import bind
 from fwbench.errors import ConformanceError
-from fwbench.grid import Cell
-from fwbench.presets import Size
+from fwbench.terms.presets import Size
 from fwbench.testing.conformance.declarations import Adapter
+from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 #: The shortest work, in seconds, that tells waiting from noise.

@@ -9,7 +9,7 @@ there is no data here that the others are published with.
 
 from __future__ import annotations
 
-from fwbench.presets import Schedule, Sizes
+from fwbench.terms.presets import Schedule, Sizes
 from fwbench.workloads.data.text import LENGTH, VOCABULARY
 from fwbench.workloads.models.graph import Network, sequential
 from fwbench.workloads.models.language import gpt_small, word_lm

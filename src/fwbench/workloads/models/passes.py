@@ -10,8 +10,8 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from fwbench.manifest import Manifest
-from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.terms.manifest import Manifest
+from fwbench.terms.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients

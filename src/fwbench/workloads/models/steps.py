@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from fwbench.presets import Form, Shape, Size, Sizes
+from fwbench.terms.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models import convolutional, language
 from fwbench.workloads.models.graph import Graph, Network
 from fwbench.workloads.objective import SGD, Objective

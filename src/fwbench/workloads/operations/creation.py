@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Sizes
+from fwbench.terms.presets import Sizes
 from fwbench.workloads.operation import DEVICE, HOST, Operation, family
 from fwbench.workloads.workload import Cost
 

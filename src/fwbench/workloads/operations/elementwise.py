@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Form
+from fwbench.terms.presets import Form
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import between, elementwise, off_zero, positive
 from fwbench.workloads.workload import Cost

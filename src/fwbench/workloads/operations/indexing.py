@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Sizes
+from fwbench.terms.presets import Sizes
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 

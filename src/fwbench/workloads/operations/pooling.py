@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from fwbench.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 

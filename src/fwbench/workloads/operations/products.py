@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.names import FLOAT8
-from fwbench.presets import Form, Shape, Sizes
+from fwbench.terms.names import FLOAT8
+from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
 

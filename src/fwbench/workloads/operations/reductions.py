@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.presets import Form, Shape
+from fwbench.terms.presets import Form, Shape
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
-from fwbench.names import framework_of
-from fwbench.toggles import Toggle
+from fwbench.terms.names import framework_of
+from fwbench.terms.toggles import Toggle
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Capabilities:
             :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
         process_toggles: fwbench's toggles of a whole process that it reads when it is imported.
         own_toggles: toggles that it adds; it reads each from the environment when it is imported
-            (:func:`fwbench.toggles.variable`).
+            (:func:`fwbench.terms.toggles.variable`).
         strategies: how replicas agree, by values of the toggle ``strategy``: the reason why it
             offers no such way, or an empty text. What fwbench has not built is left out.
         gang_executions: in which replicas can work.

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from fwbench import toggles
 from fwbench.errors import UsageError
-from fwbench.toggles import TOGGLES, Toggle, checked, known, parse, problem, variable
+from fwbench.terms import toggles
+from fwbench.terms.toggles import TOGGLES, Toggle, checked, known, parse, problem, variable
 
 #: A framework's own.
 FLUX = Toggle("flux", ("low", "high"), "", "how much flows", process=True)

@@ -16,7 +16,7 @@ import pytest
 import fwbench
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.cache import ManifestCache
-from fwbench.manifest import Absent, Device, Gap, Manifest
+from fwbench.terms.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
 from fwbench.workers.environments import Environment, Environments, complete
 from support.fakes import manifest

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fwbench import grid
-from fwbench.manifest import Device
 from fwbench.options.options import Selection
-from fwbench.workloads import FORWARD_BACKWARDS, gemm, word_lm_step
+from fwbench.terms.manifest import Device
+from fwbench.workloads import FORWARD_BACKWARDS, gemm, grid, word_lm_step
 from support.grids import CPU, GPU, POOR, RICH
 
 _TF32 = grid.GridRequest({"tf32": ("on",)})

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from fwbench import grid
 from fwbench.errors import UsageError
-from fwbench.grid import Cell
-from fwbench.manifest import Absent, Device, Gap, Manifest
 from fwbench.options.options import Selection
-from fwbench.presets import Sizes
-from fwbench.workloads import from_numpy, gemm, noop
+from fwbench.terms.manifest import Absent, Device, Gap, Manifest
+from fwbench.terms.presets import Sizes
+from fwbench.workloads import from_numpy, gemm, grid, noop
+from fwbench.workloads.grid import Cell
 from support.fakes import cell, manifest, operation
 from support.grids import BOTH, CPU, GPU, RICH
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from fwbench import grid, toggles
 from fwbench.errors import UsageError
-from fwbench.grid import Cell
 from fwbench.options.options import Selection
+from fwbench.terms import toggles
 from fwbench.workloads import (
     MODELS,
     all_gather,
     all_reduce,
     gaps,
     gemm,
+    grid,
     lenet,
     lenet_step,
     mlp_step,
@@ -25,6 +25,7 @@ from fwbench.workloads import (
     sentiment_lstm_step,
     sparse_read,
 )
+from fwbench.workloads.grid import Cell
 from support.grids import NO_SERVERS, POOR, SHARED, gap_of
 
 _CHOSEN = {

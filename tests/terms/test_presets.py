@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Form, Shape, Sizes
 
 _PRODUCT = Form("{m}x{n}x{k}")
 _IMAGES = Form("n{n}h{h}w{w}c{c}")

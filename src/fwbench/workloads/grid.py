@@ -11,20 +11,20 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fwbench import toggles
 from fwbench.errors import FwbenchError, UsageError, unknown
-from fwbench.manifest import Absent, Manifest
-from fwbench.names import EVERY_DTYPE
 from fwbench.options.options import Selection
-from fwbench.presets import unread
-from fwbench.toggles import Combination
+from fwbench.terms import toggles
+from fwbench.terms.manifest import Absent, Manifest
+from fwbench.terms.names import EVERY_DTYPE
+from fwbench.terms.presets import unread
+from fwbench.terms.toggles import Combination
 from fwbench.workloads import gaps, sizes
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from fwbench.presets import Schedule, Size
+    from fwbench.terms.presets import Schedule, Size
 
 
 __all__ = ["Cell", "GridRequest", "cells", "check", "check_dtypes", "check_sizes"]

@@ -7,15 +7,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from fwbench import grid
 from fwbench.errors import DataError, FwbenchError, UsageError
-from fwbench.grid import Cell
-from fwbench.manifest import Gap
 from fwbench.options.options import Selection
-from fwbench.presets import Schedule
-from fwbench.toggles import Values
-from fwbench.workloads import cifar_cnn, gemm, lenet, mlp, sentiment_lstm
+from fwbench.terms.manifest import Gap
+from fwbench.terms.presets import Schedule
+from fwbench.terms.toggles import Values
+from fwbench.workloads import cifar_cnn, gemm, grid, lenet, mlp, sentiment_lstm
 from fwbench.workloads.data import Found, generated
+from fwbench.workloads.grid import Cell
 from support.fakes import manifest
 from support.grids import BOTH
 
