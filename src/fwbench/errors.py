@@ -161,7 +161,6 @@ class WorkerDied(IsolationError):
     """A worker process ended, was ended, or did not answer in time.
 
     Args:
-        how: which worker, and how it ended.
         output: the last lines that it wrote, ready to follow.
     """
 
@@ -203,7 +202,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
 
     Args:
         kind: what the name names, in the singular: ``"framework"``.
-        name: as it was given.
         known: the names that would have been understood, in the order to show them.
     """
     names = list(dict.fromkeys(known))

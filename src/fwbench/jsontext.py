@@ -21,7 +21,6 @@ def dumps(values: Any, *, indent: int | None = None) -> str:
     that no value breaks a message or a file.
 
     Args:
-        values: dictionaries, lists and scalars; tuples become lists.
         indent: spaces of indentation for each level; None for one line.
     """
     return json.dumps(values, default=_unserializable, indent=indent)

@@ -71,12 +71,7 @@ def check_harness(
 
 
 def bind(cheat: Cheat, direction: str = "forward") -> BoundCheat:
-    """Bind the work of a cheat to its inputs.
-
-    Args:
-        cheat: of an operation.
-        direction: one of the cheat's.
-    """
+    """Bind the work of a cheat to its inputs."""
     framework = cheat.framework()
     operation = cast("Operation", cheat.workload)
     operands = [x.astype(cheat.dtype) for x in operation.operands(cheat.size)]

@@ -52,7 +52,6 @@ def differentiable(value: Compute, gradient: Compute) -> Implementation:
     """An implementation with a gradient written by hand.
 
     Args:
-        value: computes the result from the inputs.
         gradient: ``gradient(cotangent, *inputs)`` returns the gradient of every input.
     """
     return lambda np: Differentiable(value, gradient)
@@ -114,12 +113,7 @@ class Honest(NumPy):
 
 
 class HonestLoader(Loader):
-    """Batches by index.
-
-    Args:
-        learner: places them.
-        batch: the whole data set.
-    """
+    """Batches by index."""
 
     def __init__(self, learner: HonestLearner, batch: Batch) -> None:
         self.learner = learner

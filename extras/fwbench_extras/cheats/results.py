@@ -26,7 +26,6 @@ def rounded(array: NDArray[Any], bits: int) -> NDArray[Any]:
     """A float32 array with fewer bits in its mantissas, rounded to nearest.
 
     Args:
-        array: of any floating-point dtype.
         bits: of the mantissas that are left: 10 for TF32 and float16, 7 for bfloat16.
     """
     dropped = _MANTISSA_BITS - bits

@@ -126,7 +126,6 @@ def draw(title: str, plans: Mapping[str, _Plan]) -> Chart:
     """The paper's figure: a bar for each strategy, labelled by the origin of its figure.
 
     Args:
-        title: of the chart.
         plans: bytes by strategy, for the forward pass and for training.
     """
     series = {

@@ -168,13 +168,7 @@ class Backward(Forward):
 def _cotangent(
     shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Start of the gradient of a result: a number for each element.
-
-    Args:
-        shape: of the result.
-        dtype: of the reference's.
-        rng: draws them.
-    """
+    """Start of the gradient of a result: a number for each element."""
     if not np.issubdtype(dtype, np.inexact):
         return np.zeros(shape, dtype)
     numbers = rng.standard_normal(shape)

@@ -300,10 +300,6 @@ def _held(memory: DeviceMemory | None) -> CaseFacts:
 def draw(operation: Operation, size: Size) -> None:
     """Have the operands drawn, unless an earlier case has: before its memory is looked at.
 
-    Args:
-        operation: what to compute.
-        size: of its operands.
-
     Raises:
         TooLargeToVerify: its arrays do not fit into memory.
     """
@@ -315,10 +311,6 @@ def draw(operation: Operation, size: Size) -> None:
 
 def bind(cell: Cell, framework: Framework) -> Work:
     """Place the inputs on the device and build the zero-argument ``run``; nothing is timed yet.
-
-    Args:
-        cell: what to compute, and how.
-        framework: that computes it.
 
     Raises:
         TooLargeToVerify: its arrays do not fit into memory.
@@ -350,9 +342,7 @@ class TimeRounds(Protocol):
         """Call ``setup`` untimed and ``target`` timed, so many times.
 
         Args:
-            target: a round.
             setup: called before each round.
-            rounds: how many.
         """
 
 
@@ -374,9 +364,6 @@ class Benchmark(Protocol):
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Call work in as many rounds as its timing takes.
-
-        Args:
-            run: one call.
 
         Returns:
             The result of the last call that was timed, or of the only one where nothing is.

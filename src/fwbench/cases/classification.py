@@ -56,11 +56,7 @@ class Classified(Answers):
     """The logits of a batch by a trained network."""
 
     def answers(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """The logits of other examples, by the call that was timed.
-
-        Args:
-            examples: as many as in the batch.
-        """
+        """The logits of other examples, by the call that was timed."""
         (logits,) = self._read(self._change([examples])())
         return logits
 

@@ -29,13 +29,7 @@ ERROR = 1e-8
 
 
 def directions(position: int, like: NDArray[Any], along: Along) -> Iterator[NDArray[Any]]:
-    """The directions in which an input is moved, the same each time.
-
-    Args:
-        position: of the input.
-        like: the input.
-        along: makes them of random ones.
-    """
+    """The directions in which an input is moved, the same each time."""
     rng = np.random.default_rng((_SEED, position))
     for _ in range(_DIRECTIONS):
         yield along(signs(like, rng))
@@ -51,11 +45,7 @@ def slopes(
     """The slopes of the results, weighted by the cotangents, along :func:`directions`.
 
     Args:
-        reference: the operation in NumPy; returns its results.
-        inputs: all of them.
-        position: of the one that is moved.
         cotangents: an array for each result.
-        along: makes the directions of random ones.
     """
     return [
         slope(reference, inputs, position, direction, cotangents)
@@ -73,9 +63,6 @@ def slope(
     """The slope of the results, weighted by the cotangents, along a direction.
 
     Args:
-        reference: the operation in NumPy; returns its results.
-        inputs: all of them.
-        position: of the one that is moved.
         direction: where to.
         cotangents: an array for each result.
     """
@@ -95,7 +82,6 @@ def signs(like: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
 
     Args:
         like: has its shape, and is complex where it is.
-        rng: draws it.
     """
     if np.iscomplexobj(like):
         return _signs(like.shape, rng) + 1j * _signs(like.shape, rng)
@@ -109,12 +95,7 @@ def _signs(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
 
 
 def product(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """The scalar product of two arrays as vectors of real numbers.
-
-    Args:
-        left: one of them.
-        right: the other one.
-    """
+    """The scalar product of two arrays as vectors of real numbers."""
     conjugated = np.conj(left) if np.iscomplexobj(left) else left
     # Without a BLAS, whose threads would still wait actively when the case is timed.
     return float(np.einsum("i,i->", np.ravel(conjugated), np.ravel(right)).real)

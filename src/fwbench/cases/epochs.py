@@ -79,20 +79,11 @@ class Course(ABC):
 
         Args:
             part: of the data set, ``validation`` or ``test``.
-            examples: how many of it, the first ones.
         """
 
 
 class Alone(Course):
-    """One learner's course.
-
-    Args:
-        learner: what learns.
-        data: from what.
-        steps: of an epoch.
-        clock: waits for the device.
-        threads: of the framework.
-    """
+    """One learner's course."""
 
     def __init__(
         self, learner: Learner, data: DataSet, steps: int, clock: Clock, threads: int
@@ -139,9 +130,6 @@ def examined(learner: Learner, split: Split, examples: int, batch: int) -> tuple
     """Mean cross-entropy and accuracy, the last, shorter batch included.
 
     Args:
-        learner: answers.
-        split: has the questions.
-        examples: how many of them, the first ones.
         batch: how many at once: the answers to a text would take gigabytes.
     """
     questions, labels = whole(Split(split.x[:examples], split.y[:examples]))
@@ -158,9 +146,6 @@ class Epochs:
     """The epochs of one case.
 
     Args:
-        course: what is trained.
-        data: from what.
-        schedule: how long.
         clock: for what pytest-benchmark does not time; waits for the device.
         gpu: of the case; None for the CPU, and where it is not known.
         decay: whether the learning rate falls.
@@ -335,8 +320,6 @@ def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
 
     Args:
         schedule: whose ``steps`` are the most there may be.
-        data: with the training examples.
-        batch: examples in a batch.
 
     Raises:
         DataError: there are not as many examples; of some data sets only reading them tells.
@@ -360,10 +343,6 @@ def whole(split: Split) -> Batch:
 def as_many(losses: NDArray[Any], steps: int) -> NDArray[Any]:
     """The losses, if there is one for each step.
 
-    Args:
-        losses: as the learner gives them.
-        steps: how many batches it was given.
-
     Raises:
         WrongTraining: there are fewer, or more.
     """
@@ -380,7 +359,6 @@ def judge(logits: NDArray[Any], labels: NDArray[Any]) -> tuple[float, float]:
 
     Args:
         logits: a row for each example.
-        labels: the right answers.
 
     Returns:
         Mean softmax cross-entropy, and the share of right answers.

@@ -132,10 +132,6 @@ class Forward(OperationWork):
 def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]) -> None:
     """Check that a call has as many results as the reference.
 
-    Args:
-        on_host: the results of the call.
-        expected: those of the reference.
-
     Raises:
         WrongResult: there are more or fewer.
     """

@@ -54,7 +54,6 @@ def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
     Args:
         operand: floating-point, or complex, which has two numbers of the dtype; anything else stays
             as it is.
-        dtype: of the case.
     """
     known = np.dtype(numpy_dtype(dtype))
     if np.iscomplexobj(operand):
@@ -84,9 +83,7 @@ class Inputs:
     """The inputs of one bound call, in the order in which they were placed.
 
     Args:
-        framework: that computes with them.
         device: where they lie.
-        dtype: of those that are floating-point.
         create: ``create(values, dtype)`` places them, if not the framework's creator does.
     """
 
@@ -105,7 +102,6 @@ class Inputs:
         """One more input on the device, checked to have arrived.
 
         Args:
-            operand: its values.
             overwritten: whether calls may change it.
 
         Raises:
@@ -157,7 +153,6 @@ class Inputs:
         """Give the inputs other values.
 
         Args:
-            run: the bound call.
             operands: the new values, in the order of the inputs.
 
         Returns:
@@ -247,7 +242,6 @@ class OperandCache:
         """The arrays of a key; those that are kept cannot be written to.
 
         Args:
-            key: whatever they are computed from.
             compute: computes them where they are not known.
         """
         known = self._known.get(key)
@@ -287,8 +281,6 @@ def drawn_operands(operation: Operation, size: Size, *, changed: bool) -> Sequen
     """The operands of an operation, as it draws them.
 
     Args:
-        operation: draws them.
-        size: of them.
         changed: whether others of the same shapes are asked for.
     """
     first = OPERAND_CACHE.arrays((operation, size, "first"), lambda: operation.operands(size))
@@ -310,10 +302,6 @@ _COPIES = 4
 def guarded_read(framework: Framework, *arrays: Array) -> Iterator[None]:
     """Say of an error of the framework that a result could not be read.
 
-    Args:
-        framework: whose arrays they are.
-        arrays: what is read.
-
     Raises:
         UnreadableResult: an error was raised meanwhile.
     """
@@ -333,10 +321,6 @@ def guarded_read(framework: Framework, *arrays: Array) -> Iterator[None]:
 def read_result(framework: Framework, array: Array) -> NDArray[Any]:
     """The values of an array of a result.
 
-    Args:
-        framework: whose array it is.
-        array: the array.
-
     Raises:
         UnreadableResult: it is no array of numbers, or reading it fails.
     """
@@ -354,7 +338,6 @@ def check_room(work: str, elements: float) -> None:
     """Check that there is room for the arrays of a case before any is made.
 
     Args:
-        work: what it is, for the message.
         elements: of its operands and results, which are drawn and computed in float64 first.
 
     Raises:
@@ -373,10 +356,6 @@ def check_fits(inputs: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) 
     """Check that there is room to compare a result with its reference.
 
     The kernel grants memory that it does not have, and ends the process that uses it.
-
-    Args:
-        inputs: of the reference.
-        results: of the framework, on the host.
 
     Raises:
         TooLargeToVerify: it takes more memory than is free.

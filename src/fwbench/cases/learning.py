@@ -41,8 +41,6 @@ def check(
 
     Args:
         learner: trained for a few steps, and then back at its initial weights.
-        clock: waits for the device.
-        steps: how many losses to compare.
         reference: what they must be; None for NumPy's.
 
     Returns:
@@ -93,7 +91,6 @@ def check_timed(
     reference's.
 
     Args:
-        learner: has just been timed.
         batches: at least as many as :data:`UPDATES_TIMED`, which it has not just learned.
         train: trains on batches the way that was timed.
         reference: what the first losses must be; None for NumPy's.

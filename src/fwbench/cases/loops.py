@@ -109,13 +109,7 @@ class LoopCase(TrainingCase):
 
 
 def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
-    """Facts of a loop that was timed.
-
-    Args:
-        epochs: all of them.
-        schedule: of the loop.
-        data: that was learned from.
-    """
+    """Facts of a loop that was timed."""
     warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
     about = CaseFacts(
         warmup_calls=len(warmup) * epochs.steps,
@@ -129,13 +123,7 @@ def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
 
 
 def epoch_progress(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:
-    """Text of an epoch for a live line.
-
-    Args:
-        epoch: that is over.
-        steps: that it had.
-        cell: of the loop.
-    """
+    """Text of an epoch for a live line."""
     training, schedule = cast("Trains", cell.workload).at(cell.size), cell.schedule
     assert schedule is not None  # noqa: S101 (the grid's duty)
     units = steps * cell.batch * training.units_per_example

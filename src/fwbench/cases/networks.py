@@ -227,9 +227,7 @@ def compare_gradients(
     Relative to the gradient's norm that is the most that a derivative in any direction is off by.
 
     Args:
-        gradients: the framework's.
         expected: the same in float64.
-        allowed: the largest relative error allowed.
         otherwise: the reference's where windows choose the other one of two elements that are as
             good as equal; called where an error is larger than allowed.
 

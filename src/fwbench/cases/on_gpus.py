@@ -29,7 +29,6 @@ def explained(cell: Cell, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
     The error stays as it is; what fwbench itself has found wrong needs no explanation.
 
     Args:
-        cell: of the case.
         gpu: gives its GPU; None where NVML does not know it.
     """
     try:

@@ -50,9 +50,7 @@ def tolerance(cell: Cell, terms: int, factor: float) -> float:
     """The largest relative error that is still the same work, in float32 or in TF32.
 
     Args:
-        cell: of the case.
         terms: how many terms an element of the result adds up.
-        factor: of the operation.
     """
     allowed = verify.tolerance(real_dtype(cell.dtype), terms, factor)
     return allowed + factor * _TF32 if cell.toggle("tf32") == "on" else allowed
@@ -62,7 +60,6 @@ def bits(dtype: str, rms: float, gradient_error: float, terms: int) -> int:
     """The format in which work was computed, as bits of mantissa: at most those of its dtype.
 
     Args:
-        dtype: of the case.
         rms: root mean square of the relative errors of its result; 0 is what any format can have.
         gradient_error: largest relative error of a gradient; 0 where there is none.
         terms: how many terms an element of the result adds up.

@@ -74,7 +74,6 @@ def memory(case: Case, clock: Clock) -> CaseFacts:
 
     Args:
         case: which; it is bound, and neither verified nor timed.
-        clock: waits for the case's device.
     """
     bind = _BINDS.get(type(case), _called)
     return CaseFacts(memory=_measured(case, clock, partial(bind, case)))
@@ -82,10 +81,6 @@ def memory(case: Case, clock: Clock) -> CaseFacts:
 
 def forward_memory(case: Case, clock: Clock) -> CaseFacts:
     """The memory of inference on a batch, for which nothing is kept for gradients.
-
-    Args:
-        case: of training.
-        clock: waits for the case's device.
 
     Raises:
         WrongResult: the answers are not those that the learner's steps are verified by.
@@ -212,8 +207,6 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
 
     Args:
         case: which; it is bound, and neither verified nor timed.
-        clock: waits for the case's device.
-        folder: for the trace.
 
     Raises:
         ProbeError: the framework has no profiler, or it has seen nothing.

@@ -33,12 +33,7 @@ Arrays = Sequence[NDArray[Any]]
 
 
 def is_large(operation: Operation, cell: Cell) -> bool:
-    """True if a case is a product that is verified by sums of its columns.
-
-    Args:
-        operation: of the case.
-        cell: the case.
-    """
+    """True if a case is a product that is verified by sums of its columns."""
     cost = operation.cost_of("forward", cell.size)
     if operation.factors is None or cost is None or is_complex(cell.dtype):
         return False
@@ -161,11 +156,7 @@ _SEED = 77
 
 
 def weights_of(columns: int) -> NDArray[np.float64]:
-    """The weights of columns: the same each time, so that a failure can be seen again.
-
-    Args:
-        columns: how many.
-    """
+    """The weights of columns: the same each time, so that a failure can be seen again."""
     rng = np.random.default_rng((_SEED, columns))
     signs = rng.choice((-1.0, 1.0), (REPETITIONS, columns))
     return signs * rng.uniform(1.0, 2.0, (REPETITIONS, columns))
@@ -220,7 +211,6 @@ def compare(
         expected: as :func:`expected_sums` returns them.
         limit: what a sum may be off by, of :func:`sum_tolerance`.
         error: to raise.
-        what: it is of, for messages.
 
     Returns:
         The largest error of a sum, as if a single element had it; and the root mean square of

@@ -84,11 +84,6 @@ class Random(Forward):
 def check_range(drawn: NDArray[Any], moments: Moments, allowed: float) -> None:
     """Check that every number is one that the distribution has.
 
-    Args:
-        drawn: the numbers.
-        moments: of the distribution.
-        allowed: the relative error of a number.
-
     Raises:
         WrongResult: one is not.
     """
@@ -119,8 +114,6 @@ def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
     """Check that numbers have the mean and the variance of a distribution, and are independent.
 
     Args:
-        drawn: the numbers.
-        moments: of the distribution.
         grain: numbers in a range of 1 are multiples of it.
 
     Raises:
@@ -146,11 +139,6 @@ def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
 
 
 def _allowed(skewness: float, size: int) -> float:
-    """Allowed error of a mean, in standard deviations of its numbers.
-
-    Args:
-        skewness: of what it is the mean of.
-        size: of how many.
-    """
+    """Allowed error of a mean, in standard deviations of its numbers."""
     deviations = _SIGMAS + (_SIGMAS**2 - 1) / 6 * skewness / sqrt(size)
     return deviations / sqrt(size)

@@ -53,11 +53,7 @@ class Reference(ABC):
 
 
 class InNumPy(Reference):
-    """The reference of fwbench's networks.
-
-    Args:
-        learner: of a network.
-    """
+    """The reference of fwbench's networks."""
 
     def __init__(self, learner: Learner) -> None:
         self._job = learner.job
@@ -85,10 +81,6 @@ class InFloat64(Reference):
     It is built when it is asked for the first time, and given up with its answers known: nothing of
     it is in memory while a case is timed. Where versions share weights, it is the run of the first
     framework that was measured.
-
-    Args:
-        framework: that is measured.
-        learner: that is measured.
 
     Raises:
         DeclarationError: other frameworks' versions have other parameters.
@@ -229,9 +221,6 @@ class Float64Run(NamedTuple):
 def check_parameters(learner: ModelLearner) -> None:
     """Check that other frameworks' versions have as many parameters, and as large ones.
 
-    Args:
-        learner: which leaves its parameters for others.
-
     Raises:
         DeclarationError: one differs.
     """
@@ -277,9 +266,7 @@ def shared_run(
     """Reference of a version: another framework's run where weights are shared, or its own.
 
     Args:
-        learner: of the version that is measured.
         what: tells the run from others of the model.
-        by: the framework, with its version.
         run: the version's own run in float64.
     """
     folder = _folder()

@@ -63,12 +63,6 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
     An element of every array of the result is read, and one of new arrays with the same values
     that were placed before: the difference is work that had remained.
 
-    Args:
-        work: verified and warmed up.
-        framework: that computes it.
-        cell: of the work.
-        clock: times it.
-
     Returns:
         Seconds that waiting takes where there is nothing to wait for: the shortest of its tries.
 
@@ -149,7 +143,6 @@ def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float])
     """Verify what was timed, and that calls on changed inputs take no longer than it did.
 
     Args:
-        work: has been timed.
         last: the result of the last call that was.
         clock: times the calls; not the one of the rounds, which keeps them for the record.
         rounds_s: seconds per call of every round; empty where nothing was timed.
@@ -180,10 +173,6 @@ class _Calls:
     PyTorch's of three microseconds took 18 to 56 ms. So where the first calls are slow, each of the
     next ones is made twice, each time after a pause: the second time its inputs have not changed,
     and it is fast only if results are kept.
-
-    Args:
-        clock: times the calls.
-        typical_s: what a call took that was timed.
     """
 
     def __init__(self, clock: Clock, typical_s: float) -> None:
@@ -228,10 +217,6 @@ def check_rates(facts: CaseFacts, limits: Limits) -> CaseFacts:
     """Check that the declared work can have been done in the median time of its rounds.
 
     Of a result that is a view, or may be one, no bytes are claimed to have moved.
-
-    Args:
-        facts: of the case, with its times.
-        limits: of its device.
 
     Returns:
         The limits that it was held against, for the record.

@@ -61,9 +61,7 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
     """The largest relative error that is still the same work.
 
     Args:
-        dtype: of the case.
         terms: how many terms an element adds up; errors of random sign grow with the square root.
-        factor: of the operation.
 
     Raises:
         DeclarationError: a dtype without a tolerance.
@@ -108,10 +106,7 @@ def compare(
     """Compare a result with the reference.
 
     Args:
-        actual: the framework's result, on the host.
         reference: the same in float64, or in complex128; integers must be equal.
-        allowed: the largest relative error allowed.
-        by: what the reference is, for messages.
 
     Raises:
         WrongResult: the shapes differ, or an element is off by more than allowed.
@@ -139,11 +134,6 @@ def compare(
 def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy reference") -> None:
     """Check that a result has the shape of its reference.
 
-    Args:
-        actual: the framework's result.
-        reference: the same, from NumPy.
-        by: what the reference is, for messages.
-
     Raises:
         WrongResult: it has another one.
     """
@@ -157,10 +147,6 @@ def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy r
 def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
     """Check that there is one gradient for each input that is differentiated by.
 
-    Args:
-        gradients: the framework's.
-        variables: the positions of these inputs.
-
     Raises:
         WrongGradient: there are more or fewer.
     """
@@ -172,11 +158,6 @@ def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
 
 def gradient_shape(position: int, actual: NDArray[Any], operand: NDArray[Any]) -> None:
     """Check that a gradient has the shape of the input that it was differentiated by.
-
-    Args:
-        position: of the input.
-        actual: the framework's gradient.
-        operand: the input.
 
     Raises:
         WrongGradient: it has another one.
@@ -207,10 +188,7 @@ def gradient(
     Args:
         gradients: the framework's gradients, by the position of the input; of complex inputs what
             grows fastest along it, as in :attr:`fwbench.Framework.conjugates`.
-        reference: the operation in NumPy; returns its results.
-        inputs: all inputs, as the framework has them.
         cotangents: what the gradients of the results were set to.
-        allowed: the largest relative error allowed.
         along: makes of a random direction the one along which the gradient is compared.
         keep: of the slopes of the reference; by default they are computed.
 
@@ -248,9 +226,6 @@ def gradient(
 def within(context: str) -> Iterator[None]:
     """Say of a failed verification what was verified.
 
-    Args:
-        context: a clause, before what was found.
-
     Raises:
         VerificationError: of the same kind, with the clause before its message.
     """
@@ -262,11 +237,6 @@ def within(context: str) -> Iterator[None]:
 
 def placed(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> None:
     """Check that an input arrived on the device as it was sent, up to the rounding of its dtype.
-
-    Args:
-        actual: what was read back.
-        expected: what was sent.
-        dtype: of the array on the device.
 
     Raises:
         WrongResult: it changed on the way.
@@ -281,10 +251,6 @@ def placed(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> None:
 
 def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
     """Check that an array stayed as it was when its source was changed.
-
-    Args:
-        before: its values before the change.
-        after: its values after it.
 
     Raises:
         NotACopy: it changed.
@@ -320,10 +286,6 @@ def placement(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
 def parameters(actual: int, expected: int) -> None:
     """Check that a model has as many parameters as it should have.
 
-    Args:
-        actual: how many the framework trains.
-        expected: how many its description has.
-
     Raises:
         WrongTraining: the numbers differ.
     """
@@ -341,8 +303,6 @@ def loss_tolerances(
 
     Args:
         training: a loop, or a network whose losses grow apart as its objective says.
-        expected: the losses of the reference.
-        dtype: of the case.
         sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Raises:
@@ -415,9 +375,7 @@ def relative(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> E
     """The relative errors of an array; infinite where no error is allowed and there is one.
 
     Args:
-        actual: the array.
         reference: what it should be: numbers of the same shape, at least one.
-        allowed: larger ones are counted.
     """
     actual, reference = actual.reshape(-1), reference.reshape(-1)
     least = _least_scale(reference)

@@ -85,11 +85,7 @@ class Work(ABC):
 
 
 class RepeatedWork(Work):
-    """Work on operands that are changed after it was timed, to see that it is done in every call.
-
-    Args:
-        framework: that computes it.
-    """
+    """Work on operands that change after it was timed, to see that each call does it."""
 
     def __init__(self, framework: Framework) -> None:
         self.framework = framework

@@ -95,7 +95,6 @@ class Ceiling:
         """The least seconds that work can take; None where that is not known.
 
         Args:
-            flops: how many floating-point operations it has.
             moved_bytes: how many bytes it reads and writes at least.
             dtype: of its operations, or ``tf32``.
         """
@@ -145,9 +144,6 @@ def _place(facts: CaseFacts) -> tuple[str, str, float | None]:
 
 def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str, Ceiling]:
     """Measure the ceilings of every device, by device name; takes a minute or two.
-
-    Args:
-        watching: shows how far it is.
 
     Raises:
         SuiteError: nothing could be measured.
@@ -251,9 +247,6 @@ def annotate(entries: Iterable[Mapping[str, Any]], ceilings: Mapping[str, Ceilin
 
     ``attainable_s`` are the least seconds of a call; ``attainable_share`` is that over its median
     time. More than 1 is possible where a cache holds the data.
-
-    Args:
-        entries: pytest-benchmark's, changed in place.
     """
     for entry in entries:
         facts = CaseFacts.unchecked(entry.get("extra_info", {}).get("fwbench", {}))

@@ -36,7 +36,6 @@ class ManifestCache:
 
     Args:
         cache: ``config.cache``; None where pytest's cache is switched off.
-        threads: of every framework.
         interpreter_of: the interpreter that has a framework, by the framework's name.
         path_of: the folders that this interpreter imports packages from.
     """
@@ -102,10 +101,6 @@ class ManifestCache:
 
         Installing or removing a package changes the folder that packages lie in; other folders of
         the path change with every file that is written there.
-
-        Args:
-            name: of the framework.
-            places: the packages of its class.
         """
         interpreter = self._interpreter_of(name)
         path = self._path_of(name)
@@ -187,9 +182,6 @@ def _top(module: str) -> str | None:
 
 def state(place: str) -> list[tuple[str, int, int]]:
     """The state of a package: its Python files, with the times of their changes and their sizes.
-
-    Args:
-        place: a folder, or one file.
 
     Returns:
         Path, time in nanoseconds and size in bytes of every file, in the order of paths; nothing

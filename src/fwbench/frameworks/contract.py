@@ -128,10 +128,6 @@ class Framework(Replicable, Copying, ABC):
     def write(self, array: Array, source: Array) -> bool:
         """Copy the values of one array into another of the same shape and dtype, in place.
 
-        Args:
-            array: is changed, whatever is bound to it.
-            source: has the values.
-
         Returns:
             Whether it could be done: not where the framework's arrays are immutable.
         """
@@ -146,9 +142,6 @@ class Framework(Replicable, Copying, ABC):
 
         The array itself, unless the framework's arrays are immutable and it has others that are
         not.
-
-        Args:
-            array: is given up.
         """
         return array
 
@@ -164,26 +157,16 @@ class Framework(Replicable, Copying, ABC):
         """The device's own clock, for times without launching and waiting; None without access.
 
         By default CUPTI, where ``cupti-python`` is installed.
-
-        Args:
-            device: a GPU.
         """
         return device_clock.cupti_clock(self.waiter(device))
 
     def release(self, device: str) -> None:
-        """Give memory of a GPU back that is kept for later, after a case: others need it.
-
-        Args:
-            device: a GPU.
-        """
+        """Give memory of a GPU back that is kept for later, after a case: others need it."""
 
     def flusher(self, device: str) -> Callable[[], Any] | None:
         """Function that empties a GPU's cache (L2), for ``--fw-toggle l2=cold``; None for none.
 
         It enqueues work that writes more than the cache holds, and is called outside all times.
-
-        Args:
-            device: a GPU.
         """
         return None
 
@@ -199,7 +182,6 @@ class Framework(Replicable, Copying, ABC):
 
         Args:
             implementation: called with the namespace, it returns the function to run.
-            inputs: arrays on the device.
             execution: one of :attr:`Capabilities.executions`.
 
         Returns:
@@ -218,7 +200,6 @@ class Framework(Replicable, Copying, ABC):
 
         Args:
             implementation: called with the namespace, it returns the function to differentiate.
-            inputs: arrays on the device.
             variables: the positions of the inputs to differentiate by.
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
                 them where there are several results, with None for those that have no gradient,
@@ -282,20 +263,13 @@ class Framework(Replicable, Copying, ABC):
     def implementation(self, operation: str) -> Implementation:
         """The implementation of an operation of fwbench's.
 
-        Args:
-            operation: its name.
-
         Raises:
             KeyError: there is none.
         """
         return table.implementation(self.operations, operation)
 
     def manifest(self, cpu_model: str) -> Manifest:
-        """Manifest of this framework and its devices here, for the process that runs pytest.
-
-        Args:
-            cpu_model: the name of this machine's CPU.
-        """
+        """Manifest of this framework and its devices here, for the process that runs pytest."""
         missing = table.missing_paths(self.operations, self.namespace)
         operations = tuple(name for name in self.written() if name not in missing)
         return Manifest(
@@ -355,21 +329,12 @@ class Framework(Replicable, Copying, ABC):
 
 
 def differentiates_all(cotangent: Any) -> bool:
-    """True if every result has a cotangent.
-
-    Args:
-        cotangent: as :meth:`Framework.backward` gets it.
-    """
+    """True if every result has a cotangent."""
     return not (isinstance(cotangent, tuple) and any(x is None for x in cotangent))
 
 
 def differentiated(result: Any, cotangent: Any) -> tuple[Any, Any]:
-    """The results that a gradient begins with, and their cotangents.
-
-    Args:
-        result: of the operation: an array, or several.
-        cotangent: as :meth:`Framework.backward` gets it.
-    """
+    """The results that a gradient begins with, and their cotangents."""
     if differentiates_all(cotangent):
         return result, cotangent
     pairs = [(y, g) for y, g in zip(result, cotangent, strict=True) if g is not None]

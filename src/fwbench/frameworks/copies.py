@@ -28,12 +28,7 @@ class Copies(ABC):
 
     @abstractmethod
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:
-        """An array of the framework's in the memory of the host that copies begin in.
-
-        Args:
-            values: of it.
-            dtype: of it.
-        """
+        """An array of the framework's in the memory of the host that copies begin in."""
 
     @abstractmethod
     def place(self, array: Any) -> str:
@@ -47,7 +42,6 @@ class Copying:
         """The framework's own calls that copy arrays.
 
         Args:
-            device: a GPU.
             pinned: whether the memory of the host is page-locked; a framework that does not offer
                 that says so in its ``toggle_gaps``.
         """

@@ -29,8 +29,6 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
     (:meth:`fwbench.Operation.implement`), so every name in a table is one of fwbench's own.
 
     Args:
-        framework: its name.
-        table: its operations.
         gaps: what it declares that it does not offer.
 
     Raises:
@@ -71,8 +69,6 @@ def notices(
     """Notices for the author of a framework's package: paths and gaps that are out of date.
 
     Args:
-        framework: its name.
-        version: of the framework.
         missing: the paths of its table that lead nowhere, by operation.
         gaps: what it declares that it does not offer.
         offered: its ``operations`` (those that it implements), ``executions`` and ``dtypes``.

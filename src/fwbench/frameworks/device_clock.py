@@ -34,9 +34,7 @@ class DeviceClock(ABC):
         """The seconds that each of several calls took on the device; none where it does not tell.
 
         Args:
-            run: one call.
             calls: how many; few enough for the device's queue.
-            enqueue_s: what it takes to enqueue a call.
             before: enqueued before each call, and not timed.
         """
 
@@ -101,7 +99,6 @@ class Cupti(DeviceClock):
 
     Args:
         wait: until it has nothing left to do.
-        listener: to the records.
     """
 
     name = CUPTI

@@ -10,12 +10,7 @@ from fwbench.frameworks.contract import Framework
 
 
 def responds(framework: Framework, device: str) -> bool:
-    """Tell whether a framework can still place a number on a device, and read it back.
-
-    Args:
-        framework: loaded in this process.
-        device: that a case failed on.
-    """
+    """Tell whether a framework can still place a number on a device, and read it back."""
     try:
         with framework.scope(device, "float32"):
             wait = framework.waiter(device)
@@ -32,8 +27,6 @@ def leaves_well(framework: Framework, device: str, *, failed: bool) -> bool:
     """Give back what a case has left on a device, and tell whether another case can run there.
 
     Args:
-        framework: loaded in this process.
-        device: of the case.
         failed: whether it has.
     """
     if failed and not responds(framework, device):

@@ -62,9 +62,6 @@ def stubbed(packages: Collection[str]) -> Iterator[None]:
 
     Frameworks of fwbench's that are imported meanwhile are forgotten, since they refer to stubs;
     so are the environment variables that they set.
-
-    Args:
-        packages: their names, without dots.
     """
     modules, variables = {*sys.modules}, {**os.environ}
     finder = _Finder(packages)

@@ -46,7 +46,6 @@ def axes(*operands: str, results: Sequence[str] = ()) -> Layout:
         operands: for each operand, a letter for every axis in the order of the definition and of
             the framework: ``"nhwc->nchw"``. An empty text, or none for the last operands, leaves
             the array as it is.
-        results: likewise.
 
     Raises:
         DeclarationError: a text is not an order of axes.

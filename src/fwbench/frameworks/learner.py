@@ -95,11 +95,7 @@ class Loader(ABC):
 
 
 class Order:
-    """Indices in a given order: a sampler for loaders that ask for one.
-
-    Args:
-        examples: how many it has.
-    """
+    """Indices in a given order: a sampler for loaders that ask for one."""
 
     def __init__(self, examples: int) -> None:
         self.indices: list[int] = []
@@ -114,9 +110,6 @@ class Order:
 
 class Predictor(ABC):
     """A network in use: it answers, with its initial weights.
-
-    Args:
-        job: which network, and how.
 
     Attributes:
         executions: the executions that this code can answer in.
@@ -209,9 +202,6 @@ class Predictor(ABC):
 class Learner(Predictor):
     """One model with its optimiser, built once and trained from the initial weights on.
 
-    Args:
-        job: what to train, and how.
-
     Attributes:
         epsilon_placement: where the framework's optimisers add epsilon, by their kind; for the
             record.
@@ -228,10 +218,6 @@ class Learner(Predictor):
     @abstractmethod
     def step(self, examples: Any, labels: Any) -> Any:
         """Forward pass, backward pass and update, the framework's own way.
-
-        Args:
-            examples: of one batch, on the device.
-            labels: of the same.
 
         Returns:
             The loss before the update, as the framework has it.
@@ -281,7 +267,6 @@ class Learner(Predictor):
             batch: the whole data set: float32 images from 0 to 1 or int32 tokens, int32 labels. Of
                 labels (examples, length) a batch has those of an example one after the other, as
                 the loss takes them.
-            steps: how many batches a pass has.
         """
 
     def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
@@ -312,7 +297,6 @@ class Learner(Predictor):
 
         Args:
             examples: of one batch, on the device; see :meth:`inference`.
-            labels: of the same.
 
         Returns:
             ``run()``, which returns ``(loss, [gradient, ...])`` as the framework has them: the mean

@@ -49,11 +49,7 @@ class Place:
         return f"the {self.role}" if count is None else f"{self.role} {self.rank} of {count}"
 
     def by_role(self, addresses: Sequence[str]) -> tuple[Sequence[str], ...]:
-        """The addresses of the workers, of the servers, and of what coordinates them.
-
-        Args:
-            addresses: of all processes, as :meth:`Participant.join` takes them.
-        """
+        """The addresses of the workers, of the servers, and of what coordinates them."""
         workers, serving = addresses[: self.replicas], addresses[self.replicas :]
         return workers, serving[: self.servers], serving[self.servers :]
 
@@ -96,7 +92,6 @@ class ReplicatedLearner:
 
         Args:
             examples: of this replica's share, as the learner places them.
-            labels: theirs.
         """
 
     def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:
@@ -194,9 +189,6 @@ class Participant(ABC):
 
     It opens what others connect to when it is made, so that ports are chosen where they are used,
     by the kernel.
-
-    Args:
-        place: its place among the others.
     """
 
     def __init__(self, place: Place) -> None:
@@ -303,7 +295,6 @@ class Member(Participant):
         """Bind reads of rows of a table that lies on servers.
 
         Args:
-            table: the same in every worker.
             sets: numbers of rows, as many in each: no row twice, in ascending order.
 
         Returns:

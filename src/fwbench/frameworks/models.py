@@ -88,11 +88,7 @@ class ModelLearner(Learner):
 
     @abstractmethod
     def load(self, values: Iterable[NDArray[Any]]) -> None:
-        """Set what the model keeps, in the order of :meth:`state`.
-
-        Args:
-            values: in any floating-point dtype.
-        """
+        """Set what the model keeps, in the order of :meth:`state`."""
 
     @abstractmethod
     def trained_names(self) -> list[str]:
@@ -110,7 +106,6 @@ class ModelLearner(Learner):
         """Floating-point operations of a call, where the framework counts them.
 
         Args:
-            batch: inputs and targets as :meth:`place` returns them.
             training: of a step, and not of the answers alone.
         """
         return None
@@ -127,7 +122,6 @@ class ModelLearner(Learner):
         """The model of the version, which no other learner changes.
 
         Args:
-            namespace: of the framework.
             named: what finds models by name, by the package that has them.
 
         Raises:
@@ -287,8 +281,6 @@ class ModelLearner(Learner):
         Args:
             losses: of the first result and the targets: where these are whole numbers, and where
                 not.
-            returned: by the model.
-            targets: a tuple of arrays.
 
         Raises:
             DeclarationError: there are not as many answers as targets.
@@ -311,11 +303,7 @@ class ModelLearner(Learner):
 
 
 def arrays_of(returned: Any) -> list[Any]:
-    """The arrays in what a model returned, in their order: of tuples, lists and mappings, too.
-
-    Args:
-        returned: by the model.
-    """
+    """The arrays in what a model returned, in their order: of tuples, lists and mappings, too."""
     if returned is None:
         return []
     if isinstance(returned, Mapping):

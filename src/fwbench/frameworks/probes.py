@@ -38,7 +38,6 @@ def with_plan(run: BoundCall, plan: Plan) -> BoundCall:
 
     Args:
         run: is called as before, and costs as much.
-        plan: is called once, after all calls.
     """
     vars(run)[_PLAN] = plan
     return run

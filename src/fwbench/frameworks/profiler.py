@@ -70,7 +70,6 @@ def class_of(name: str, table: Prefixes) -> str:
     """The class of an operator; ``other`` where the table has none for it.
 
     Args:
-        name: of the operator.
         table: of the framework; the longest prefix that fits decides.
     """
     fitting = {
@@ -152,10 +151,6 @@ def write_trace(events: Iterable[Event], file: Path) -> None:
 
     The format is Chrome's (Google's document "Trace Event Format"): complete events with times in
     microseconds, and the names of threads as metadata.
-
-    Args:
-        events: of one process.
-        file: is written.
     """
     listed = list(events)
     threads = {name: number for number, name in enumerate(dict.fromkeys(e.thread for e in listed))}

@@ -43,7 +43,6 @@ def load(name: str, threads: int) -> Framework:
     """Import a framework into this process and have it compute with ``threads`` threads.
 
     Args:
-        name: of the framework.
         threads: the same for every framework of a session.
 
     Raises:

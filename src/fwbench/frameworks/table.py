@@ -25,7 +25,6 @@ class Call:
 
     Args:
         path: ``nn.functional.softplus`` for PyTorch's.
-        keywords: arguments that every call is given.
     """
 
     def __init__(self, path: str, **keywords: Any) -> None:
@@ -50,12 +49,7 @@ class Call:
 
 
 class Laid:
-    """An implementation whose arrays lie otherwise than in the definition of the operation.
-
-    Args:
-        entry: a path, or an implementation.
-        layout: how they lie.
-    """
+    """An implementation whose arrays lie otherwise than in the definition of the operation."""
 
     def __init__(self, entry: str | Implementation, layout: Layout) -> None:
         self.entry = Call(entry) if isinstance(entry, str) else entry
@@ -67,11 +61,7 @@ class Laid:
 
 
 def layout_of(implementation: Implementation) -> Layout:
-    """The layout of an implementation's arrays.
-
-    Args:
-        implementation: of an operation.
-    """
+    """The layout of an implementation's arrays."""
     return implementation.layout if isinstance(implementation, Laid) else Layout()
 
 
@@ -81,10 +71,6 @@ Table = Mapping[str, str | Implementation]
 
 def implementation(table: Table, operation: str) -> Implementation:
     """The implementation of one operation.
-
-    Args:
-        table: of the framework.
-        operation: its name.
 
     Raises:
         KeyError: the table does not have it.
@@ -97,7 +83,6 @@ def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
     """The paths of a table that do not lead to a function, by operation.
 
     Args:
-        table: of the framework.
         namespace: of the framework, in the version that is installed.
     """
     entries = {name: implementation(table, name) for name in table}

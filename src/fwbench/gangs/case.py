@@ -87,7 +87,6 @@ class GangCase(Case):
         """Give this case what it needs in addition to others, and return it.
 
         Args:
-            gangs: gives the gang of a composition.
             engine: the name of the engine that starts it.
             threads: of each role.
             are_here: whether all roles take this machine's memory.
@@ -114,10 +113,6 @@ class GangCase(Case):
     @abstractmethod
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Verify the steps of a check.
-
-        Args:
-            answers: of all replicas.
-            when: they were taken, for messages.
 
         Raises:
             VerificationError: a step is wrong.
@@ -302,7 +297,6 @@ class GangCase(Case):
 
         Args:
             sent: the bytes that all processes have sent; None if that is not known.
-            steps: in which they have.
 
         Raises:
             VerificationError: less was sent than must be.

@@ -26,9 +26,7 @@ def sent(answers: Answers, before: Answers = (), after: Answers = ()) -> int | N
     """The bytes that all processes together have sent; None where one of them cannot tell.
 
     Args:
-        answers: of those that took steps.
         before: what the others had used before these steps.
-        after: the same behind them.
     """
     earlier = [answer["sent_bytes"] for answer in before]
     now = [answer["sent_bytes"] for answer in (*answers, *after)]
@@ -39,10 +37,8 @@ def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -
     """Refuse steps in which less was sent than must be.
 
     Args:
-        who: took how many steps.
         moved: the bytes that all processes have sent; None where that is not known.
         least_bytes: what they must send in these steps.
-        what: they exchange.
 
     Raises:
         WrongResult: less was sent, so something was not exchanged.
@@ -59,7 +55,6 @@ def fetched(answers: Answers, when: str) -> None:
 
     Args:
         answers: of all processes that took steps, each with what is ``wrong``, or nothing.
-        when: it was fetched, for the message.
 
     Raises:
         WrongResult: something is.
@@ -75,7 +70,6 @@ def same_weights(answers: Answers, when: str) -> None:
     Args:
         answers: of all replicas, each with the checksums of its ``weights``: before the first step
             and after each.
-        when: the answers were given, for the message.
 
     Raises:
         WrongTraining: they differ, or an update is missing.
@@ -115,10 +109,6 @@ def training(
 
     Args:
         answers: of all replicas, each with the losses of its share.
-        objective: what they train.
-        batch: the batch size of all together.
-        dtype: of the case.
-        when: the steps were taken, for messages.
         sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
@@ -167,10 +157,7 @@ def asynchronous(
 
     Args:
         answers: of all processes that took steps; the first has what one worker did alone.
-        objective: what they train.
         share: the batch size of each worker.
-        dtype: of the case.
-        when: the steps were taken, for messages.
         sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
@@ -202,9 +189,7 @@ def served(before: Answers, after: Answers, expected: int, when: str) -> Checked
 
     Args:
         before: what processes that took no steps had done before.
-        after: the same behind.
         expected: how often each array of parameters is to be updated.
-        when: for messages.
 
     Raises:
         WrongTraining: one was updated more often, or less.
@@ -247,7 +232,6 @@ def all_made(answers: Answers, when: str) -> None:
     Args:
         answers: of all processes that took steps, each with its ``updates`` since it began; None
             where servers do not tell.
-        when: the answers were given, for the message.
 
     Raises:
         WrongTraining: there are some.

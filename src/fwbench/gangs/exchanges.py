@@ -184,11 +184,5 @@ _SHARES: Mapping[str, type[ExchangedShare]] = {
 
 
 def exchange_share(task: Task, framework: Framework, member: Member) -> Share:
-    """A replica's share of an exchange.
-
-    Args:
-        task: the case.
-        framework: loaded in this process.
-        member: this replica.
-    """
+    """A replica's share of an exchange."""
     return _SHARES[task.workload](task, framework, member)

@@ -86,11 +86,6 @@ class _Failure(NamedTuple):
 class Gang:
     """The processes that do cases together, one case at a time.
 
-    Args:
-        composition: of the gang.
-        engine: starts its roles.
-        limits: of its answers.
-
     Attributes:
         greetings: the answer of every role that takes steps to ``prepare``, by rank.
         serving: the places of the other roles, each with its answer.
@@ -247,11 +242,8 @@ class Gang:
 
         Args:
             kind: of the request; see :mod:`fwbench.gangs.role`.
-            values: of the request.
-            limit_s: how long to wait.
             quiet_s: how long all roles may sleep, while nothing is timed: building or compiling
                 may take its time, but roles that all sleep wait for an event that never comes.
-            doing: what the request does, for messages.
             each: instead of ``values``, one for each role.
 
         Returns:

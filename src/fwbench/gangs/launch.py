@@ -53,7 +53,6 @@ class RoleHandle(Protocol):
 
         Args:
             name: of a method of :class:`LocalRole`.
-            values: its arguments.
             lost: the answer if the process cannot be reached any more.
         """
 
@@ -112,8 +111,6 @@ class RoleProcess:
 
     Args:
         name: for messages: ``worker 1 of 2``.
-        handle: its process.
-        end: this process' end of the connection.
     """
 
     def __init__(self, name: str, handle: RoleHandle, end: socket.socket) -> None:
@@ -135,7 +132,6 @@ class RoleProcess:
 
         Args:
             kind: of the message; see :mod:`fwbench.gangs.role`.
-            values: that JSON can hold.
 
         Raises:
             OSError: the role has closed the connection.
@@ -204,23 +200,13 @@ def _descendants(pid: int) -> list[int]:
 
 
 def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]:
-    """The roles that have sent something, or whose connection has ended.
-
-    Args:
-        roles: to wait for.
-        timeout_s: how long, for the first of them.
-    """
+    """The roles that have sent something, or whose connection has ended."""
     descriptors = readable([role.fileno() for role in roles], timeout_s)
     return [role for role in roles if role.fileno() in descriptors]
 
 
 def role_arguments(framework: str, threads: int) -> tuple[list[str], dict[str, str]]:
-    """The arguments of a role's process, and variables of its environment, on any machine.
-
-    Args:
-        framework: that it loads.
-        threads: that it computes with.
-    """
+    """The arguments of a role's process, and variables of its environment, on any machine."""
     own = {name: value for name, value in os.environ.items() if name.startswith(_OWN_VARIABLES)}
     return [framework, str(threads)], own | thread_variables(threads)
 
@@ -240,20 +226,13 @@ class Hosts(Protocol):
 
         Args:
             host: where.
-            name: for messages.
-            framework: that it loads.
-            threads: that it computes with.
 
         Raises:
             OSError: it cannot be started.
         """
 
     def traffic_bytes(self, host: int) -> int | None:
-        """The bytes that a host has received and sent; None if they are not counted for it alone.
-
-        Args:
-            host: its number.
-        """
+        """The bytes that a host received and sent; None if they are not counted for it alone."""
 
     def close(self) -> None:
         """Release the hosts, whose roles have ended."""
@@ -269,9 +248,6 @@ class Engine(Protocol):
     def refuse_more(self, number: int) -> None:
         """Refuse a gang with too many roles, as far as that is known before it starts.
 
-        Args:
-            number: of its roles.
-
         Raises:
             UsageError: there are fewer machines, each for one of them.
         """
@@ -280,7 +256,6 @@ class Engine(Protocol):
         """Hosts for the roles of a gang.
 
         Args:
-            number: of them.
             network: that joins them, as the toggle ``network`` calls it.
 
         Raises:
@@ -338,10 +313,6 @@ class Loopback:
 class Shaped:
     """Child processes in network namespaces that are joined by a switch.
 
-    Args:
-        number: of namespaces.
-        network: the name of their links.
-
     Raises:
         NetworkUnavailable: the system lacks something that it takes.
     """
@@ -375,9 +346,6 @@ def start_here(name: str, framework: str, threads: int, prefix: Sequence[str]) -
     """Start a role as a child of this process, over a pair of sockets.
 
     Args:
-        name: for messages.
-        framework: that it loads.
-        threads: that it computes with.
         prefix: as of :class:`LocalRole`.
 
     Raises:

@@ -38,11 +38,7 @@ class _GangCourse(Course):
     """The course of a gang, each of whose replicas takes its share of every batch.
 
     Args:
-        gang: has bound the loop.
-        job: the training, by all replicas together.
-        clock: moves by the time of epochs.
         step_s: the time of a step in the pilot.
-        steps: of an epoch.
     """
 
     def __init__(self, gang: Gang, job: Job, clock: GangClock, step_s: float, steps: int) -> None:
@@ -232,12 +228,7 @@ class LoopShare(TrainedShare):
         return answer | {"losses": self._learner.losses(losses).tolist()}
 
     def examine(self, part: str, examples: int) -> dict[str, float]:
-        """The mean loss and the accuracy of this copy of the model, and the seconds that took.
-
-        Args:
-            part: of the data set.
-            examples: how many of it, the first ones.
-        """
+        """The mean loss and the accuracy of this copy of the model, and the seconds that took."""
         start_s = time.perf_counter()
         batch = self._learner.job.batch
         loss, accuracy = examined(self._learner, getattr(self._data, part), examples, batch)

@@ -35,7 +35,6 @@ class ShapedNetwork:
 
     Args:
         link: of each.
-        places: how many there are.
 
     Raises:
         NetworkUnavailable: the system lacks something that it takes.
@@ -95,9 +94,6 @@ class ShapedNetwork:
 
     def cut(self, place: int) -> None:
         """Take a replica's link down at the switch, without closing any connection.
-
-        Args:
-            place: which one.
 
         Raises:
             NetworkUnavailable: the switch has gone.

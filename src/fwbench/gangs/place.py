@@ -63,11 +63,9 @@ def composition_of(
     """The composition of the gang of a cell with several replicas.
 
     Args:
-        cell: of the grid.
         coordinator: its framework's name for the process that gangs with servers have in addition;
             empty if there is none.
         threads: of each process.
-        version: of the framework.
     """
     own = Composition(
         cell.framework,

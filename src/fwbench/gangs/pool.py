@@ -140,7 +140,6 @@ def check(name: str, places: Path | None, networks: Iterable[str]) -> None:
     """Refuse an engine or networks that cannot be used here, before anything is measured.
 
     Args:
-        name: of the engine.
         places: the file that says where roles run; None for this machine.
         networks: values of the toggle ``network``.
 
@@ -160,10 +159,7 @@ def check_places(
     """Refuse gangs that have more processes than there are places, before anything is measured.
 
     Args:
-        name: of the engine.
         places: the file that says where roles run; None for this machine.
-        cells: that will be measured.
-        manifests: of their frameworks.
 
     Raises:
         UsageError: there are fewer places.

@@ -75,13 +75,7 @@ _ASYNCHRONOUS_SHARES: _Shares = {
 
 
 def share_of(task: Task, framework: Framework, member: Member) -> Share:
-    """Build a replica's share of a case.
-
-    Args:
-        task: the case.
-        framework: loaded in this process.
-        member: this replica.
-    """
+    """Build a replica's share of a case."""
     shares = _ASYNCHRONOUS_SHARES if member.place.strategy in ASYNCHRONOUS else _SHARES
     return shares[type(getattr(workloads, task.workload))](task, framework, member)
 
@@ -105,12 +99,7 @@ def _late(run: Callable[[], Any], delay_s: float) -> Any:
 
 
 class Role:
-    """This process in a gang.
-
-    Args:
-        name: of the framework.
-        threads: that it computes with.
-    """
+    """This process in a gang."""
 
     def __init__(self, name: str, threads: int) -> None:
         self._name = name

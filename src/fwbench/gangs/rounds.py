@@ -34,11 +34,8 @@ def timed_round(
     time. Clocks of two processes are never compared.
 
     Args:
-        member: this replica.
-        run: one step.
         wait: waits until the device is idle; None if a step is done when it returns.
         steps: a single one would say little, as replicas leave a barrier one by one.
-        read: this process' clock.
 
     Returns:
         ``seconds`` of all steps, ``cpu_s`` and ``preempted`` of this process, and ``sent_bytes``
@@ -161,7 +158,6 @@ def replicas(greetings: Sequence[Answer], rounds: Sequence[Round]) -> list[Repli
 
     Args:
         greetings: the answer of each when it was started.
-        rounds: that were timed.
     """
     return [_replica(rank, greeting, rounds) for rank, greeting in enumerate(greetings)]
 
@@ -190,7 +186,6 @@ def link_facts(network: str, ranks: Sequence[Replica]) -> dict[str, float]:
 
     Args:
         network: as the toggle ``network`` calls it.
-        ranks: of all replicas.
     """
     link = link_of(network)
     if link is None:
@@ -228,8 +223,6 @@ def serving_facts(
     Args:
         places: each with its answer when it was started.
         before: the usage of each before the timed rounds.
-        after: the same after them.
-        steps: of all these rounds.
     """
     return [
         Serving(

@@ -111,15 +111,7 @@ class ServedShare(Share):
     def _compared(
         self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], of: str
     ) -> str:
-        """The difference of a fetched array, as text; empty if all elements are within bounds.
-
-        Args:
-            rank: which worker.
-            actual: what it has fetched.
-            least: the smallest right elements.
-            most: the largest ones.
-            of: what is right, for the message.
-        """
+        """The difference of a fetched array, as text; empty if all elements are within bounds."""
         who = f"worker {rank} fetched"
         if actual.shape != least.shape:
             return f"{who} an array of shape {actual.shape} instead of {least.shape}: {of}"

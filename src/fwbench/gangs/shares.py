@@ -61,11 +61,6 @@ class Task:
 class Share(ABC):
     """One replica's share of a case.
 
-    Args:
-        task: the case.
-        framework: loaded in this process.
-        member: this replica.
-
     Attributes:
         run: one step.
     """

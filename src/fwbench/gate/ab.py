@@ -102,7 +102,6 @@ class PairedComparison:
     """A comparison in pairs of launches, as many as each case needs.
 
     Args:
-        rules: when a difference is a change.
         tested: the facts that may differ.
         say: called with each line of progress.
         clock: tells the time, in seconds.
@@ -281,7 +280,6 @@ class _Sides:
     """Both sides after the first pairs.
 
     Args:
-        pairs: the first ones, of all cases.
         tested: the facts that may differ.
 
     Attributes:
@@ -350,9 +348,6 @@ _INSTEAD = {
 def refuse_launching(arguments: Sequence[str]) -> None:
     """Refuse arguments that decide on launches or judge them, as only the comparison does.
 
-    Args:
-        arguments: of pytest, as the user gave them.
-
     Raises:
         UsageError: there is one.
     """
@@ -369,11 +364,7 @@ class Launcher:
 
     Args:
         sides: base and contender, both ready.
-        arguments: of pytest, as the user gave them.
-        environments: the named environments of the project.
         job: keeps what is measured, and has what an interrupted job has left.
-        say: called with what goes wrong.
-        watching: shows how far a launch is.
     """
 
     def __init__(

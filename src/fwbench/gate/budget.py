@@ -25,11 +25,7 @@ class Allocation(Protocol):
         """Number of launches; None if that depends on their results."""
 
     def select(self, cases: Sequence[str], history: History) -> Sequence[str]:
-        """The cases of the next launch; none when there will not be another.
-
-        Args:
-            history: of the launches so far.
-        """
+        """The cases of the next launch; none when there will not be another."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,6 @@ class Budget:
 
         Args:
             parts: of a launch, each whole or not at all; those to be preferred first.
-            history: tells what they will take.
         """
         chosen: list[str] = []
         left_s = self.total_s - self.used_s
@@ -178,11 +173,7 @@ class History:
         self._latest: set[str] = set()
 
     def add(self, case: str, result: Result) -> None:
-        """Add what the launch that goes on has brought of a case.
-
-        Args:
-            case: its name, the same in every launch.
-        """
+        """Add what the launch that goes on has brought of a case."""
         self._results.setdefault(case, {})[self.launches] = result
         self._latest.add(case)
 

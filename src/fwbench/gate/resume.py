@@ -54,10 +54,6 @@ class SavedLaunch:
 class ComparisonJob:
     """A comparison that is being measured.
 
-    Args:
-        folder: of its saved launches.
-        seed: of the order of launches and cases.
-
     Attributes:
         folder: of its saved launches.
         seed: of the order of launches and cases.

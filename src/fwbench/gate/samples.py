@@ -117,9 +117,6 @@ class SampleSet:
     def from_json(cls, name: str, output_json: Mapping[str, Any]) -> SampleSet:
         """The samples in what pytest-benchmark writes.
 
-        Args:
-            name: of the session, to show.
-
         Raises:
             UnreadableRun: a value of it is damaged.
         """
@@ -154,7 +151,6 @@ def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
     """Several sessions as one run: their launches side by side, and how far they lie apart.
 
     Args:
-        name: of the run, to show.
         sessions: of the same suite, in the order of their launches.
     """
     samples: dict[str, Sample] = {}
@@ -257,11 +253,7 @@ def _gpu(facts: CaseFacts) -> str:
 
 
 def unequal_work(base: Sample, contender: Sample) -> str:
-    """Why the times of a case are not those of equal work; empty if they are.
-
-    Args:
-        contender: those of the other side.
-    """
+    """Why the times of a case are not those of equal work; empty if they are."""
     views = [sample.done.get("result_is_view") for sample in (base, contender)]
     if None not in views and views[0] != views[1]:
         names = ["a view" if view else "a copy" for view in views]
@@ -287,7 +279,6 @@ def refuse_differences(
 
     Args:
         allowed: the facts that may differ.
-        option: by which one is allowed.
 
     Returns:
         What differs and may.
@@ -355,7 +346,6 @@ class Metric:
         """True if a ratio is beyond a factor; of other figures than times, only growth does.
 
         Args:
-            ratio: the contender's figure over the base's.
             factor: above 1.
         """
         return ratio > factor or (self.is_time and 1 / ratio > factor)

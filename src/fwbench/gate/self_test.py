@@ -127,10 +127,6 @@ class Pool:
 def measure(launches: int, seed: int, watching: session.Watching = nullcontext) -> Pool:
     """Measure the suite of the self-test in many launches.
 
-    Args:
-        seed: of the order of cases within launches.
-        watching: shows how far it is.
-
     Raises:
         SuiteError: it could not be measured.
     """

@@ -77,21 +77,13 @@ def evidence(differences: Floats) -> Floats:
 
 
 def shows(differences: Floats, needed: float) -> bool:
-    """True if there has ever been enough evidence of a centre above 0.
-
-    Args:
-        needed: the logarithm of that evidence.
-    """
+    """True if there has ever been enough evidence of a centre above 0."""
     return bool(evidence(differences)[-1] >= needed)
 
 
 @cache
 def pairs_to_reach(needed: float) -> int:
-    """The number of pairs that show a clear change if they all agree.
-
-    Args:
-        needed: the logarithm of the evidence.
-    """
+    """The number of pairs that show a clear change if they all agree."""
     pairs = 1
     while evidence(np.ones(pairs))[-1] < needed:
         pairs += 1
@@ -182,7 +174,6 @@ def detectable(
     It is simulated: differences from the median are resampled, with random signs.
 
     Args:
-        threshold: a change is at least as large.
         needed: the logarithm of the evidence that a verdict takes.
 
     Returns:
@@ -342,7 +333,6 @@ def evidence_needed(metric: Metric, rules: Rules, cases: int) -> float:
     """The logarithm of the evidence that a change takes, in either direction.
 
     Args:
-        metric: has a part of the level.
         cases: judged in this job; they share the level (Bonferroni).
     """
     return math.log(2 * cases / (rules.level * metric.weight))
@@ -367,11 +357,7 @@ def metric_tests(base: Sample, contender: Sample, rules: Rules, cases: int) -> l
 
 
 def verdict_so_far(base: Sample, contender: Sample, rules: Rules, cases: int) -> Verdict | None:
-    """The verdict on a case that further pairs would not alter; None while there is none.
-
-    Args:
-        contender: in pairs with the base's launches.
-    """
+    """The verdict on a case that further pairs would not alter; None while there is none."""
     by_metric = _verdicts_so_far(base, contender, rules, cases)
     if sides := verdicts.in_cycles(base, contender):
         of_cycles = _verdicts_so_far(*sides, rules, cases)
@@ -395,11 +381,7 @@ def _verdicts_so_far(
 
 
 def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> bool:
-    """True if one of a case's metrics is beyond its threshold, proven or not.
-
-    Args:
-        contender: in pairs with the base's launches.
-    """
+    """True if one of a case's metrics is beyond its threshold, proven or not."""
     return any(
         test.looks_changed(_differences(test, base, contender))
         for test in metric_tests(base, contender, rules, cases)
@@ -407,11 +389,7 @@ def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> 
 
 
 def judge(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[Judgement]:
-    """The verdicts on a case when there will be no more pairs: one for each metric.
-
-    Args:
-        contender: in pairs with the base's launches.
-    """
+    """The verdicts on a case when there will be no more pairs: one for each metric."""
     judgements = [
         _judgement(test, base, contender) for test in metric_tests(base, contender, rules, cases)
     ]

@@ -258,9 +258,6 @@ _WORKTREES = "worktrees"
 def git(folder: Path, *arguments: str) -> str:
     """The output of a git command.
 
-    Args:
-        folder: in which it is asked.
-
     Raises:
         ComparisonError: it fails, or is not there.
     """

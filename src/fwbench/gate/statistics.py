@@ -75,7 +75,6 @@ def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
 
     Args:
         base: seconds, one for each launch.
-        contender: the same of the other side.
     """
     return statistics.median(contender) / statistics.median(base)
 

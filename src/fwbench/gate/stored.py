@@ -32,8 +32,6 @@ def compare(
 
     Args:
         base: the baseline; its own drift between sessions widens the margin.
-        contender: what is compared with it.
-        rules: when a difference is a change.
         notes: what else a reader must know.
 
     Raises:
@@ -132,12 +130,7 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
 
 
 def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
-    """The verdicts on one case: one for each metric that both sides have.
-
-    Args:
-        contender: its launches on the other side.
-        rules: when a difference is a change.
-    """
+    """The verdicts on one case: one for each metric that both sides have."""
     contended = base.contended or contender.contended
     judgements = [
         _judge(metric, base, contender, rules, level * metric.weight)

@@ -293,11 +293,7 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
 def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
-    """The cases that one side alone has: missing, or new.
-
-    Args:
-        contender: what is compared with it.
-    """
+    """The cases that one side alone has: missing, or new."""
     lost = {k: s for k, s in base.samples.items() if k not in contender.samples}
     added = {k: s for k, s in contender.samples.items() if k not in base.samples}
     renamed = {sample.work: key for key, sample in added.items()}
@@ -334,12 +330,7 @@ def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
 
 
 def unjudged(sample: Sample, verdict: Verdict, reason: str) -> Judgement:
-    """The judgement of a case whose times say nothing.
-
-    Args:
-        sample: of the side that has it.
-        reason: why there is no other verdict.
-    """
+    """The judgement of a case whose times say nothing."""
     return Judgement(sample.key, sample.name, sample.framework, verdict, reason)
 
 
@@ -349,9 +340,6 @@ Judge = Callable[[Sample, Sample], Sequence[Judgement]]
 
 def in_cycles(base: Sample, contender: Sample) -> tuple[Sample, Sample] | None:
     """Both sides with cycles in place of seconds, and with nothing else.
-
-    Args:
-        contender: those of the other side.
 
     Returns:
         None where the clock of a launch is not known.
@@ -372,11 +360,7 @@ def _in_cycles(sample: Sample) -> Sample | None:
 
 
 def both(in_seconds: Verdict | None, in_cycles: Verdict | None) -> Verdict | None:
-    """The verdict on a time that seconds and cycles have in common; None while there is none.
-
-    Args:
-        in_seconds: the verdict on the time.
-    """
+    """The verdict on a time that seconds and cycles have in common; None while there is none."""
     if in_seconds not in CHANGES:
         return in_seconds
     is_open = in_cycles in (None, Verdict.INCONCLUSIVE)
@@ -390,8 +374,6 @@ def confirmed(
 
     Args:
         judgements: of the time, and of what else was judged.
-        contender: those of the other side.
-        judge: made them; judges the cycles alike.
     """
     sides = in_cycles(base, contender)
     if sides is None:

@@ -160,7 +160,6 @@ def preempted_rounds(rounds: int, longest_s: float, use: CpuUse) -> int:
     """In how many of some rounds the process was preempted: more than any that takes so long is.
 
     Args:
-        rounds: how many.
         longest_s: seconds of the longest.
         use: what the process has had of its processors in all of them.
     """

@@ -159,7 +159,6 @@ def is_spinning(rounds_s: Sequence[float], cpu_s: float, threads: int | None) ->
 
     Args:
         rounds_s: seconds of a call in each round.
-        cpu_s: processor time of a call, on average.
         threads: of the framework; None where it is not known.
     """
     if threads is None or threads == 1:

@@ -45,10 +45,6 @@ class GpuCondition:
 class GpuWatch:
     """Looks at a GPU between the rounds of a case.
 
-    Args:
-        gpu: of the case.
-        clock: times the rounds.
-
     Attributes:
         energy: that it has taken since.
     """
@@ -117,7 +113,6 @@ class EnergyMeter:
 
     Args:
         gpu: which; None where it is not known.
-        clock: for the time meanwhile.
     """
 
     def __init__(self, gpu: Gpu | None, clock: Clock) -> None:

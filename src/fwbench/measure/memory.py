@@ -55,7 +55,6 @@ class DeviceMemory:
     """The memory of a GPU that a framework has in use while a case is bound.
 
     Args:
-        device: the GPU.
         peak_bytes: the most in use since just now, as :meth:`fwbench.Framework.watch_memory` has
             it; so its first answer is what is in use before the case.
         found_first: what the first case of this process found, by device; it is added to.

@@ -226,7 +226,6 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     A clock that someone has set lower is meant to be.
 
     Args:
-        state: of the GPU.
         default_hz: the default clock of its multiprocessors; None where it is not known.
     """
     if state.sm_clock_hz is None or default_hz is None or state.reasons == ():

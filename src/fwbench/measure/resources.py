@@ -143,12 +143,7 @@ class CpuClock:
         self.started_s = time.process_time()
 
     def utilization(self, wall_s: float, threads: int) -> float:
-        """The fraction of processors that was busy since :meth:`start`.
-
-        Args:
-            wall_s: how long the stretch was.
-            threads: how many processors could have been busy.
-        """
+        """The fraction of processors that was busy since :meth:`start`."""
         return (time.process_time() - self.started_s) / (wall_s * threads)
 
 

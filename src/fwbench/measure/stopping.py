@@ -52,7 +52,6 @@ class Stopping:
         precision: the width of the median's interval that is narrow enough, as a share of the
             median.
         max_time_s: the time of rounds after which they end, whatever the interval.
-        min_rounds: so many are made in any case.
     """
 
     def __init__(self, precision: float, max_time_s: float, min_rounds: int) -> None:
@@ -103,7 +102,6 @@ def relative_interval(values: Sequence[float], error: float) -> float | None:
     """The width of the interval of a median, as a share of the median.
 
     Args:
-        values: of the sample, in any order; positive.
         error: the probability that the interval does not have the median in it.
 
     Returns:
@@ -124,7 +122,6 @@ def ranks_outside(number: int, error: float) -> int:
     probability of half of ``error`` at most: as often is the true median below the r-th value.
 
     Args:
-        number: of values.
         error: the probability that the interval does not have the median in it.
 
     Returns:

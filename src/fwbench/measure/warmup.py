@@ -53,8 +53,6 @@ def warm_up(
     Two blocks are made even if one outlasts the limit: one alone tells nothing.
 
     Args:
-        run: the bound work.
-        clock: waits for the device after every block.
         limit_s: how long at most; 0 for no warm-up.
         at_least_s: how long also if times have settled before, up to that limit.
     """
@@ -99,8 +97,6 @@ def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp
     clock that takes a quarter of one.
 
     Args:
-        run: the bound work.
-        clock: waits for the device after every stretch.
         gpu: has the clock; None where it is not known, and then the least time has to do.
     """
     readings: list[GpuState] = []
@@ -156,7 +152,6 @@ def wait_until_idle(
 
     Args:
         used_s: processor seconds of all threads of this process.
-        sleep: lets time pass.
     """
     for _ in range(round(_AT_MOST_S / _LOOK_S)):
         before_s = used_s()

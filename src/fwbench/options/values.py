@@ -97,9 +97,6 @@ def sizes(text: str) -> tuple[int | str, ...] | str:
 def positive(text: str, what: str) -> int:
     """The positive whole number that a text writes out.
 
-    Args:
-        what: names the number in the error message.
-
     Raises:
         UsageError: the text is something else.
     """
@@ -112,9 +109,6 @@ def positive(text: str, what: str) -> int:
 
 def natural(text: str, what: str) -> int:
     """The whole number from 0 that a text writes out.
-
-    Args:
-        what: names the number in the error message.
 
     Raises:
         UsageError: the text is something else.
@@ -251,9 +245,6 @@ def thresholds(text: str) -> Mapping[str, float]:
 
 def growth(text: str, what: str) -> float:
     """A share of what something was before, which may be more than all of it: ``"200%"``, ``"2"``.
-
-    Args:
-        what: names it in the error message.
 
     Raises:
         UsageError: the text is something else.

@@ -79,7 +79,6 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     """The ``case`` of an item, in the process that measures it.
 
     Args:
-        item: a test with the marker.
         fixture: its ``benchmark``.
     """
     cell = item.stash.get(CELL, None)

@@ -25,8 +25,6 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     """Take out the cases that are not in the requested families.
 
     Args:
-        config: pytest's.
-        session: fwbench's.
         items: all that were collected; those that stay are left.
 
     Raises:
@@ -92,10 +90,6 @@ def _represents(cell: Cell, sizes: object) -> bool:
     They are operations that stand for others; if no sizes are requested, at the smallest and at the
     largest of the quick ones: what a call costs, and what the arithmetic costs. If sizes are that
     others have published, they are the operations that these had.
-
-    Args:
-        cell: of the case.
-        sizes: the requested ones.
     """
     workload = cell.workload
     if sizes in PUBLISHED:

@@ -26,11 +26,7 @@ def pool() -> ModuleType:
 
 
 class GangHooks:
-    """Keeps the gang of this process, and the cases of one gang together.
-
-    Args:
-        options: of the session.
-    """
+    """Keeps the gang of this process, and the cases of one gang together."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -47,12 +43,7 @@ class GangHooks:
         items[:] = together(items)
 
     def equip(self, case: Any, replicas: int) -> None:
-        """Give a case what it needs to have a gang.
-
-        Args:
-            case: of several replicas.
-            replicas: how many.
-        """
+        """Give a case what it needs to have a gang."""
         asked = self._options.threads if self._options.threads_asked else None
         threads = asked or max(1, usable_cpus() // replicas)
         are_here = self._gangs.are_here
@@ -74,9 +65,6 @@ def together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     Each gang is started once. And a worker ends with its last case on a GPU, so that no other
     framework's process holds a part of a GPU, or all of it in EXCLUSIVE_PROCESS mode, while it is
     measured; where frameworks took turns case by case each would hold its part to the end.
-
-    Args:
-        items: of a session.
     """
     groups: dict[tuple[object, ...], list[pytest.Item]] = {}
     for item in items:

@@ -62,11 +62,9 @@ def worker_session(
     """The session of the worker of one framework, as values that JSON has.
 
     Args:
-        config: the parent's.
         files: the test files with its cases; those of the suite by their names as modules, since
             another interpreter has files of its own.
         manifest: of the framework, as the parent knows it.
-        interpreter: the worker's.
 
     Returns:
         ``options`` (packed), ``files``, ``unwanted`` (the plugins of ``-p no:NAME``), ``path``

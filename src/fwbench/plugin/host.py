@@ -83,7 +83,6 @@ class FixtureBenchmark:
     """pytest-benchmark's fixture as cases see it: a :class:`fwbench.cases.case.Benchmark`.
 
     Args:
-        fixture: of the case.
         precision: how wide the interval of the median may be, as a share; 0: the fixture's rounds.
     """
 
@@ -98,9 +97,6 @@ class FixtureBenchmark:
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Call work in as many rounds as its timing takes.
-
-        Args:
-            run: one call.
 
         Returns:
             The result of the last call that was timed, or of the only one where nothing is.
@@ -161,7 +157,6 @@ class FixtureBenchmark:
 
         Args:
             params: they replace the fixture's parameter ``case``.
-            group: unless the test's own marker names one.
         """
         fixture_params = {k: v for k, v in (self.fixture.params or {}).items() if k != "case"}
         self.fixture.params = {**fixture_params, **params}
@@ -269,9 +264,6 @@ class BenchmarkSession:
 
     def plain_entries(self, first: int) -> tuple[list[Entry], int]:
         """The entries of benchmarks that are not fwbench's, among those measured last.
-
-        Args:
-            first: how many benchmarks were measured before.
 
         Returns:
             The entries, and how many benchmarks have been measured now.

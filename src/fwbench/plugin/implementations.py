@@ -23,7 +23,6 @@ def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     """The workloads that a marker names.
 
     Args:
-        mark: of a test.
         known: the frameworks that have an adapter, by name.
 
     Raises:
@@ -53,7 +52,6 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
     """A cell with a gap for each implementation that nothing can run: once, not in every size.
 
     Args:
-        workloads: of a test.
         known: the frameworks that have an adapter, by name.
     """
     for workload in workloads:

@@ -24,10 +24,6 @@ class MultiLaunchRunner(IsolatedRunner):
     """The hooks that measure all launches first, and then give pytest one report for each case.
 
     Args:
-        config: of the session.
-        session: of fwbench.
-        progress: shows how far things are.
-        plan: the order of cases.
         allocation: chooses the cases of each launch.
 
     Attributes:
@@ -151,7 +147,6 @@ class _CaseLaunches:
 
         Args:
             launch: its number, from 0.
-            reports: of the case in this launch.
 
         Returns:
             Its entry; None if nothing was measured.

@@ -39,9 +39,6 @@ _NEED_ITEMS = {
 def debugger_flag(config: pytest.Config) -> str:
     """The flag for which a session measures without isolation; empty if there is none.
 
-    Args:
-        config: of the session.
-
     Raises:
         UsageError: isolation is asked for on the same command line.
     """
@@ -155,9 +152,6 @@ def ignored(config: pytest.Config) -> list[str]:
 
     They are those of launches. On the command line they are refused.
 
-    Args:
-        config: of the session.
-
     Raises:
         UsageError: a debugger and isolation are both asked for on the command line, or a setting
             has the wrong form.
@@ -229,7 +223,6 @@ def precision_of(config: pytest.Config, mark: pytest.Mark) -> float:
 
     Args:
         config: whose command line is over the marker, and whose ini file is under it.
-        mark: the test's.
 
     Raises:
         UsageError: the marker's is not a fraction.

@@ -16,11 +16,7 @@ _COVERING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 
 
 def notices(config: pytest.Config) -> list[str]:
-    """Lines on what other plugins do not do for cases in processes of their own.
-
-    Args:
-        config: of the user's session.
-    """
+    """Lines on what other plugins do not do for cases in processes of their own."""
     # pytest-cov registers this with --cov alone.
     if not config.pluginmanager.hasplugin("_cov") or any(map(os.environ.get, _COVERING)):
         return []

@@ -41,7 +41,6 @@ class RunAlone(Protocol):
         """The messages of the worker.
 
         Args:
-            item: of the case.
             variables: the environment variables of the worker, in addition to the case's.
 
         Raises:
@@ -50,13 +49,7 @@ class RunAlone(Protocol):
 
 
 class Probes:
-    """The probes of a session, in the process that the user has started.
-
-    Args:
-        options: of the session.
-        traces: the folder for traces of profiles.
-        run_alone: runs a case.
-    """
+    """The probes of a session, in the process that the user has started."""
 
     def __init__(self, options: Options, traces: Path, run_alone: RunAlone) -> None:
         self._options = options
@@ -86,12 +79,7 @@ class Probes:
     def complete(
         self, item: pytest.Item, reports: Iterable[pytest.TestReport]
     ) -> Iterator[pytest.TestReport]:
-        """Reports of a case, with what probes have found in the one that has its record.
-
-        Args:
-            item: of the case.
-            reports: as they come.
-        """
+        """Reports of a case, with what probes have found in the one that has its record."""
         for report in reports:
             measured = getattr(report, "fwbench", None)
             if measured is not None:
@@ -142,12 +130,7 @@ GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
 
 
 def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | None:
-    """The probe for which this process was started; None if it measures times.
-
-    Args:
-        traces: the folder for traces of profiles.
-        send: sends a message to the parent.
-    """
+    """The probe for which this process was started; None if it measures times."""
     from fwbench.cases.probes import forward_memory, memory, profile
 
     requested = probes.requested()

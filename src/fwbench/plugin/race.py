@@ -45,9 +45,6 @@ class BudgetHooks(ABC, Generic[Chooser]):
     """The hooks of a session whose launches have a budget.
 
     Args:
-        config: of the session.
-        runner: measures the launches.
-        store: keeps what is said of the session.
         chooser: chooses the cases of the launches, within the budget.
     """
 
@@ -69,12 +66,7 @@ class BudgetHooks(ABC, Generic[Chooser]):
 
     @abstractmethod
     def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
-        """Lines for a terminal.
-
-        Args:
-            facts: of the session.
-            width: columns of a line.
-        """
+        """Lines for a terminal."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -185,7 +177,6 @@ class Entrants:
 
     Args:
         threshold: the smallest difference that matters, unless a test's marker says.
-        session: of fwbench.
     """
 
     def __init__(self, threshold: float, session: Session) -> None:
@@ -262,15 +253,7 @@ class RaceHooks(BudgetHooks[Race]):
 def hooks(
     config: pytest.Config, session: Session, progress: Progress, plan: LaunchPlan, store: Store
 ) -> Iterator[object]:
-    """The hooks that run launches, and those that tell what came of them.
-
-    Args:
-        config: of the session.
-        session: of fwbench.
-        progress: shows how far things are.
-        plan: of the launches.
-        store: keeps what is said of the session.
-    """
+    """The hooks that run launches, and those that tell what came of them."""
     options = session.options
     if options.race:
         budget = Budget(BUDGET_S if options.budget_s is None else options.budget_s)

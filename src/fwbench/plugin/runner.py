@@ -172,7 +172,6 @@ class IsolatedRunner:
         """Run a case in a worker that runs nothing else, and give the worker's messages.
 
         Args:
-            item: of the case.
             variables: the environment variables of the worker, in addition to the case's.
 
         Raises:
@@ -271,11 +270,7 @@ def cases_of(session: pytest.Session) -> list[pytest.Item]:
 
 @contextmanager
 def compared(cells: Iterable[Cell]) -> Iterator[None]:
-    """Have a folder for as long as cases run; none where every model has one version.
-
-    Args:
-        cells: of the session.
-    """
+    """Have a folder for as long as cases run; none where every model has one version."""
     if not any(map(_has_several_versions, cells)):
         yield
         return

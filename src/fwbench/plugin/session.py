@@ -66,7 +66,6 @@ class Session:
     """The frameworks of one pytest session.
 
     Args:
-        config: of pytest.
         watch: what shows people that frameworks are being asked.
 
     Attributes:
@@ -217,7 +216,6 @@ class Session:
         What is wrong with the options becomes the :attr:`problem`, and there are no cells then.
 
         Args:
-            mark: of the test.
             where: file and line of the test, for messages.
         """
         if self.problem is not None:

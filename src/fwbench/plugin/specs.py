@@ -17,8 +17,6 @@ def pytest_fwbench_launch(
     Args:
         launch: counted from 0.
         launches: how many there will be; None if that depends on what they bring.
-        cases: how many cases it will measure.
-        nodeids: of these cases, in their order.
     """
 
 
@@ -27,7 +25,6 @@ def pytest_fwbench_launched(nodeid: str, entry: Mapping[str, Any] | None) -> Non
     """A case has been measured in a launch; its report follows when all launches are over.
 
     Args:
-        nodeid: of the case.
         entry: pytest-benchmark's, of this launch alone; None if it failed or was skipped.
     """
 
@@ -39,7 +36,6 @@ def pytest_fwbench_epoch(nodeid: str, epoch: Mapping[str, Any]) -> None:
     Called in the user's process, wherever the case runs, while it runs.
 
     Args:
-        nodeid: of the case.
         epoch: the fields of :class:`fwbench.cases.epochs.Epoch`, and ``epochs`` and
             ``repetitions`` of the schedule and ``rate`` and ``unit`` (examples or tokens a second).
     """

@@ -261,10 +261,6 @@ class Store:
 def _compared(name: str, entry: Entry) -> CaseFacts:
     """The facts of a record in a run that ``--benchmark-compare`` names.
 
-    Args:
-        name: of its file.
-        entry: pytest-benchmark's.
-
     Raises:
         UsageError: one of the facts is damaged.
     """

@@ -30,7 +30,6 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     """Header for a user before the cases run.
 
     Args:
-        session: of fwbench.
         in_full: whether to name versions, devices and threads, which otherwise come at the end.
     """
     isolation = {
@@ -59,11 +58,7 @@ def header(session: Session, *, in_full: bool) -> list[str]:
 
 
 def view(reporter: pytest.TerminalReporter) -> View:
-    """Amount of detail on a session's terminal.
-
-    Args:
-        reporter: of the session.
-    """
+    """Amount of detail on a session's terminal."""
     from fwbench.report.terminal.screen import View
 
     # pytest takes a terminal of less than 40 columns for one of 80.
@@ -78,11 +73,7 @@ def view(reporter: pytest.TerminalReporter) -> View:
 
 
 class Summary:
-    """The hooks that print the header and the section.
-
-    Args:
-        session: of fwbench.
-    """
+    """The hooks that print the header and the section."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -165,11 +156,7 @@ _ABOUT_TABLES = {
 
 
 def are_requested(config: pytest.Config) -> bool:
-    """True if tables of cases are to be shown: with ``-v``, and by options that are about them.
-
-    Args:
-        config: of the session.
-    """
+    """True if tables of cases are to be shown: with ``-v``, and by options that are about them."""
     given = ((config.getoption(f"benchmark_{n}"), usual) for n, usual in _ABOUT_TABLES.items())
     return config.get_verbosity() > 0 or any(value and value != usual for value, usual in given)
 

@@ -22,21 +22,13 @@ _HEADER = struct.Struct(f"!{len(_MARK)}sQ")  # mark, and length of the JSON text
 
 
 class Channel:
-    """One end of a connection.
-
-    Args:
-        end: a connected socket.
-    """
+    """One end of a connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
 
     def send(self, kind: str, *values: Any) -> None:
         """Send a message to the other process.
-
-        Args:
-            kind: of the message.
-            values: that JSON can hold.
 
         Raises:
             OSError: the other side has closed the connection.
@@ -100,7 +92,6 @@ def readable(descriptors: Sequence[int], timeout_s: float) -> Collection[int]:
     """The connections on which something has arrived, or that have ended.
 
     Args:
-        descriptors: of connections.
         timeout_s: how long to wait for the first of them.
     """
     return [found for found in wait(descriptors, timeout_s) if isinstance(found, int)]

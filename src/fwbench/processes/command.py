@@ -65,7 +65,6 @@ def run(
     """Run a program to its end; an exception meanwhile, Ctrl-C included, ends the program.
 
     Args:
-        command: the program and its arguments.
         keep_lines: how many of the last lines of output to return.
         folder: its working directory; None for the current one.
         variables: all of its environment variables; None for those of this process.
@@ -92,7 +91,6 @@ def capture(
     """Run a program to its end, and return what it wrote; an exception meanwhile ends it.
 
     Args:
-        command: the program and its arguments.
         folder: its working directory; None for the current one.
         variables: all of its environment variables; None for those of this process.
 
@@ -140,9 +138,7 @@ class _Guarded:
     """A program with its guard.
 
     Args:
-        command: the program and its arguments.
         process: of the guard, which has the program's output.
-        connection: to the guard.
     """
 
     def __init__(
@@ -188,9 +184,6 @@ def _guarded(
     """A program that is at work; at the end it has ended.
 
     Args:
-        command: the program and its arguments.
-        folder: its working directory.
-        variables: all of its environment variables.
         errors: where its standard error goes, as ``subprocess`` takes it.
     """
     own_end, other_end = socket.socketpair()

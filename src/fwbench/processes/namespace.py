@@ -69,10 +69,6 @@ class Namespace:
     def configure(self, tool: str, commands: Sequence[str]) -> None:
         """Have ``ip`` or ``tc`` carry out commands in it, all or up to the first that fails.
 
-        Args:
-            tool: which of them.
-            commands: as they follow its name.
-
         Raises:
             NetworkUnavailable: one fails; the message has the tool's own words.
         """
@@ -94,9 +90,6 @@ class Namespace:
 
     def traffic_bytes(self, interface: str) -> tuple[int, int]:
         """Received and sent bytes of an interface.
-
-        Args:
-            interface: its name.
 
         Raises:
             OSError: the namespace has gone, or has no such interface.

@@ -31,9 +31,6 @@ class Process:
     """A child process; a file that no other process sees has its standard error.
 
     Args:
-        command: with its arguments.
-        variables: all of its environment variables.
-        connection: a socket that it inherits.
         given: the text of its standard input; None for none.
         inherits_output: whether its standard output is this process' own, instead of that file.
         own_session: whether it leads a session, so that Ctrl-C does not reach it, and all that it

@@ -91,11 +91,7 @@ def remove(made: Path) -> None:
 
 
 class Owned:
-    """A folder that this process owns until it is released, or the process ends.
-
-    Args:
-        descriptor: of the folder, locked.
-    """
+    """A folder that this process owns until it is released, or the process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -64,13 +64,10 @@ def run(
     """Run a session of pytest in a process of its own.
 
     Args:
-        arguments: of pytest.
         folder: where it is started.
         results: the file that ``--benchmark-json`` writes.
-        variables: all of its environment variables.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.
-        watching: shows how far it is.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
         given = {
@@ -91,22 +88,14 @@ def run(
 
 
 def become(arguments: Sequence[str]) -> NoReturn:
-    """Turn this process into a session of pytest: the terminal, signals and exit status are its.
-
-    Args:
-        arguments: of pytest.
-    """
+    """Turn this process into a session of pytest: the terminal, signals and exit status are its."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *PYTEST, *arguments])  # noqa: S606 (no shell)
 
 
 def has_died(done: Finished) -> bool:
-    """True if a session was ended by a signal or a crash, so that another one may do better.
-
-    Args:
-        done: the session.
-    """
+    """True if a session was ended by a signal or a crash, so that another one may do better."""
     if done.status == _INTERRUPTED:  # errors of collection have this exit status, too
         return any("KeyboardInterrupt" in line for line in done.last_lines)
     return done.status < 0 or done.status == _INTERNAL_ERROR
@@ -122,9 +111,6 @@ def measure_suite(
     """Measure a suite of fwbench's own in a session of its own.
 
     Args:
-        name: of its module, in full.
-        arguments: of pytest.
-        watching: shows how far it is.
         all_must_pass: whether a failed test makes the results useless.
 
     Returns:

@@ -32,7 +32,6 @@ def describe(
     """The facts of a case that do not depend on its times.
 
     Args:
-        manifest: the framework's, with its devices.
         gpu: of the case; None for the CPU, and where NVML cannot tell which it is.
     """
     cost = cell.workload.cost_of(cell.direction, cell.size)

@@ -107,11 +107,7 @@ def difference(facts: CaseFacts, other: CaseFacts) -> str:
 
 
 def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
-    """Key that trainings must have in common for their losses to be comparable.
-
-    Args:
-        known: the toggles of its session, by name.
-    """
+    """Key that trainings must have in common for their losses to be comparable."""
     values = facts.toggles or {}
     toggles = [values.get(toggle.name) for toggle in known.values() if toggle.changes_work]
     # Toggles of other packages' frameworks may be lists.
@@ -127,7 +123,6 @@ def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Nam
 
     Args:
         loops: the facts of all trainings, by names of any kind.
-        known: the toggles of the session, by name.
 
     Returns:
         Where each of them differs most, by its name.
@@ -162,12 +157,7 @@ def _outvoted(group: Mapping[Name, CaseFacts]) -> Iterator[tuple[Name, Unequal]]
 
 
 def annotate(entries: Sequence[Mapping[str, Any]], known: Known = TOGGLES) -> None:
-    """Note in each entry of a training whether it is unequal to others of the same work.
-
-    Args:
-        entries: pytest-benchmark's, changed in place.
-        known: the toggles of the session, by name.
-    """
+    """Note in each entry of a training whether it is unequal to others of the same work."""
     facts_of_entries = [entry.get("extra_info", {}).get("fwbench") for entry in entries]
     loops = {n: CaseFacts.unchecked(facts) for n, facts in enumerate(facts_of_entries) if facts}
     for n, why in unequal(loops, known).items():

@@ -53,7 +53,6 @@ class LaunchPlan:
 
         Args:
             launch: which one, from 0; each has an order of its own.
-            cases: all of them, in any fixed order.
         """
         shuffled = list(cases)
         random.Random(f"{self.seed} {launch}").shuffle(shuffled)  # noqa: S311 (no secret)
@@ -64,7 +63,6 @@ def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
     """Note in an entry which launch it is of; gives the entry back.
 
     Args:
-        entry: of a case; changed in place.
         launch: which one, from 0.
     """
     entry["extra_info"]["fwbench"]["launch"] = launch
@@ -72,11 +70,7 @@ def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
 
 
 def mark_fresh(entry: dict[str, Any]) -> None:
-    """Note in an entry that its case was the first of its process, and so was its first call.
-
-    Args:
-        entry: of a case; changed in place.
-    """
+    """Note in an entry that its case was the first of its process, and so was its first call."""
     facts = entry["extra_info"]["fwbench"]
     facts["first_call_s"] = facts["first_call_in_process_s"]
 

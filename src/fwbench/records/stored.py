@@ -71,11 +71,7 @@ class HasUnknown(Protocol):
 
 
 def unknown_notice(runs: Iterable[HasUnknown]) -> str | None:
-    """The one notice of a command about facts that it does not know; None if there are none.
-
-    Args:
-        runs: all that the command has read.
-    """
+    """The one notice of a command about facts that it does not know; None if there are none."""
     strange = [run for run in runs if run.unknown]
     if not strange:
         return None
@@ -133,7 +129,6 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
     """The run that JSON values describe.
 
     Args:
-        name: of the run, to show.
         place: what messages call it; the name if it is empty.
 
     Raises:
@@ -247,11 +242,7 @@ def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
 
 
 def just_measured(entry: Mapping[str, Any]) -> Measurement:
-    """A benchmark of this session; its entry is not checked.
-
-    Args:
-        entry: pytest-benchmark's.
-    """
+    """A benchmark of this session; its entry is not checked."""
     facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
     completion_s, toggles = facts.completion_s, facts.toggles or {}
     requested = requested_toggles(entry.get("params") or {})

@@ -129,8 +129,6 @@ def problem(path: str, value: Any, must: str, bounds: str = "") -> str:
     """Message about a damaged value.
 
     Args:
-        path: the key under which it is stored.
-        must: what has to be there.
         bounds: how large it can be, if it is beyond that.
     """
     article = "an" if must.startswith("o") else "a"
@@ -232,7 +230,6 @@ def fact(
 
     Args:
         meaning: what it says; a clause without a full stop.
-        unit: what it is counted in.
         check: what it must be beyond its type; of a list, each of its values.
         null: where it is null; without it, it never is.
         needs: other keys that must be there wherever it is.

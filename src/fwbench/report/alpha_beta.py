@@ -106,11 +106,6 @@ class AlphaBeta:
 def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -> list[Modelled]:
     """Expected times with more replicas, where the model has them.
 
-    Args:
-        workload: the name of the exchange.
-        size_bytes: of the whole array.
-        measured: by number of replicas.
-
     Returns:
         Nothing unless the model fits at least three numbers of replicas within 5 %, the processors
         have at most 80 % to do, and the wire is the limit: at least 85 % of it, or latency.
@@ -144,13 +139,7 @@ def _beyond(model: AlphaBeta, largest: int) -> Iterator[Modelled]:
 
 
 def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> AlphaBeta:
-    """The latency and bandwidth, neither below 0, that come nearest to times, relative to these.
-
-    Args:
-        ring: an exchange around a ring.
-        size_bytes: of the whole array.
-        times_s: by number of replicas.
-    """
+    """The latency and bandwidth, neither below 0, that come nearest to times, relative to these."""
     terms = np.array([[ring.sent(w), ring.bus(w) * size_bytes] for w in times_s])
     terms /= np.array([*times_s.values()])[:, None]
     ones = np.ones(len(terms))

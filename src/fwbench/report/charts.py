@@ -303,7 +303,6 @@ def draw_all(section: str, group: Group) -> list[Chart]:
 
     Args:
         section: ``operations`` or ``training``.
-        group: the records to draw.
 
     Raises:
         DeclarationError: a chart of another package cannot be used.

@@ -24,7 +24,6 @@ def extensions(package: ModuleType | None, group: str, *needed: str) -> tuple[An
 
     Args:
         package: of fwbench's own modules; None if it has none of this kind.
-        group: of the entry points of other packages.
         needed: what a module must define, in addition to ``ORDER``.
 
     Raises:

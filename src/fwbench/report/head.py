@@ -79,7 +79,6 @@ def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
 
     Args:
         runs: in the order in which they are shown.
-        colours: of the frameworks, by their names.
     """
     return [
         Head(

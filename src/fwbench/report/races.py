@@ -28,8 +28,6 @@ def lines(race: StoredRace, width: int, *, every: bool = False) -> list[str]:
     """A race for a terminal: who is fastest how often, then the groups.
 
     Args:
-        race: its verdicts.
-        width: columns of a line.
         every: whether to show all groups, however many there are.
     """
     ordered = sorted(race.groups, key=lambda group: _VERDICTS.index(group.verdict))
@@ -97,12 +95,7 @@ def why_undecided(group: StoredGroup) -> str:
 
 
 def budget_lines(budget: StoredBudget, width: int) -> list[str]:
-    """A budget for a terminal: what it was spent on, and what is still uncertain.
-
-    Args:
-        budget: what became of it.
-        width: columns of a line.
-    """
+    """A budget for a terminal: what it was spent on, and what is still uncertain."""
     return _wrapped([spent(budget), *_too_short(budget), *unsettled(budget)], width)
 
 

@@ -219,11 +219,7 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
 
 
 def unshared(records: Iterable[Measurement]) -> list[Measurement]:
-    """The records of work that no replicas shared: those that no table of replicas has.
-
-    Args:
-        records: all that a report shows.
-    """
+    """The records of work that no replicas shared: those that no table of replicas has."""
     every = [*records]
     found = scalings(Shared(record) for record in every if is_scaling(record))
     shown = {id(case.record) for scaling in found for case in scaling.cases}

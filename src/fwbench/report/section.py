@@ -164,9 +164,6 @@ class Section:
         """A section with a row for each item, without the optional columns that are empty.
 
         Args:
-            title: heading.
-            columns: of the table.
-            items: of the rows, in their order.
             keys: returns the facts that the row of an item can be filtered by.
             parts: charts, notes and other attributes of the section.
         """
@@ -227,7 +224,6 @@ def line_name(record: Measurement, runs: Sequence[str]) -> str:
     """The name of a record in tables and charts; with its run, where there are several.
 
     Args:
-        record: the record.
         runs: the names of the runs, in their order.
     """
     return record.contestant + run_suffix(record.run, runs)
@@ -261,7 +257,6 @@ def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[dict[st
     """Records of each work, by the names of their lines.
 
     Args:
-        records: in the order to show them.
         runs: the names of the runs, in their order.
     """
     works: dict[tuple[Any, ...], list[Measurement]] = {}
@@ -281,12 +276,7 @@ def run_suffix(run: int, runs: Sequence[str]) -> str:
 
 
 def grouped(records: Iterable[Measurement], *names: str) -> dict[str, list[Measurement]]:
-    """Records by the facts that they share.
-
-    Args:
-        records: in the order to show them.
-        names: of the facts.
-    """
+    """Records by the facts that they share."""
     groups: dict[str, list[Measurement]] = {}
     for record in records:
         key = " ".join(str(record.facts.get(name)) for name in names)
@@ -327,8 +317,6 @@ def quantity(
     """A cell with a number; empty where there is none.
 
     Args:
-        value: sorts the cell.
-        show: formats it.
         timing: of a ratio, if another baseline may be chosen for it.
     """
     return TableCell("") if value is None else TableCell(show(value), value, timing=timing)

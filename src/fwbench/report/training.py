@@ -88,7 +88,6 @@ def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:
 
     Args:
         loops: measured cases; those that are not training loops are left out.
-        known: the toggles of the session, by name.
     """
     by_work = defaultdict(list)
     for loop in loops:
@@ -105,19 +104,13 @@ def loop_name(loop: Measurement, known: Known = TOGGLES) -> str:
     """Framework, execution, and the requested toggles that do not change the work.
 
     Args:
-        loop: measured.
         known: the toggles of the session, by name; an unknown one becomes part of the name.
     """
     return loop.contestant_with(lambda name: name not in known or not known[name].changes_work)
 
 
 def loss_curves(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[LossCurves]:
-    """The largest distance of the loss curves of each group of at least two, for the stored run.
-
-    Args:
-        loops: measured cases.
-        known: the toggles of the session, by name.
-    """
+    """The largest distance of the loss curves of each group of at least two, for the stored run."""
     deviations = []
     for title, group in groups(loops, known):
         curves = {loop_name(loop, known): equality.curve(loop.facts) for loop in group}
@@ -131,12 +124,7 @@ def loss_curves(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Lo
 
 
 def break_even(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[BreakEven]:
-    """The step from which on each execution that compiles is faster, for the stored run.
-
-    Args:
-        loops: measured cases.
-        known: the toggles of the session, by name.
-    """
+    """The step from which on each execution that compiles is faster, for the stored run."""
     return [
         BreakEven(
             group=title,

@@ -36,11 +36,7 @@ def is_packaged() -> bool:
 
 
 def node_id(file: Path) -> str | None:
-    """The node id of a file of the suite; None for any other file.
-
-    Args:
-        file: its path.
-    """
+    """The node id of a file of the suite; None for any other file."""
     return f"{ID_FOLDER}/{file.name}" if file.parent == folder() else None
 
 
@@ -48,9 +44,6 @@ def module_name(file: Path) -> str | None:
     """The module that a file of the suite is; None for any other file, and in a checkout.
 
     Unlike its path, the name is the same in every environment that has fwbench.
-
-    Args:
-        file: its path.
     """
     return f"{NAME}.{file.stem}" if file.parent == _PACKAGE else None
 

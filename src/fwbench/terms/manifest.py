@@ -65,10 +65,7 @@ class Gap:
         """True if the gap holds for one cell of the grid.
 
         Args:
-            workload: the name of the workload.
-            execution: how it would run.
             direction: ``forward``, ``backward`` or ``train``.
-            dtype: of the cell.
             device: of the cell: ``cpu``, ``gpu:0``, ...
             terms: how many an element of the result adds up; 0 for what holds at every size.
         """
@@ -226,10 +223,7 @@ class Manifest(Capabilities):
         """Why the framework declares that it cannot fill a cell of the grid; None if it can.
 
         Args:
-            workload: the name of the workload.
-            execution: how it would run.
             direction: ``forward``, ``backward`` or ``train``.
-            dtype: of the cell.
             device: of the cell: ``cpu``, ``gpu:0``, ...
             terms: how many an element of the result adds up; 0 for what holds at every size.
         """
@@ -249,35 +243,18 @@ class Manifest(Capabilities):
         return dict(gaps)
 
     def value_gap(self, toggle: str, value: str) -> str | None:
-        """Why the framework's own toggle cannot have a value; None if it can, or is not its own.
-
-        Args:
-            toggle: its name.
-            value: what is asked for.
-        """
+        """Why the framework's own toggle cannot have a value; None if it can, or is not its own."""
         for own in self.own_toggles:
             if own.name == toggle and own.values is not None and value not in own.values:
                 return f"the toggle {toggle} of {self.name} has no value {value}"
         return None
 
     def toggle_gap(self, execution: str, toggle: str, value: str) -> str | None:
-        """Why an execution cannot do what a toggle asks for; None if it can.
-
-        Args:
-            execution: how the cell would run.
-            toggle: the name of the toggle.
-            value: what the toggle is set to.
-        """
+        """Why an execution cannot do what a toggle asks for; None if it can."""
         return _reasons(self.toggle_gaps).get((execution, toggle, value))
 
     def gang_gap(self, strategy: str, toggle: str, value: str) -> str | None:
-        """Why replicas cannot do what a toggle asks for, though one process may; None if they can.
-
-        Args:
-            strategy: how they would agree.
-            toggle: the name of the toggle.
-            value: what the toggle is set to.
-        """
+        """Why replicas cannot do what a toggle asks for, though one process may; else None."""
         return _reasons(self.gang_gaps).get((strategy, toggle, value))
 
 

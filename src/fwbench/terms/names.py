@@ -49,12 +49,7 @@ def numpy_dtype(dtype: str) -> str:
 
 
 def product_precision(dtype: str, toggles: Mapping[str, Any]) -> str:
-    """Precision of products: the dtype of the parts, or ``tf32`` where that is on.
-
-    Args:
-        dtype: of the case.
-        toggles: of the case, with their values.
-    """
+    """Precision of products: the dtype of the parts, or ``tf32`` where that is on."""
     return "tf32" if dtype == "float32" and toggles.get("tf32") == "on" else real_dtype(dtype)
 
 

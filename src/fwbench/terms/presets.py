@@ -18,7 +18,6 @@ class Shape(Mapping[str, int]):
     Two shapes with the same text are equal.
 
     Args:
-        form: how it is written.
         text: as it stands in case ids and after ``--fw-size``.
         numbers: by name, in the order of the text.
     """
@@ -130,11 +129,7 @@ _UNREAD = Form("{n}")
 
 
 def unread(text: str) -> Shape:
-    """Requested sizes that the work does not have.
-
-    Args:
-        text: as it was given.
-    """
+    """Requested sizes that the work does not have."""
     return Shape(_UNREAD, text, {})
 
 

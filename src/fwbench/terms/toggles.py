@@ -67,13 +67,7 @@ class Toggle:
         return "NUMBERS" if self.values is None else "NAMES"
 
     def gap(self, value: str, device: str, dtype: str) -> str | None:
-        """Why it cannot have a value in a cell of the grid, whatever the framework; None if it can.
-
-        Args:
-            value: what is asked for.
-            device: of the cell.
-            dtype: of the cell.
-        """
+        """Why it cannot have a value in a cell of the grid in any framework; None if it can."""
         if value == self.default:
             return None
         if self.gpu and device == "cpu":
@@ -301,8 +295,6 @@ def combinations(asked: Values, own: Collection[str], *, shared: bool) -> Iterat
     """Every combination of the values asked for, of the toggles that make a difference.
 
     Args:
-        asked: values by toggle.
-        own: the toggles of a workload.
         shared: whether replicas can share it.
     """
     names = dict.fromkeys((*TOGGLES, *asked))
@@ -342,19 +334,12 @@ def _asked_of(asked: Values, name: str) -> tuple[str, ...]:
 
 
 def asynchronous(values: Combination) -> tuple[str, ...]:
-    """The strategy of workers that do not wait for each other, if there is one.
-
-    Args:
-        values: of a case.
-    """
+    """The strategy of workers that do not wait for each other, if there is one."""
     return tuple(value for name, value in values if (name, value) in _NOT_WAITING)
 
 
 def check_gangs(asked: Values) -> None:
     """Refuse values of gangs' toggles that do not go together.
-
-    Args:
-        asked: values by toggle.
 
     Raises:
         UsageError: a strategy without replicas or without the servers it needs, or servers without

@@ -109,11 +109,7 @@ def check_name(name: str) -> None:
 
 
 class Environments:
-    """The named environments of a project.
-
-    Args:
-        root: of the project.
-    """
+    """The named environments of a project."""
 
     def __init__(self, root: Path) -> None:
         given = os.environ.get(VARIABLE)
@@ -218,10 +214,6 @@ _PROGRAM = "fwbench"
 def note(folder: Path, interpreter: str) -> None:
     """Note that the environment in a folder was made here, with this interpreter.
 
-    Args:
-        folder: of the environment.
-        interpreter: the path of its Python.
-
     Raises:
         StorageError: there is no place for it, or it cannot be written.
     """
@@ -235,12 +227,7 @@ def note(folder: Path, interpreter: str) -> None:
 
 
 def is_known(folder: Path, interpreter: str) -> bool:
-    """True if the environment in a folder was made here, and its interpreter is still the same.
-
-    Args:
-        folder: of the environment.
-        interpreter: the path of its Python.
-    """
+    """True if the environment in a folder was made here, and its interpreter is still the same."""
     with suppress(OSError, StorageError, ValueError):
         facts = json.loads(_file(folder).read_text(encoding="utf-8"))
         expected = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}

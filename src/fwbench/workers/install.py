@@ -47,9 +47,6 @@ def add(
     """Make an environment: an interpreter, the requirements, this fwbench, and a look at it.
 
     Args:
-        environments: of the project.
-        name: of the new one.
-        requirements: as pip takes them.
         python: path or name of the interpreter to build on; None for the one that runs this.
         say: called with each line of progress.
 
@@ -88,10 +85,6 @@ def add(
 
 def remove(environments: Environments, name: str) -> None:
     """Remove an environment with all that it holds.
-
-    Args:
-        environments: the named environments of the project.
-        name: of the one to remove.
 
     Raises:
         UsageError: no environment has that name.
@@ -149,7 +142,6 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -
     """Run an installer, with its arguments.
 
     Args:
-        arguments: the installer's name among them.
         say: called with each line that it prints.
         temporary: a folder for its temporary files: if it is killed, it removes none of them.
 
@@ -293,11 +285,7 @@ def discard(folder: Path) -> None:
 
 
 def remove_abandoned(envs: Path) -> None:
-    """Remove what killed processes were about to make or to remove.
-
-    Args:
-        envs: the folder of all environments.
-    """
+    """Remove what killed processes were about to make or to remove."""
     for unnamed in envs.glob(f"{_UNNAMED}*"):
         if (owner := scratch.take(unnamed)) is not None:
             with owner:
@@ -305,11 +293,7 @@ def remove_abandoned(envs: Path) -> None:
 
 
 def unfinished_names(envs: Path) -> list[str]:
-    """The names of environments that are being made, or that a killed process has left.
-
-    Args:
-        envs: the folder of all environments.
-    """
+    """The names of environments that are being made, or that a killed process has left."""
     makers = envs.glob(f"[!.]*/{_MAKER}")
     return sorted(each.parent.name for each in makers if not each.with_name(FACTS).exists())
 

@@ -55,8 +55,6 @@ class Inventory:
     """The frameworks of a session, as far as they have been asked for.
 
     Args:
-        environments: the named environments of the project.
-        threads: how many threads every framework computes with.
         cache: pytest's, where manifests are kept; None to ask every framework again.
         isolated: whether each framework has a process of its own; otherwise they are loaded into
             this one.
@@ -216,11 +214,9 @@ def describe(
     time, one after another, since a framework may hold it from its first look at it on.
 
     Args:
-        names: the frameworks to ask.
         threads: how many threads each of them computes with.
         interpreter_of: returns the interpreter that has a framework, by the framework's name;
             may raise FrameworkUnavailable.
-        tick: called while they are waited for.
         kept: gets the workers of those that can be used, which wait for a session then: importing
             them again would take as long. Those that have looked at a GPU end: they may hold a
             part of it, and one in EXCLUSIVE_PROCESS mode altogether. None to end them all.

@@ -55,9 +55,7 @@ class WorkerPool:
 
     Args:
         session_of: makes what a worker begins its pytest session with.
-        threads: how many threads every framework computes with.
         inherit_output: whether workers write to the session's own output.
-        tick: called while a worker is waited for.
     """
 
     def __init__(
@@ -77,11 +75,7 @@ class WorkerPool:
         self._failed_starts: dict[WorkerSpec, list[str]] = defaultdict(list)
 
     def adopt(self, workers: Mapping[WorkerSpec, WorkerProcess]) -> None:
-        """Take workers that have loaded their frameworks and have not begun a session.
-
-        Args:
-            workers: the pool ends them from now on.
-        """
+        """Take workers that have loaded their frameworks and have not begun a session."""
         self._loaded.update(workers)
 
     def load(self, specs: Iterable[WorkerSpec]) -> Iterator[list[Any]]:
@@ -89,9 +83,6 @@ class WorkerPool:
 
         The workers wait for their first cases then. One that fails is started again for its first
         case, as often as any. Those that were adopted and are not needed end.
-
-        Args:
-            specs: the workers that will be needed.
 
         Yields:
             The messages of workers, as they come.
@@ -136,8 +127,6 @@ class WorkerPool:
         """Run one case, and yield the messages of its worker as they come.
 
         Args:
-            spec: the worker to run it in.
-            nodeid: of the case.
             following: the next case of the same worker; it decides which fixtures stay.
             timeout_s: how long the case may take; every epoch that it reports restarts the count.
 
@@ -226,13 +215,7 @@ class WorkerPool:
         error: FrameworkUnavailable | WorkerDied,
         what: str = "did not start",
     ) -> FrameworkBroken:
-        """Count a failed start, and return the error of the case that needed it.
-
-        Args:
-            spec: of the worker.
-            error: of the start.
-            what: the worker failed to do.
-        """
+        """Count a failed start, and return the error of the case that needed it."""
         failure = f"the worker of {spec.framework} {what}"
         how = error.how if isinstance(error, WorkerDied) else error
         self._failed_starts[spec].append(f"{failure}: {how}")

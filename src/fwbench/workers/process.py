@@ -78,10 +78,8 @@ class WorkerProcess:
     """A process that has one framework, and runs cases of it.
 
     Args:
-        spec: of the worker.
         threads: the threads that it computes with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
-        tick: called while it is waited for.
 
     Attributes:
         has_begun: whether its session of pytest waits for cases.
@@ -116,7 +114,6 @@ class WorkerProcess:
 
         Args:
             kind: of the message; see :mod:`fwbench.plugin.worker`.
-            values: that JSON can hold.
 
         Raises:
             WorkerDied: the worker has ended.

@@ -27,8 +27,6 @@ class Collective(Workload):
     Of an all-gather that is the result, of a reduce-scatter the source, as in nccl-tests.
 
     Args:
-        name: the first part of every case id.
-        sizes: by preset.
         sent: how many times its size all replicas together send at least, by their number.
         bus: what its size divided by its time is multiplied by to make the bus bandwidth, by the
             number of replicas (nccl-tests, doc/PERFORMANCE.md).
@@ -131,10 +129,7 @@ class ServedStep(Workload):
     """A step between workers and parameter servers.
 
     Args:
-        name: the first part of every case id.
-        sizes: by preset.
         divisor: what its size must be a multiple of.
-        unit: what its size counts, in the plural.
     """
 
     name: str

@@ -30,13 +30,7 @@ def zeros(operands: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
 def is_defined(
     reference: Callable[..., Any], operands: Sequence[NDArray[Any]], parameters: Sequence[Any]
 ) -> bool:
-    """True if a function of zeros has finite results.
-
-    Args:
-        reference: of an operation.
-        operands: whose zeros it is called with.
-        parameters: that it gets behind them.
-    """
+    """True if a function of zeros has finite results."""
     try:
         with np.errstate(all="ignore"):
             results = reference(*zeros(operands), *parameters)
@@ -76,7 +70,6 @@ def discrete(values: Sequence[float], probabilities: Sequence[float], **others: 
     """The moments of numbers that are each one of a few.
 
     Args:
-        values: in ascending order.
         probabilities: of each.
         others: further attributes of :class:`Moments`.
     """

@@ -70,12 +70,7 @@ class Rule(NamedTuple):
 
 
 def why(cell: Cell, manifest: Manifest) -> str | None:
-    """Why a framework cannot fill a cell; None if it can.
-
-    Args:
-        cell: of the grid.
-        manifest: of its framework.
-    """
+    """Why a framework cannot fill a cell; None if it can."""
     rules = _rules_of(type(cell.workload))
     return next(filter(None, (rule.why(cell, manifest) for rule in rules)), None)
 
@@ -87,12 +82,7 @@ def _rules_of(kind: type[Workload]) -> Sequence[Rule]:
 
 
 def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
-    """The parts of an operation that a framework does not offer; a whole gap is the only one.
-
-    Args:
-        manifest: of the framework.
-        operation: one of fwbench's.
-    """
+    """The parts of an operation that a framework does not offer; a whole gap is the only one."""
     gaps = tuple(gap for gap in manifest.gaps if gap.workload == operation.name)
     whole = tuple(gap for gap in gaps if gap.whole)
     if whole or _is_written(operation, manifest):
@@ -424,13 +414,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
-    """True if a framework has replicas, or a reason why an execution of its has none.
-
-    Args:
-        manifest: of the framework.
-        execution: how the work would run.
-        strategy: how replicas would agree.
-    """
+    """True if a framework has replicas, or a reason why an execution of its has none."""
     here = execution in manifest.gang_executions
     explained = manifest.toggle_gap(execution, "strategy", strategy) is not None
     return strategy in manifest.strategies and (here or explained)
@@ -442,8 +426,6 @@ def refuse_unbuilt(
     """Refuse replicas of frameworks for which fwbench has none: there is no gap to report.
 
     Args:
-        requested: values by toggle.
-        frameworks: the requested ones.
         manifests: of those that can be used, by name.
 
     Raises:

@@ -39,7 +39,6 @@ def check(
     """Refuse a selection that names what is not there.
 
     Args:
-        selection: what is asked for.
         manifests: the frameworks that can be used, those asked for among them.
         absent: those that cannot.
         apart: those of named environments. If one of them cannot be used, its cells say so and the
@@ -69,10 +68,6 @@ def check(
 
 def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> None:
     """Refuse an unknown dtype; one that a framework lacks is a gap.
-
-    Args:
-        selection: what is asked for.
-        manifests: the frameworks that can be used.
 
     Raises:
         UsageError: there is one.
@@ -125,11 +120,8 @@ def cells(
     """The cells of a selection: what is compared side by side comes one after the other.
 
     Args:
-        workloads: what to compute.
         selection: what is asked for; executions that a framework does not know are passed over.
-        manifests: the frameworks that can be used.
         absent: those that cannot.
-        more: what else is asked for.
     """
     for workload in workloads:
         yield from _unsized(workload, selection, manifests)

@@ -66,20 +66,11 @@ class Input:
         return self.below is not None
 
     def shape_of(self, batch: int) -> tuple[int, ...]:
-        """The shape of an array.
-
-        Args:
-            batch: how many examples it has.
-        """
+        """The shape of an array."""
         return tuple(batch if length == BATCH else int(length) for length in self.shape)
 
     def draw(self, batch: int, rng: np.random.Generator) -> NDArray[Any]:
-        """An array of random numbers.
-
-        Args:
-            batch: how many examples it has.
-            rng: draws them.
-        """
+        """An array of random numbers."""
         shape = self.shape_of(batch)
         if self.below is None:
             return rng.standard_normal(shape, dtype=np.float32)

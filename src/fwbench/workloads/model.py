@@ -65,14 +65,12 @@ class Model:
     Args:
         name: letters, digits and underscores; ``<name>_inference`` and ``<name>_step`` are the
             first parts of case ids.
-        inputs: what the model takes.
         targets: what it is trained to answer; None where it is not trained, or its loss needs
             none. The loss is the mean softmax cross-entropy over the last axis of the model's first
             result where they are whole numbers, and the mean squared error where they are not.
         models: by framework, as in ``{"torch": Net}``; see :attr:`Version.given`. More can be
             declared by :meth:`implement`.
         batches: batch sizes of inference: one for latency, others for throughput.
-        training_batches: batch sizes of a training step.
         optimizer: of the training step (:class:`fwbench.SGD`, :class:`fwbench.Adam` or
             :class:`fwbench.RMSprop`): a small learning rate, so that losses do not grow apart by
             rounding alone.
@@ -188,11 +186,7 @@ class Model:
 
 
 class ModelObjective(Objective):
-    """A user's model as what a learner minimises: there is no graph of fwbench's layers.
-
-    Args:
-        model: whose it is.
-    """
+    """A user's model as what a learner minimises: there is no graph of fwbench's layers."""
 
     model: Model
 
@@ -227,7 +221,6 @@ class ModelObjective(Objective):
         """Batches of different examples: the inputs, and the targets, each a tuple of arrays.
 
         Args:
-            batch: the batch size.
             steps: how many batches; the first ones are the same however many there are.
         """
         taken, targets = self.model.taken, self.model.targets
@@ -260,11 +253,7 @@ def _is_shape(given: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ModelInference(Workload):
-    """The answers of a user's model to a batch that lies on the device.
-
-    Args:
-        model: whose they are.
-    """
+    """The answers of a user's model to a batch that lies on the device."""
 
     model: Model
     directions: ClassVar = ("forward",)
@@ -290,11 +279,7 @@ class ModelInference(Workload):
 
 @dataclass(frozen=True, eq=False)
 class ModelTraining(Trains):
-    """A training step of a user's model on a batch that lies on the device.
-
-    Args:
-        model: which.
-    """
+    """A training step of a user's model on a batch that lies on the device."""
 
     model: Model
 

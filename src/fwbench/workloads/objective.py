@@ -90,8 +90,6 @@ class Objective:
         name: letters, digits and underscores; of a training loop the first part of its case ids.
         network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
         shape: of one example: (height, width, channels), or (length,) for tokens.
-        classes: how many labels there are.
-        optimizer: with its constants.
         loss_growth: what the loss at each of the checked steps may be off by, relative to the loss,
             in parts of what is allowed of a dtype; None where every step may be off by that, and
             :data:`CHECKED_STEPS` are checked.
@@ -108,11 +106,7 @@ class Objective:
     weights: Sequence[Arrays] | None = field(default=None, kw_only=True)
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
-        """Tolerance of each of the first losses, as a factor of the dtype's.
-
-        Args:
-            expected: the losses of the reference.
-        """
+        """Tolerance of each of the first losses, as a factor of the dtype's."""
         losses = np.asarray(expected, dtype=np.float64)
         if self.loss_growth is None:
             return np.ones_like(losses)
@@ -175,7 +169,6 @@ class Objective:
         random order: no part of a batch has each as often, so a part has another loss.
 
         Args:
-            batch: the batch size.
             steps: how many batches; the first ones are the same however many there are.
 
         Returns:
@@ -195,8 +188,6 @@ class Objective:
         replica that learns from its own alone has other losses. The mean of all losses is the same.
 
         Args:
-            batch: the batch size of all replicas together.
-            steps: how many batches.
             replicas: that share each batch evenly.
             rank: of the replica, from 0.
         """
@@ -222,12 +213,7 @@ class Objective:
         return batches, rng
 
     def split_gap(self, batch: int, replicas: int) -> str | None:
-        """Why replicas cannot share a batch, so that it can be checked; None if they can.
-
-        Args:
-            batch: the batch size of all replicas together.
-            replicas: how many.
-        """
+        """Why replicas cannot share a batch, so that it can be checked; None if they can."""
         if batch % replicas:
             return f"a batch of {batch} cannot be shared evenly by {replicas} replicas"
         if check_rows(batch) == 1:

@@ -205,7 +205,6 @@ class Operation(Workload):
         Where ``inputs`` draws nothing from its generator they are three quarters of the same.
 
         Args:
-            size: of the inputs.
             operands: those of :meth:`operands`, where they have been drawn already.
 
         Raises:
@@ -300,7 +299,6 @@ def family(
     Args:
         name: of the family, as ``--fw-family`` takes it.
         representatives: the names of those that a session has which asks for nothing in particular.
-        operations: all of them.
 
     Raises:
         DeclarationError: a representative is not an operation of the family.

@@ -20,7 +20,6 @@ def sizes(workload: Workload, asked: SizeRequest) -> tuple[Size, ...]:
     """The sizes of a workload that are asked for, as far as it has them.
 
     Args:
-        workload: whose sizes.
         asked: numbers, texts or a preset; None for the preset ``quick``.
     """
     if isinstance(asked, tuple):
@@ -30,12 +29,7 @@ def sizes(workload: Workload, asked: SizeRequest) -> tuple[Size, ...]:
 
 
 def lacked(workload: Workload, asked: SizeRequest) -> Iterator[tuple[str, str]]:
-    """Requested sizes that the workload does not have: as they were written, and the reason.
-
-    Args:
-        workload: whose sizes.
-        asked: numbers, texts or a preset.
-    """
+    """Requested sizes that the workload does not have: as they were written, and the reason."""
     if isinstance(asked, tuple):
         for size in asked:
             if workload.size_of(size) is None:

@@ -132,8 +132,6 @@ class Training(Objective, TrainsInLoop):
     """One training loop: model, data, optimiser, batches and schedules.
 
     Args:
-        dataset: the name of a data set.
-        batches: batch sizes by preset.
         schedules: how long to train, by preset; ``quick`` is also for sizes that are given.
         quick: whether the preset ``quick`` has it.
         representative: whether a session has it that asks for nothing in particular.
@@ -254,7 +252,6 @@ def order(examples: int, repetition: int, epoch: int) -> NDArray[np.int64]:
     """The order in which an epoch visits the training set: the same in every framework.
 
     Args:
-        examples: how many there are.
         repetition: which repetition, from 0.
         epoch: which epoch of it, from 0.
     """

@@ -113,21 +113,11 @@ class Workload(ABC):
         return None
 
     def toggle_gap(self, name: str, value: str) -> str | None:
-        """Why it cannot be measured with a value of a toggle; None if it can.
-
-        Args:
-            name: of the toggle.
-            value: what is asked for.
-        """
+        """Why it cannot be measured with a value of a toggle; None if it can."""
         return self.toggle_gaps.get((name, value))
 
     def grown(self, size: Size, replicas: int) -> Size:
-        """The size at which each of several replicas does what one does at ``size``.
-
-        Args:
-            size: of the case with one replica.
-            replicas: how many.
-        """
+        """The size at which each of several replicas does what one does at ``size``."""
         return size
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
@@ -135,16 +125,11 @@ class Workload(ABC):
 
         Args:
             direction: ``forward`` or ``backward``.
-            size: of the case.
         """
         return None
 
     def number_of(self, size: Size) -> int:
-        """Amount of work of this size in one number; of a shape, the elements moved at least.
-
-        Args:
-            size: of the case.
-        """
+        """Amount of work of this size in one number; of a shape, the elements moved at least."""
         if isinstance(size, int):
             return size
         cost = self.cost_of("forward", size)

@@ -42,7 +42,6 @@ def section(device: str, records: Sequence[Measurement]) -> Section:
 
     Args:
         device: ``cpu`` or ``gpu``.
-        records: measured on it.
     """
     today = measured(records)
     rows = []

@@ -50,7 +50,6 @@ def ratios(device: str, records: Iterable[Measurement]) -> list[Ratios]:
 
     Args:
         device: ``cpu`` or ``gpu``.
-        records: measured on it.
     """
     today = {
         (record.facts.workload, record.facts.size, record.facts.framework): record
@@ -108,7 +107,6 @@ def sections(device: str, ratios: Sequence[Ratios]) -> list[Section]:
 
     Args:
         device: ``cpu`` or ``gpu``.
-        ratios: measured on it.
     """
     by = by_operation(ratios)
     # Of the sizes that were measured, so that all columns are about the same sizes.

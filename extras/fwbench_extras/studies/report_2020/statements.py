@@ -98,12 +98,7 @@ class _Statement:
 def section(
     measured: Mapping[str, Sequence[Measurement]], ratios: Mapping[str, Sequence[Ratios]]
 ) -> Section:
-    """Every statement, for each device, with its verdict.
-
-    Args:
-        measured: records by device.
-        ratios: of operations, by device.
-    """
+    """Every statement, for each device, with its verdict."""
     rows = []
     for device, records in measured.items():
         evidence = _Evidence(device, records, ratios[device], lenet.measured(records))

@@ -25,8 +25,6 @@ class JaxCopies(Copies):
     memory belongs to the GPU, as one of the kinds of memory that it reaches.
 
     Args:
-        name: of the GPU, as fwbench has it.
-        gpu: JAX's object for it.
         cpu: the one for the CPU; None for page-locked memory.
         keep: is told of every copy, for the clock to wait for.
     """

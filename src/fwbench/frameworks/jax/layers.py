@@ -30,7 +30,6 @@ class Network:
     """A network as pure functions of its parameters.
 
     Args:
-        graph: of the network.
         dtype: of the computation; parameters are float32 where it is narrower.
         recompute: whether a backward pass computes results once more instead of keeping them.
     """
@@ -59,7 +58,6 @@ class Network:
         Args:
             parameters: of each layer.
             state: of each layer.
-            x: images, or tokens.
         """
         functions = [
             partial(_FUNCTIONS[type(node.layer)], node.layer, [*given, *of_layer])
@@ -77,7 +75,6 @@ class Network:
         Args:
             parameters: of each layer.
             state: of each layer.
-            x: images, or tokens.
 
         Returns:
             The logits, and the state of each layer for the next step.

@@ -35,8 +35,6 @@ class JaxModelLearner(ModelLearner):
     """A function of parameters and inputs, whose parameters go from step to step.
 
     Args:
-        job: what to train, and how.
-        device: JAX's own object.
         keep: called with results that the clock has to wait for.
     """
 

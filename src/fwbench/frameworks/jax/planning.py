@@ -13,8 +13,6 @@ def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
     """Bound work with what XLA has planned for it, if it is compiled as a whole.
 
     Args:
-        run: the bound work.
-        function: that it calls.
         arguments: of each call.
     """
     if not hasattr(function, "lower"):

@@ -31,7 +31,6 @@ class JaxMember(Member):
     """A process of ``jax.distributed``, with one device in a mesh of all of them.
 
     Args:
-        place: its place among the others.
         keep: called with results that the clock has to wait for.
     """
 

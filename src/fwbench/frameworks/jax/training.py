@@ -93,8 +93,6 @@ class JaxLearner(Learner):
     """A network of pure functions, whose state goes from step to step.
 
     Args:
-        job: what to train, and how.
-        device: JAX's own object.
         keep: called with results that the clock has to wait for.
     """
 
@@ -330,8 +328,6 @@ class DividedLearner(JaxLearner):
     and JAX differentiates what calls them.
 
     Args:
-        job: what to train, and how.
-        devices: JAX's own objects.
         keep: called with results that the clock has to wait for.
     """
 

@@ -18,7 +18,6 @@ class MXNetCopies(Copies):
     """``NDArray.copyto``, which makes a new array in a context.
 
     Args:
-        gpu: the context of the GPU.
         pinned: whether the memory of the host is page-locked.
     """
 

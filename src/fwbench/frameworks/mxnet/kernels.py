@@ -27,7 +27,6 @@ class NumPyCall(Call):
 
     Args:
         path: ``linalg.solve`` for ``mx.np.linalg.solve``.
-        keywords: arguments that every call is given.
     """
 
     def __init__(self, path: str, **keywords: Any) -> None:
@@ -173,7 +172,6 @@ def with_vectors(elements: Sequence[int | None], shape: tuple[int, ...] = (-1,))
 
     Args:
         elements: of the zeros and the ones; None for one for each channel.
-        shape: of the operation's own vectors.
     """
 
     def place(arrays: Arrays) -> list[NDArray[Any]]:

@@ -18,12 +18,7 @@ from fwbench.workloads.models.sampling import LOWEST, SampledWords
 
 
 class Network(gluon.HybridBlock):  # type: ignore[misc]
-    """A network of blocks.
-
-    Args:
-        graph: of the network.
-        job: what to train, and how.
-    """
+    """A network of blocks."""
 
     def __init__(self, graph: Graph, job: Job) -> None:
         super().__init__()

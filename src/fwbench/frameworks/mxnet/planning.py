@@ -34,7 +34,6 @@ def planned_bytes(
     """Bytes reserved for the results of a graph, inputs and their gradients apart.
 
     Args:
-        graph: a symbol.
         arrays: values of its inputs, by their names; those of parameters may be left out.
         training: whether there is a backward pass.
         constant: the inputs that it does not go to.
@@ -50,7 +49,6 @@ def by_strategy(
     The process must not have made an executor before.
 
     Args:
-        graph: a symbol.
         arrays: values of its inputs, by their names; those of parameters may be left out.
         training: whether there is a backward pass.
         constant: the inputs that it does not go to.
@@ -121,8 +119,6 @@ def of_operation(
     """Bytes reserved for the results of an operation.
 
     Args:
-        function: takes symbols.
-        inputs: arrays.
         variables: the positions of those that it is differentiated by; none for a forward pass.
     """
     arrays = {f"input{number}": array for number, array in enumerate(inputs)}
@@ -192,7 +188,6 @@ def unshared_bytes(
     Args:
         nodes: as :func:`read` gives them.
         gradients: the shapes of gradients that have memory of their own.
-        itemsize_bytes: of an element.
     """
     given = _given(nodes, gradients)
     return sum(size for _, size in _results(nodes, given, itemsize_bytes))
@@ -209,7 +204,6 @@ def shared_bytes(
     Args:
         nodes: as :func:`read` gives them.
         gradients: the shapes of gradients that have memory of their own.
-        itemsize_bytes: of an element.
     """
     given = _given(nodes, gradients)
     sizes = dict(_results(nodes, given, itemsize_bytes))
@@ -292,7 +286,6 @@ def computed(
     Args:
         log: what MXNet wrote when it planned one graph.
         gradients: the shapes of gradients that have memory of their own.
-        itemsize_bytes: of an element.
     """
     nodes = read(log)
     return {

@@ -25,12 +25,7 @@ _KEYS = 10_000
 
 
 class MXNetMember(Member):
-    """A worker of a distributed KVStore.
-
-    Args:
-        place: its place among the others.
-        context: MXNet's of a device.
-    """
+    """A worker of a distributed KVStore."""
 
     def __init__(self, place: Place, context: Callable[[str], Any]) -> None:
         super().__init__(place)

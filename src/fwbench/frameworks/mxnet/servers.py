@@ -23,12 +23,7 @@ from fwbench.frameworks.member import SERVER, Participant, Place, ServedSteps
 
 
 def enter(place: Place, addresses: Sequence[str]) -> None:
-    """Tell ps-lite the place of this process; it reads that when the first store is made.
-
-    Args:
-        place: this process'.
-        addresses: of all processes.
-    """
+    """Tell ps-lite the place of this process; it reads that when the first store is made."""
     _, _, (scheduler,) = place.by_role(addresses)
     host, _, port = scheduler.rpartition(":")
     os.environ |= {
@@ -90,7 +85,6 @@ class ModelStore(SharedStore):
 
     Args:
         store: that all models share.
-        first: the model's first key.
     """
 
     def __init__(self, store: Any, first: int) -> None:
@@ -99,11 +93,7 @@ class ModelStore(SharedStore):
         self._known: set[int] = set()
 
     def fill(self, parameters: Sequence[Any]) -> None:
-        """Have servers hold values instead of what they have learned; all workers call it at once.
-
-        Args:
-            parameters: by key, with their values.
-        """
+        """Have servers hold values instead of what they learned; all workers call it at once."""
         if not self._known:
             return  # a trainer will begin with its own
         self.set_optimizer(Stored())
@@ -223,7 +213,6 @@ class NullSteps(_Settled):
 
     Args:
         store: that has no parameters yet; all workers call this at once.
-        updates: of this worker, by shard.
     """
 
     def __init__(self, store: ModelStore, updates: Sequence[NDArray[Any]]) -> None:
@@ -256,10 +245,7 @@ class SparseReads(_Settled):
     """Rows of a table that servers have as a sparse array.
 
     Args:
-        store: that all have.
         key: of the table, which the store does not have yet; all workers call this at once.
-        table: the same in every worker.
-        sets: numbers of rows, ascending.
     """
 
     def __init__(

@@ -252,7 +252,6 @@ def new_optimizer(constants: Optimizer, *, lazy: bool = False) -> Any:
     """MXNet's own, which adds epsilon where the definition does.
 
     Args:
-        constants: which, and with what.
         lazy: whether Adam passes over rows without a gradient where gradients are sparse.
     """
     made, arguments = _OPTIMIZERS[type(constants)]
@@ -297,12 +296,7 @@ _OPTIMIZERS: dict[type[Any], tuple[Any, Callable[[Any, bool], dict[str, Any]]]] 
 
 
 class _Chain(gluon.Block):  # type: ignore[misc]
-    """Networks one after the other, each in a context.
-
-    Args:
-        job: what to train, and how.
-        contexts: of the networks.
-    """
+    """Networks one after the other, each in a context."""
 
     def __init__(self, job: Job, contexts: Sequence[Any]) -> None:
         super().__init__()
@@ -341,11 +335,7 @@ class _Trainers:
         ]
 
     def step(self, batch: int) -> None:
-        """Update the parameters of all.
-
-        Args:
-            batch: what gradients are divided by.
-        """
+        """Update the parameters of all."""
         for trainer in self._trainers:
             trainer.step(batch)
 
@@ -356,12 +346,7 @@ class _Trainers:
 
 
 class DividedLearner(MXNetLearner):
-    """Blocks in several contexts, each hybridized by itself and with a trainer of its own.
-
-    Args:
-        job: what to train, and how.
-        contexts: of the parts of the network.
-    """
+    """Blocks in several contexts, each hybridized by itself and with a trainer of its own."""
 
     def __init__(self, job: Job, contexts: Sequence[Any]) -> None:
         self._contexts = contexts

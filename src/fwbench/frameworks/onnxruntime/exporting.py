@@ -44,12 +44,7 @@ class Export(NamedTuple):
 
     @classmethod
     def of(cls, job: Job, source: str) -> Export:
-        """The network of a job.
-
-        Args:
-            job: a network in use.
-            source: the framework that is to export it.
-        """
+        """The network of a job."""
         training = job.training
         described = (training.name, training.graph, training.classes)
         return cls(source, *described, job.batch, training.weights)

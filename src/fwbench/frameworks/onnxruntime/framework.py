@@ -93,7 +93,6 @@ class OnnxRuntime(Framework):
         """A session that runs a model.
 
         Args:
-            model: a file of ONNX's.
             level: how far its graph may be rewritten.
 
         Raises:

@@ -85,12 +85,7 @@ _IR_VERSION = 10
 
 
 class GraphValue:
-    """A result in a graph, or an input of it.
-
-    Args:
-        graph: that it is in.
-        name: there.
-    """
+    """A result in a graph, or an input of it."""
 
     def __init__(self, graph: _Graph, name: str) -> None:
         self.graph = graph
@@ -108,10 +103,7 @@ class _Graph:
         """The result of an operator, or several.
 
         Args:
-            operator: its name.
             inputs: values, NumPy arrays, numbers; None for one that is left out.
-            results: how many it has.
-            attributes: of the node.
         """
         from onnx import helper
 

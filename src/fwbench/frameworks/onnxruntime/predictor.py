@@ -30,7 +30,6 @@ class OnnxRuntimePredictor(Predictor):
 
     Args:
         job: which network; the execution says from where it is exported.
-        session: makes a session of a model.
 
     Raises:
         ExportError: it cannot be exported, or not be run.

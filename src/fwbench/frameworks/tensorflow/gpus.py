@@ -24,11 +24,7 @@ def _identity_on(device: str) -> Callable[[Any], Any]:
 
 
 class TensorFlowCopies(Copies):
-    """``tf.identity`` on the device that is copied to.
-
-    Args:
-        device: the GPU.
-    """
+    """``tf.identity`` on the device that is copied to."""
 
     def __init__(self, device: str) -> None:
         self.to_device = _identity_on(device.upper())

@@ -329,10 +329,7 @@ def optimiser(name: str, gradient: str, *states: str, **options: Any) -> Impleme
     """An implementation by ``tf.raw_ops.ResourceApply<name>``.
 
     Args:
-        name: of the kernel.
-        gradient: what it calls the gradients.
         states: what it calls the variables of the state.
-        options: its other arguments.
     """
 
     def implementation(tf: Any) -> Callable[..., None]:

@@ -111,8 +111,6 @@ def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
     """The logits as Keras' functional interface has them, and the layers of each node.
 
     Args:
-        graph: of the network.
-        x: the input.
         policy: dtype of the computation, or policy of Keras'.
     """
     of_nodes = [_LAYERS[type(node.layer)](node.layer, policy) for node in graph.nodes]
@@ -123,8 +121,6 @@ def segments(graph: Graph, x: Any, of_nodes: list[list[Any]]) -> list[Any]:
     """A Keras model of each segment of a network, in their order; they share its layers.
 
     Args:
-        graph: of the network.
-        x: the input.
         of_nodes: the layers of each node.
     """
     functions = [_chained(each) for each in of_nodes]

@@ -23,7 +23,6 @@ class LiteRTPredictor(Predictor):
 
     Args:
         job: which network; for int8 it has examples to calibrate it with.
-        threads: of the interpreter.
 
     Raises:
         DeclarationError: it has none.

@@ -36,11 +36,7 @@ _COORDINATOR = "chief"
 
 
 def participant(place: Place) -> Participant:
-    """This process as a task of a cluster with parameter servers.
-
-    Args:
-        place: its place.
-    """
+    """This process as a task of a cluster with parameter servers."""
     return ServerTask(place) if place.role in _JOBS else Coordinator(place)
 
 
@@ -175,12 +171,7 @@ class ServedLearner(TensorFlowLearner):
         return self.give(self._step, examples, labels)
 
     def give(self, step: Any, *arguments: Any) -> Any:
-        """Schedule a step of some worker.
-
-        Args:
-            step: a graph.
-            arguments: of it.
-        """
+        """Schedule a step of some worker."""
         self.sent += 1
         return self.coordinator.schedule(step, args=arguments)
 
@@ -229,7 +220,6 @@ class _Scheduled(ServedSteps):
     Args:
         coordinator: ``ClusterCoordinator``.
         step: what a worker does with an argument; it returns arrays.
-        arguments: of the steps, as :meth:`take` counts them.
     """
 
     def __init__(
@@ -258,7 +248,6 @@ class NullSteps(_Scheduled):
     Args:
         coordinator: ``ClusterCoordinator``.
         shards: the update, times the factor of a worker.
-        replicas: how many workers there are.
     """
 
     def __init__(self, coordinator: Any, shards: Sequence[NDArray[Any]], replicas: int) -> None:
@@ -286,8 +275,6 @@ class SparseReads(_Scheduled):
 
     Args:
         coordinator: ``ClusterCoordinator``.
-        table: its initial value.
-        sets: numbers of rows.
     """
 
     def __init__(

@@ -100,11 +100,7 @@ class TensorFlowLearner(Learner):
         self.build()
 
     def _layers(self, policy: Any) -> list[Any]:
-        """The layers of the network, in their order; makes the model of them.
-
-        Args:
-            policy: of Keras', or a dtype.
-        """
+        """The layers of the network, in their order; makes the model of them."""
         job = self.job
         tokens = job.training.vocabulary is not None
         examples = keras.Input(job.training.shape, dtype="int32" if tokens else "float32")
@@ -215,12 +211,7 @@ class TensorFlowLearner(Learner):
 
 
 def _recomputing(models: Sequence[Any], x: Any) -> Any:
-    """The logits of a batch in training, by ``tf.recompute_grad``.
-
-    Args:
-        models: of the network's segments.
-        x: images, or tokens.
-    """
+    """The logits of a batch in training, by ``tf.recompute_grad``."""
     *recomputed, last = models
     for model in recomputed:
         x = tf.recompute_grad(_passes(model))(x)
@@ -286,11 +277,7 @@ class KerasFit(TensorFlowLearner):
 
 
 def new_optimizer(constants: Optimizer) -> Any:
-    """Keras' own, which adds epsilon where the definition does.
-
-    Args:
-        constants: which, and with what.
-    """
+    """Keras' own, which adds epsilon where the definition does."""
     return _OPTIMIZERS[type(constants)](constants)
 
 

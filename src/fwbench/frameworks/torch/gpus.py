@@ -27,7 +27,6 @@ class TorchCopies(Copies):
     aten/src/ATen/native/TensorConversions.cpp).
 
     Args:
-        device: the GPU.
         pinned: whether the memory of the host is page-locked.
     """
 

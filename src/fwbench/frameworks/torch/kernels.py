@@ -206,9 +206,7 @@ class _OptimiserSteps:
     """Steps of an optimiser; the first one makes it, of the arrays that all of them get.
 
     Args:
-        optimiser: the class.
         states: what it calls the arrays behind the gradients.
-        options: of the optimiser.
     """
 
     def __init__(self, optimiser: Any, states: tuple[str, ...], options: dict[str, Any]) -> None:

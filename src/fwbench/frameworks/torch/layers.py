@@ -22,12 +22,7 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class Network(nn.Module):  # type: ignore[misc]
-    """A network of modules.
-
-    Args:
-        graph: of the network.
-        job: what to train, and how.
-    """
+    """A network of modules."""
 
     def __init__(self, graph: Graph, job: Job) -> None:
         super().__init__()

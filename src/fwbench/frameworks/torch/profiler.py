@@ -14,11 +14,7 @@ from fwbench.frameworks.profiler import Operator, Prefixes, Profiler
 
 
 class TorchProfiler(Profiler):
-    """Times of operators by PyTorch's profiler.
-
-    Args:
-        device: of the case.
-    """
+    """Times of operators by PyTorch's profiler."""
 
     def __init__(self, device: str) -> None:
         self._on_gpu = device != "cpu"

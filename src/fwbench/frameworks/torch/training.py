@@ -242,12 +242,7 @@ def _device(job: Job) -> torch.device:
 
 
 def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
-    """PyTorch's own, as it is.
-
-    Args:
-        constants: which, and with what.
-        parameters: that it updates.
-    """
+    """PyTorch's own, as it is."""
     return _OPTIMIZERS[type(constants)](constants, parameters)
 
 
@@ -286,12 +281,7 @@ _OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
 
 
 def make_exact(of: Any, constants: Optimizer) -> None:
-    """Let a new optimiser add epsilon where the definition does.
-
-    Args:
-        of: PyTorch's optimiser.
-        constants: that it was made with.
-    """
+    """Let a new optimiser add epsilon where the definition does."""
     _EXACT.get(type(of), _as_it_is)(of, constants)
 
 

@@ -81,9 +81,6 @@ class Ray:
     A process of its own talks to the cluster (:mod:`fwbench.gangs.engines.ray_nodes`): the
     controller of a gang has none of Ray's threads and libraries.
 
-    Args:
-        machines: the address of this machine.
-
     Raises:
         UsageError: Ray is not installed, or the file has places.
     """

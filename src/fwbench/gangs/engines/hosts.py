@@ -27,9 +27,7 @@ class Starter:
     """A command that runs as long as the processes that it has started elsewhere.
 
     Args:
-        command: with its arguments.
         variables: of its environment, in addition to this process' own.
-        given: the text of its standard input.
 
     Raises:
         GangFailed: it cannot be started.

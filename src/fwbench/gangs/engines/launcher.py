@@ -40,11 +40,7 @@ _START_S = 30.0
 
 
 def command(interpreter: str = sys.executable) -> list[str]:
-    """The command that starts a launcher; its words need no quotes in a shell.
-
-    Args:
-        interpreter: a Python that has fwbench.
-    """
+    """The command that starts a launcher; its words need no quotes in a shell."""
     return [interpreter, "-P", "-m", __name__]
 
 
@@ -94,9 +90,7 @@ class RemoteRole:
     """A role's process on another machine; its launcher answers for it.
 
     Args:
-        end: the connection to the launcher.
         arguments: of the role's process, after the descriptor of its connection.
-        variables: of its environment.
 
     Raises:
         OSError: its machine does not start the process, or the launcher has gone.

@@ -85,10 +85,6 @@ class Machines(NamedTuple):
     def refuse_places(self, engine: str, decider: str) -> None:
         """Refuse a file that lists machines for an engine that chooses them itself.
 
-        Args:
-            engine: its name.
-            decider: what chooses them.
-
         Raises:
             UsageError: the file has places.
         """
@@ -129,9 +125,6 @@ def _check(content: Mapping[str, Any], known: Mapping[str, type], where: str) ->
 
 class ListedMachines:
     """The engine ``local`` with a file of places: it starts roles on the machines of the file.
-
-    Args:
-        machines: of the file.
 
     Raises:
         UsageError: the file has no places.

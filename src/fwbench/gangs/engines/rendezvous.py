@@ -120,7 +120,6 @@ class Rendezvous:
         """Both connections of a process, once; None if it has not connected in time.
 
         Args:
-            rank: its number.
             until_s: until when, by the monotonic clock.
         """
         while not {(rank, ROLE), (rank, WATCH)} <= self._accepted.keys():
@@ -158,7 +157,6 @@ def connect(ticket: Ticket, kind: int) -> socket.socket:
     """Connect to the controller that has issued a ticket.
 
     Args:
-        ticket: of this process.
         kind: which of its connections: :data:`ROLE` or :data:`WATCH`.
 
     Raises:

@@ -199,7 +199,6 @@ class Display:
     with ``-q``. A session that another process has started tells that process.
 
     Args:
-        config: of the session.
         begin_again: called when a line of a log has ended the one that pytest had begun.
     """
 
@@ -313,8 +312,6 @@ class Estimate:
         """The time that is left, for people; empty where nothing is known.
 
         Args:
-            running: the case that is being measured.
-            elapsed_s: how long it has been.
             share: of it that is known to be done; 0 if that is not known.
         """
         factor = self._factor()

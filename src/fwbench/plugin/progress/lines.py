@@ -62,7 +62,6 @@ class TerminalLine(NoLine):
     """A line that is drawn in place; the cursor returns to where it was.
 
     Args:
-        stream: of the terminal.
         below: whether the line that the cursor is in is somebody else's; otherwise it is empty.
         clock: tells the time, in seconds.
     """
@@ -112,7 +111,6 @@ class LogLines(NoLine):
     """A line a minute, and none for what takes less.
 
     Args:
-        write: writes a line.
         clock: tells the time, in seconds.
     """
 
@@ -137,7 +135,6 @@ class StatusFile(NoLine):
     """A file that another process reads, to show it as its own.
 
     Args:
-        path: of the file.
         clock: tells the time, in seconds.
     """
 
@@ -164,12 +161,7 @@ def read(path: Path) -> Status | None:
 
 
 def draws_in_place(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """True if a stream is a terminal that can move its cursor.
-
-    Args:
-        stream: that progress would be written to.
-        environment: the environment variables.
-    """
+    """True if a stream is a terminal that can move its cursor."""
     return stream.isatty() and environment.get("TERM", "dumb") != "dumb"
 
 

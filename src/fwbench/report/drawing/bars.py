@@ -27,9 +27,6 @@ def draw(
     """A chart of a bar for each category and name; with marks at whole numbers if all are counts.
 
     Args:
-        title: of the chart.
-        series: values by category, by name.
-        show: formats a value.
         looks: of the categories, or of the series, by their names.
     """
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
@@ -76,10 +73,7 @@ def draw_stacked(
     """A chart of a bar for each name, downwards in their order.
 
     Args:
-        title: of the chart.
-        bars: values by part, by name.
         parts: every part that a chart of this kind can have; each has its colour in all charts.
-        show: formats a value.
     """
     looks = palette.parts(parts)
     used = [part for part in parts if any(values.get(part) for values in bars.values())]
@@ -114,7 +108,6 @@ def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart
     """A chart of a horizontal bar for each name, downwards in their order.
 
     Args:
-        title: of the chart.
         series: changes in per cent by name, by verdict.
     """
     names = [name for points in series.values() for name in points]
@@ -174,10 +167,6 @@ def draw_ranked(
     """A chart of a horizontal bar for each name, downwards in their order.
 
     Args:
-        title: of the chart.
-        bars: by name.
-        show: formats a value.
-        looks: by name.
         parts: what a bar is, and what its lighter part is.
     """
     highest = max(max(bar.point.y, bar.point.high) for bar in bars.values())

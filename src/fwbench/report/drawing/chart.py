@@ -151,11 +151,8 @@ def blank(
     """An empty chart of pygal's, as high as its legend and its bars need.
 
     Args:
-        kind: pygal's class.
-        series: how many series the legend will list.
         bars: how many bars will lie above each other.
         labels: of the bars; with long ones the chart is wide.
-        settings: pygal's.
     """
     of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))
     height = (_AROUND_BARS + of_bars if bars else _HEIGHT) + _legend_height(series)
@@ -225,8 +222,6 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
     """A pygal chart as SVG that can share a document with other charts.
 
     Args:
-        chart: pygal's, with its series.
-        title: what it shows, in a line.
         text: what it shows, after the title, for people who do not see it.
         looks: of its series, by their names; those of others are made up.
     """
@@ -290,12 +285,7 @@ def _strip(picture: Any) -> None:
 
 
 def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:
-    """A point as pygal takes it: with its interval, and both in the tooltip.
-
-    Args:
-        point: the value and its spread.
-        show: formats a value.
-    """
+    """A point as pygal takes it: with its interval, and both in the tooltip."""
     value: dict[str, Any] = {"value": (point.x, point.y)}
     label = [point.label] if point.label else []
     if point.low < point.high:

@@ -37,12 +37,7 @@ def draw(
     """A chart of values over sizes.
 
     Args:
-        title: of the chart.
-        series: points by the name of their line.
-        x_title: label of the horizontal axis.
         y_title: label of the vertical axis; None for one that its labels explain.
-        show: formats a value.
-        show_x: formats a place on the horizontal axis.
         limits: lines on which nothing was measured, such as a ceiling, by their names.
         looks: of the lines, by their names; of limits, too, that are not to have the page's ink.
         joined: whether the points of a name are joined to a line.
@@ -141,10 +136,7 @@ def draw_curves(
     """A chart of a curve for each name.
 
     Args:
-        title: of the chart.
         series: a value after each epoch, by name.
-        y_title: label of the vertical axis.
-        looks: of the curves, by their names.
     """
     chart = blank(
         pygal.Line,
@@ -174,7 +166,6 @@ def draw_over_time(
     """A chart of times over runs.
 
     Args:
-        title: of the chart.
         days: a label for each run.
         points: a value for each run; seconds.
         marks: what happened, by the number of the run.

@@ -112,7 +112,6 @@ def looks(
     Args:
         contestants: framework and execution, by the name of the line; where several lines have the
             same, as of several runs, the later ones are paler.
-        colours: of the frameworks, by their names.
     """
     dressed: dict[str, Look] = {}
     seen: Counter[tuple[str, str]] = Counter()

@@ -22,11 +22,7 @@ def draw_scatter(
     """A chart of points: a share against seconds.
 
     Args:
-        title: of the chart.
         points: seconds and a share (0 to 1), by name.
-        x_title: label of the horizontal axis.
-        y_title: label of the vertical axis.
-        looks: of the points, by their names.
     """
     chart = blank(
         pygal.XY,
@@ -77,11 +73,8 @@ def draw_tracks(
     """A chart of tracks, whose points have their labels in a tooltip.
 
     Args:
-        title: of the chart.
         tracks: points in the order in which they are joined, by name; one at least.
         axes: labels of the horizontal and of the vertical axis.
-        show: formats a quantity.
-        looks: of the tracks, by their names.
     """
     stops = [stop for some in tracks.values() for stop in some]
     largest = max(stop.x for stop in stops)

@@ -112,7 +112,6 @@ def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
     """A line for each doubt about measured cases, to be read before any number; often none.
 
     Args:
-        cases: all that were measured.
         cpus: of the machine; None where it is not known.
     """
     doubts = (

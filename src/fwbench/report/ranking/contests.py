@@ -151,10 +151,6 @@ def work(facts: CaseFacts) -> tuple[Any, ...]:
 def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, list[T]]:
     """Items by their difference from others that did the same work: `` (view)``, `` (copy)``.
 
-    Args:
-        items: measured cases, in any form.
-        facts_of: returns the facts of an item.
-
     Returns:
         All items under an empty label where cases of the same work do not differ.
     """

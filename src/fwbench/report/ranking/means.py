@@ -257,7 +257,6 @@ def named(text: str, device: str) -> str:
     """A text of times, with the name of the time in brackets: ``operations (completion time)``.
 
     Args:
-        text: a title, or what a table shows.
         device: that the times were measured on; on a CPU the text stays as it is.
     """
     return f"{text} ({COMPLETION})" if has_several(device) else text

@@ -54,12 +54,7 @@ _Key = tuple[object, ...]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """Tables for each kind of call, device and dtype; batches; accuracy; and exported networks.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """Tables for each kind of call, device and dtype; batches; accuracy; and exported networks."""
     return [*_speeds(runs, names), *_accuracies(runs, names), *_exports(runs, names)]
 
 

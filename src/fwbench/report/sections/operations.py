@@ -49,10 +49,6 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each operation, device, direction and dtype; views are apart from copies.
 
     What replicas shared has sections of its own (:mod:`~fwbench.report.sections.replicas`).
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
     """
     records = unshared(operations(record for run in runs for record in run.records))
     colours = palette.colours(frameworks(runs))

@@ -22,12 +22,7 @@ def _spread(record: Measurement) -> TableCell:
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """One section, if there are any such benchmarks.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """One section, if there are any such benchmarks."""
 
     def name(record: Measurement) -> TableCell:
         return TableCell(f"{record.name}{run_suffix(record.run, names)}")

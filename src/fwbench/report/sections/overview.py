@@ -42,12 +42,7 @@ Keys = Mapping[str, str]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each device, direction and dtype that has at least two contestants.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """A section for each device, direction and dtype that has at least two contestants."""
     records = operations(record for run in runs for record in run.records)
     maps = [
         _HeatMap(title, group, names, _gaps(runs, names, group))
@@ -209,13 +204,7 @@ def _gap(reason: str) -> TableCell:
 
 
 def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measurement]) -> list[_Gap]:
-    """The cases of the same device, direction and dtype that were skipped.
-
-    Args:
-        runs: those that are shown.
-        names: of the runs.
-        records: of one device, direction and dtype.
-    """
+    """The cases of the same device, direction and dtype that were skipped."""
     facts = records[0].facts
     about = (facts.device, facts.direction, facts.dtype)
     workloads = {record.facts.workload for record in records}
@@ -233,12 +222,7 @@ def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measureme
 
 
 def _skipped(missing: NotMeasured, suffix: str) -> _Gap | None:
-    """The gap of a case that was not measured; None for other benchmarks.
-
-    Args:
-        missing: the case.
-        suffix: of the names of its run's columns.
-    """
+    """The gap of a case that was not measured; None for other benchmarks."""
     params = missing.params
     if not params:
         return None

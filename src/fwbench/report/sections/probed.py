@@ -59,12 +59,7 @@ class _ProbedCase(NamedTuple):
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """Two sections for each work that was profiled, and one for each whose memory was measured.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """Two sections for each work that was profiled, and one for each whose memory was measured."""
     records = [record for run in runs for record in run.records]
     profiled = (record for record in records if record.facts.profile is not None)
     measured = (record for record in records if record.facts.memory is not None)

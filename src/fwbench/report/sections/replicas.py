@@ -68,12 +68,7 @@ _MILLION, _BILLION = 1e6, 1e9
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each work that replicas shared, and for each kind of exchange.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """A section for each work that replicas shared, and for each kind of exchange."""
     records = [record for run in runs for record in run.records if record.facts]
     found = scaling.scalings(
         Shared(record, run_suffix(record.run, names))
@@ -232,14 +227,7 @@ def _by_number(
     points: Sequence[Point],
     colours: Mapping[str, str],
 ) -> tuple[dict[str, list[Point]], dict[str, Look]]:
-    """Lines of each contestant, one for each number of replicas, which have a dash each.
-
-    Args:
-        cases: what is drawn.
-        names: their contestants'.
-        points: theirs.
-        colours: of the frameworks.
-    """
+    """Lines of each contestant, one for each number of replicas, which have a dash each."""
     frameworks_of = {name: c.facts.framework for name, c in zip(names, cases, strict=True)}
     plain = palette.parts(frameworks_of)
     if len({*frameworks_of.values()}) == len(frameworks_of):  # its colour tells which one it is

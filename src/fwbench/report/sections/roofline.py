@@ -51,12 +51,7 @@ _BETWEEN = (
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each device and dtype of a run for which ceilings are known.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """A section for each device and dtype of a run for which ceilings are known."""
     return [
         section
         for run in runs

@@ -46,12 +46,7 @@ _ByBatch = tuple[str, dict[int, Measurement]]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each model, device, dtype and batch size; then those of a model over all these.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """A section for each model, device, dtype and batch size; then those of a model over all."""
     records = trainings(record for run in runs for record in run.records)
     groups: dict[tuple[Any, ...], list[Measurement]] = {}
     for record in records:

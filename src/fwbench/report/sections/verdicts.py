@@ -22,12 +22,7 @@ _DRAWN = 40
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each run that was a race, then for each that was compared with another.
-
-    Args:
-        runs: in the order to show them.
-        names: of the runs.
-    """
+    """A section for each run that was a race, then for each that was compared with another."""
     named = [
         (run, f" ({name})" if len(runs) > 1 else "") for run, name in zip(runs, names, strict=True)
     ]

@@ -41,12 +41,7 @@ class _Column:
         return self.names[1:]
 
     def aligned(self, text: str, width: int) -> str:
-        """A text that ends where the numbers do, if there is room for that.
-
-        Args:
-            text: at most so wide.
-            width: columns in all.
-        """
+        """A text that ends where the numbers do, if there is room for that."""
         return text.rjust(width - self.signs).ljust(width)
 
     @classmethod
@@ -59,12 +54,7 @@ class _Column:
 
 
 def drawn(matrix: Matrix, width: int) -> list[Line]:
-    """A table under its title, its columns in blocks where they do not fit beside each other.
-
-    Args:
-        matrix: the table.
-        width: of the terminal.
-    """
+    """A table under its title, its columns in blocks where they do not fit beside each other."""
     lines = wrapped(f"{matrix.title}: {matrix.what}", width, "bold")
     columns = [_Column.of_matrix(matrix, names) for names in matrix.columns]
     labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - max(map(_alone, columns)))
@@ -93,12 +83,7 @@ class _Labels:
 
     @classmethod
     def of_rows(cls, rows: Iterable[MatrixRow], most: int) -> _Labels | None:
-        """Needed width, up to a limit; None if that is too little.
-
-        Args:
-            rows: with names and sizes.
-            most: columns.
-        """
+        """Needed width, up to a limit; None if that is too little."""
         name = max(len(row.name) for row in rows)
         size = max(len(row.size) + 1 for row in rows)
         shown = min(name, most - size)

@@ -191,8 +191,6 @@ def matrices(
     """A table for each kind of workload, device and dtype.
 
     Args:
-        works: all that was measured.
-        detail: how much of it a table shows.
         failed: cases that failed; shown where others computed the same.
     """
     failures: dict[tuple[Any, ...], list[Column]] = defaultdict(list)

@@ -132,7 +132,6 @@ def dispatch(cases: Cases, *, in_full: bool) -> list[str]:
     """The frameworks whose calls returned long before their work was done.
 
     Args:
-        cases: all that were measured.
         in_full: whether to name the case where the two differ most.
     """
     apart: dict[str, list[tuple[float, CaseFacts]]] = defaultdict(list)
@@ -159,7 +158,6 @@ def energy(cases: Cases, *, in_full: bool) -> list[str]:
     """The energy of a call, or of an epoch, of each contestant on a GPU that counts it.
 
     Args:
-        cases: all that were measured.
         in_full: whether every work has a line; otherwise those that took most.
     """
     counted = []
@@ -182,7 +180,6 @@ def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
     """The cases whose times had not settled when their warm-up ended.
 
     Args:
-        cases: all that were measured.
         in_full: whether to name some of them.
     """
     names = [case.name for case in cases if case.facts.steady is False]
@@ -218,8 +215,6 @@ def profiles(cases: Cases, traces: str, *, in_full: bool) -> Iterator[str]:
     """Shares of the time by class of operators, and the folder of the traces.
 
     Args:
-        cases: all that were measured.
-        traces: the folder of the traces.
         in_full: whether each case has a line.
     """
     profiled = [(case, case.facts.profile) for case in cases if case.facts.profile is not None]
@@ -254,7 +249,6 @@ def memory(cases: Cases, *, in_full: bool) -> Iterator[str]:
     """Peak memory of the calls of each case.
 
     Args:
-        cases: all that were measured.
         in_full: whether each case has a line; otherwise there is one for all.
     """
     measured = [case for case in cases if case.facts.memory is not None]

@@ -81,7 +81,6 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
 
     Args:
         outcome: what was measured, and what was not.
-        view: how much is shown.
     """
     skips = _skips(outcome.skips, view)
     if not outcome.records:

@@ -40,9 +40,7 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int], width: int) -
     """Rows of a table as lines: as many columns as fit, at least the first two.
 
     Args:
-        rows: the headings first.
         texts: the numbers of the columns that begin at the left; others end at the right.
-        width: columns of the terminal.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     fitting = max(
@@ -66,7 +64,6 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
     Args:
         text: control characters in it are shown as escapes.
         width: columns that a line may take.
-        style: of all lines.
     """
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     lines = textwrap.wrap(

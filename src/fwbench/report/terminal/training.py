@@ -35,13 +35,7 @@ def _table(columns: Sequence[_Column[T]], rows: Sequence[T], width: int) -> list
 
 
 def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
-    """A table for each group of loops that did the same work.
-
-    Args:
-        cases: all that were measured.
-        width: of the terminal.
-        known: the toggles of the session, by name.
-    """
+    """A table for each group of loops that did the same work."""
     columns: list[_Column[Measurement]] = [
         ("", lambda loop: loop_name(loop, known)),
         ("epoch", lambda loop: time(loop.facts.epoch_s or 0.0)),
@@ -90,12 +84,7 @@ def _memory(loop: Measurement) -> str:
 
 
 def notes(cases: Cases, known: Known) -> list[str]:
-    """The largest distance of loss curves, and when compiling pays.
-
-    Args:
-        cases: all that were measured.
-        known: the toggles of the session, by name.
-    """
+    """The largest distance of loss curves, and when compiling pays."""
     return [
         *(
             f"{curves.group}: loss curves lie at most {curves.max_deviation:.2g} nats apart "
@@ -116,12 +105,7 @@ def _pays(even: BreakEven) -> str:
 
 
 def unequal(cases: Cases, known: Known) -> list[str]:
-    """The loops that trained otherwise than most, and so are not ranked.
-
-    Args:
-        cases: all that were measured.
-        known: the toggles of the session, by name.
-    """
+    """The loops that trained otherwise than most, and so are not ranked."""
     return [
         f"{title}: unequal: {loop_name(loop, known)}: its loss curve lies {why.nats:.2g} nats from "
         f"that of {why.to} (epoch {why.epoch}), and {why.allowed:.2g} are allowed: it is not the "
@@ -136,12 +120,7 @@ def unequal(cases: Cases, known: Known) -> list[str]:
 
 
 def replicas(cases: Cases, width: int) -> list[list[Line]]:
-    """A table for each work that replicas shared.
-
-    Args:
-        cases: all that were measured.
-        width: of the terminal.
-    """
+    """A table for each work that replicas shared."""
     return [
         [*wrapped(f"replicas: {work.title}", width, "bold"), *_scaling(work, width)]
         for work in scalings(Shared(case) for case in cases if is_scaling(case))

@@ -45,9 +45,6 @@ def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
 def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
     """Check that an array comes back from the device as it was sent, in the declared dtype.
 
-    Args:
-        dtype: one that the framework declares.
-
     Raises:
         ConformanceError: shape, dtype or a value differs.
     """
@@ -146,10 +143,6 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
 
 def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
     """Check the dtype of an array that ``to_numpy`` returned; a dtype that NumPy lacks is float32.
-
-    Args:
-        what: names the array in the message.
-        dtype: the requested one.
 
     Raises:
         ConformanceError: it is another one, or has more digits than its dtype.

@@ -45,11 +45,7 @@ class Adapter:
             yield
 
     def create(self, source: Any, device: str, dtype: str) -> Array:
-        """Create an array of the framework.
-
-        Args:
-            source: a NumPy array or a list.
-        """
+        """Create an array of the framework."""
         return self.framework.creator(device, dtype)(source)
 
     def read(self, array: Array) -> NDArray[Any]:

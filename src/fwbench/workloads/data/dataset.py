@@ -132,7 +132,6 @@ class Kind(Protocol):
         """The splits of the data set, checked.
 
         Args:
-            paths: the parts of one of the layouts.
             cache: a folder for intermediate results; None to keep nothing.
 
         Raises:
@@ -144,7 +143,6 @@ def data_set(location: Found, splits: Splits) -> DataSet:
     """A data set with its contents and their digest.
 
     Args:
-        location: of its files, or of generated data.
         splits: training, validation (None where there is none) and test part.
     """
     train, validation, test = splits

@@ -78,7 +78,6 @@ def content(path: Path, limit_bytes: int) -> bytes:
     """The content of a file, decompressed where its name ends in ``.gz``.
 
     Args:
-        path: of the file.
         limit_bytes: the expected size. Of a longer file one byte more is returned, so that it
             shows; only of a file that is not longer is the gzip checksum known to be right.
 
@@ -91,11 +90,6 @@ def content(path: Path, limit_bytes: int) -> bytes:
 
 def arrays(path: Path, names: Sequence[str], limit_bytes: int) -> list[NDArray[Any]]:
     """Arrays from a file of :func:`numpy.savez`. Nothing is ever unpickled.
-
-    Args:
-        path: of the file.
-        names: of the arrays.
-        limit_bytes: the largest size of an array.
 
     Raises:
         DataError: the file cannot be read or is damaged, or an array is missing, too large or one
@@ -125,11 +119,6 @@ def members(
     """The files in a ``.tar.gz`` archive whose names are wanted, one by one. Nothing is extracted.
 
     Links, devices and all other names are passed over.
-
-    Args:
-        path: of the archive.
-        pattern: matches a member's whole name.
-        limit_bytes: the largest size of a wanted member.
 
     Yields:
         The match of a member's name, and its content.

@@ -79,9 +79,6 @@ def layouts(folder: Path) -> Iterator[FileLayout]:
 def read(paths: Sequence[Path], _: Path | None) -> Splits:
     """Read a text as tokens.
 
-    Args:
-        paths: three parts, or a text.
-
     Raises:
         DataError: a file is missing, cut off, no text, or too short.
     """

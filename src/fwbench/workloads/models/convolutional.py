@@ -112,9 +112,6 @@ def resnet50(divisor: int) -> Network:
     """ResNet-50 (He et al. 2016), "v1.5": 25,557,032 parameters, 4.09 G multiply-adds at 224.
 
     Where a block halves the image its 3 x 3 convolution does so, not the first 1 x 1.
-
-    Args:
-        divisor: divides the filters of every convolution.
     """
     return partial(_resnet50, divisor)
 
@@ -170,11 +167,7 @@ _MODULES = (
 
 
 def googlenet(divisor: int) -> Network:
-    """GoogLeNet (Szegedy et al. 2015) without auxiliary heads: 6,998,552 parameters.
-
-    Args:
-        divisor: divides the filters of every convolution.
-    """
+    """GoogLeNet (Szegedy et al. 2015) without auxiliary heads: 6,998,552 parameters."""
     return partial(_googlenet, _plain, 5, divisor)
 
 
@@ -182,9 +175,6 @@ def googlenet_bn(divisor: int) -> Network:
     """GoogLeNet with batch normalization and 3 x 3 for 5 x 5: 6,624,904 parameters.
 
     The network that torchvision has as ``googlenet``, without auxiliary heads.
-
-    Args:
-        divisor: divides the filters of every convolution.
     """
     return partial(_googlenet, _normalized, 3, divisor)
 
@@ -235,11 +225,7 @@ def _module(convolution: _Convolution, large: int, filters: list[int], x: Value)
 
 
 def inception_v3(divisor: int) -> Network:
-    """Inception-v3 (Szegedy et al. 2016) without the auxiliary head: 23,834,568 parameters.
-
-    Args:
-        divisor: divides the filters of every convolution.
-    """
+    """Inception-v3 (Szegedy et al. 2016) without the auxiliary head: 23,834,568 parameters."""
     return partial(_inception_v3, divisor)
 
 

@@ -30,7 +30,6 @@ def forward(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> Result:
     """The result of one layer, and the way back.
 
     Args:
-        layer: which.
         parameters: of it, float64, in the layouts of :mod:`fwbench.workloads.models.layers`.
         inputs: images, sequences or vectors, float64, or tokens; (batch, ...).
 
@@ -81,8 +80,6 @@ def _places(
 
     Args:
         padded: (batch, height, width, channels), with what is added around.
-        size: of a window.
-        stride: from one window to the next.
         output: how many windows there are, down and across.
     """
     down, across = ((count - 1) * stride + 1 for count in output)
@@ -337,7 +334,6 @@ def untrained(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> NDArra
     """The result of one layer in a network that is in use, and has not been trained.
 
     Args:
-        layer: which.
         parameters: of it, float64.
         inputs: as for :func:`forward`.
 

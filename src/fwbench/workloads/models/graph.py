@@ -90,11 +90,7 @@ class Graph:
         return max((math.prod(kernel.shape[:-1]) for kernel in kernels), default=1)
 
     def initial(self, seed: int) -> list[Arrays]:
-        """The initial parameters of each node, the same in every process; float64.
-
-        Args:
-            seed: of the draws.
-        """
+        """The initial parameters of each node, the same in every process; float64."""
         rng = np.random.default_rng(seed)
         # In float32's precision, so that every framework begins with exactly the same numbers.
         return [
@@ -154,9 +150,6 @@ class Graph:
         Each has about as many layers with parameters: an LSTM above the table of words, and another
         one below the answers, as MXNet's example of a model-parallel LSTM has them.
 
-        Args:
-            number: of parts.
-
         Raises:
             DeclarationError: there are fewer places where it can be cut.
         """
@@ -193,7 +186,6 @@ class Graph:
 
         Args:
             functions: of each node, from the results that it takes to its own.
-            x: the input.
             recomputed: applied to all segments but the last, whose results the backward pass
                 needs at once.
         """
@@ -210,7 +202,6 @@ class Graph:
         Args:
             nodes: one of :attr:`segments`, or several that follow one another.
             functions: of each node of the network, from the results that it takes to its own.
-            x: the result before them.
         """
         results = {nodes.start: x}
         for place, (inputs, last_uses) in enumerate(self._wiring[nodes.start : nodes.stop]):
@@ -236,10 +227,6 @@ class Graph:
 
 def trace(network: Network, shape: Shape) -> Graph:
     """Work of a network on an input.
-
-    Args:
-        network: the function.
-        shape: of the input, without the batch.
 
     Raises:
         DeclarationError: no layer is called, a result is left unused, or a flattened image is

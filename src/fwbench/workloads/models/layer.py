@@ -104,7 +104,6 @@ class Value:
     Args:
         nodes: of the network so far; a layer that is called adds itself.
         place: of this result; 0 is the network's input.
-        shape: without the batch.
     """
 
     def __init__(self, nodes: list[Node], place: int, shape: Shape) -> None:
@@ -168,7 +167,6 @@ def refuse_sequences(layer: Layer, shape: Shape) -> None:
 
     Args:
         layer: takes the shape.
-        shape: without the batch.
 
     Raises:
         DeclarationError: the shape is that of a sequence.

@@ -31,8 +31,6 @@ class Pass(WithNetwork):
     """A network on a batch that lies on the device, from its initial weights, without an update.
 
     Args:
-        model: the name of the network.
-        trains: a workload that trains it.
         sizes: by preset, of the form that this workload has.
     """
 
@@ -62,9 +60,6 @@ class Pass(WithNetwork):
 
     def at(self, size: Size) -> Objective:
         """The network of a size.
-
-        Args:
-            size: of the case.
 
         Raises:
             DeclarationError: a layer has no result at this size.
@@ -149,11 +144,7 @@ class ForwardBackward(Pass):
 
 
 def batch_of(size: Size) -> int:
-    """Number of examples in a batch.
-
-    Args:
-        size: of the case.
-    """
+    """Number of examples in a batch."""
     return size if isinstance(size, int) else size["batch"]
 
 
@@ -162,7 +153,6 @@ def _with_batch(size: Size, batch: int) -> Size:
 
     Args:
         size: of another batch.
-        batch: how many.
     """
     if isinstance(size, int):
         return batch

@@ -17,7 +17,6 @@ def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[A
 
     Args:
         parameters: both kernels and the bias, float64.
-        x: (batch, length, inputs).
 
     Returns:
         (batch, length, units), and a function from the gradient with respect to that.
@@ -66,7 +65,6 @@ def _slopes(gates: Array, cells: Array, recurrent: Array, gradient: Array) -> Ar
 
     Args:
         gates: as :func:`_states` returns them.
-        cells: the same.
         recurrent: the recurrent kernel, (units, 4 units).
         gradient: with respect to the outputs, (batch, length, units).
 

@@ -44,8 +44,6 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
     """The losses of the first steps over the batches of the check, from the initial weights on.
 
     Args:
-        training: model, data and optimiser.
-        batch: the batch size.
         steps: how many, at most :data:`~fwbench.workloads.objective.TRAJECTORY_STEPS`.
         lazy: whether a step leaves the rows of an embedding's table whose tokens do not occur in
             its batch as they are, and their moments; PyTorch's ``SparseAdam`` and MXNet's
@@ -82,10 +80,8 @@ def gradients(
     """The loss of a batch, and its gradient for the parameters of each node.
 
     Args:
-        graph: of the network.
         parameters: of each node, float64.
         x: the examples, float64, or tokens.
-        labels: of the examples.
     """
     logits, pull_backs = answer(graph, parameters, x)
     loss, gradient = cross_entropy(logits, labels)
@@ -98,7 +94,6 @@ def answer(
     """The logits of a batch, and the way back through each node.
 
     Args:
-        graph: of the network.
         parameters: of each node, float64.
         x: the examples, float64, or tokens.
     """
@@ -115,7 +110,6 @@ def inference(graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]) -> ND
     """The logits of a batch by a network that is in use, and has not been trained.
 
     Args:
-        graph: of the network.
         parameters: of each node, float64.
         x: the examples, float64, or tokens.
     """
@@ -129,7 +123,6 @@ def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) ->
     """The gradient for the parameters of each node.
 
     Args:
-        graph: of the network.
         pull_backs: the way back through each node.
         gradient: of the loss with respect to the answer.
     """
@@ -145,10 +138,6 @@ def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) ->
 
 def cross_entropy(logits: Array, labels: NDArray[Any]) -> tuple[float, Array]:
     """The mean softmax cross-entropy, and its gradient.
-
-    Args:
-        logits: (batch, classes).
-        labels: (batch,).
 
     Returns:
         The loss, in nats, and its gradient with respect to the logits.
@@ -167,7 +156,6 @@ class Descent:
     """An optimiser's work on one array of parameters.
 
     Args:
-        optimizer: with its constants.
         array: float64; changed in place.
 
     Raises:

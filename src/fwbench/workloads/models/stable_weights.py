@@ -29,11 +29,7 @@ Results = list[NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StableObjective(Objective):
-    """A network with its weights at such a point for the first two batches of the check.
-
-    Args:
-        batch: examples in a batch.
-    """
+    """A network with its weights at such a point for the first two batches of the check."""
 
     batch: int = field(kw_only=True)
 
@@ -49,12 +45,7 @@ class StableObjective(Objective):
 
 
 def with_stable_weights(objective: Objective, batch: int) -> Objective:
-    """The same network, at a point where rounding decides on no ReLU.
-
-    Args:
-        objective: a network, with its initial weights.
-        batch: examples in a batch of the check.
-    """
+    """The same network, at a point where rounding decides on no ReLU."""
     given = {name: getattr(objective, name) for name in Objective.__dataclass_fields__}
     return StableObjective(**given, batch=batch)
 
@@ -63,7 +54,6 @@ def with_tie_breaks_flipped(graph: Graph, nearly: float) -> Graph:
     """The same network, whose max pools choose the other one of elements that are as good as equal.
 
     Args:
-        graph: of the network.
         nearly: what they may differ by, relative to the root mean square of all.
     """
 
@@ -105,12 +95,7 @@ def _moved(graph: Graph, parameters: list[Arrays], batches: Sequence[NDArray[Any
 
 
 def _owner(graph: Graph, place: int) -> int | None:
-    """The place of the node whose bias or offset moves what a node rectifies; None if none does.
-
-    Args:
-        graph: of the network.
-        place: of the node.
-    """
+    """The place of the node whose bias or offset moves what a node rectifies; None if none does."""
     layer = graph.nodes[place - 1].layer
     if isinstance(layer, layers.Conv | layers.Dense) and layer.relu:
         return place if len(layer.weights(graph.nodes[place - 1].shapes[0])) > 1 else None

@@ -52,7 +52,6 @@ class _Check:
 
         Args:
             width: filters and units of a layer, as a multiple of those at the smallest size.
-            side: height and width of pictures, likewise.
         """
         grown = width if self.normalized else width**2 * side
         return SGD(self.learning_rate / grown, momentum=0.9)
@@ -78,13 +77,7 @@ _DEEP = _Check(3e-6, (0.4, 4.0, 4.0, 4.0), normalized=True)
 
 @dataclass(frozen=True, eq=False)
 class ModelStep(Trains):
-    """A training step of a network: forward pass, backward pass, update.
-
-    Args:
-        model: the name of the network.
-        objective: what is trained at a size.
-        sizes: by preset; all of one form.
-    """
+    """A training step of a network: forward pass, backward pass, update."""
 
     model: str
     objective: Callable[[Shape], Objective]
@@ -117,9 +110,6 @@ class ModelStep(Trains):
 
     def at(self, size: Size) -> Objective:
         """The network of a size, with what it is trained by.
-
-        Args:
-            size: of the case.
 
         Raises:
             DeclarationError: a layer has no result at this size.
@@ -169,10 +159,6 @@ def cost_of_gradients(graph: Graph, batch: int) -> Cost:
 
     The gradients by results and by parameters are as much work each as the forward pass; that by
     the examples is not needed.
-
-    Args:
-        graph: of the network.
-        batch: how many examples.
     """
     first = graph.nodes[0]
     needless = first.layer.multiply_adds(*first.shapes)

@@ -19,8 +19,6 @@ def expected_losses(training: Objective, batch: int, *, lazy: bool) -> list[floa
     """The losses of the first steps over the batches of the check.
 
     Args:
-        training: which loop.
-        batch: examples in a batch.
         lazy: with updates of those rows of an embedding alone that occur.
 
     Returns:

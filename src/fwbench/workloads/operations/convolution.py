@@ -147,29 +147,18 @@ class Window:
         return len(self.kernel)
 
     def extent(self, before: int, axis: int) -> int:
-        """The positions of the kernel along an axis.
-
-        Args:
-            before: elements of the input.
-            axis: of space.
-        """
+        """The positions of the kernel along an axis."""
         reach = self.dilation * (self.kernel[axis] - 1) + 1
         return (before + 2 * self.padding - reach) // self.stride + 1
 
     def transposed_extent(self, before: int, axis: int) -> int:
-        """The elements along an axis of the result of a transposed convolution.
-
-        Args:
-            before: elements of the input.
-            axis: of space.
-        """
+        """The elements along an axis of the result of a transposed convolution."""
         return (before - 1) * self.stride + self.kernel[axis] - 2 * self.padding
 
     def tap(self, place: tuple[int, ...], extents: tuple[int, ...]) -> tuple[slice, ...]:
         """Elements of an input, padding included, that one element of the kernel meets.
 
         Args:
-            place: of the element.
             extents: the positions of the kernel along each axis.
         """
         starts = (self.dilation * i for i in place)

@@ -70,16 +70,7 @@ def _transform(
     cost: Callable[[Shape], Cost] = _complex_cost,
     dtypes: Sequence[str] = ("complex64", "complex128"),
 ) -> Operation:
-    """A transform; no framework has complex numbers of float16 or bfloat16 for it.
-
-    Args:
-        name: of the operation.
-        reference: in NumPy.
-        sizes: of it.
-        inputs: its operands.
-        cost: forward.
-        dtypes: of the operands.
-    """
+    """A transform; no framework has complex numbers of float16 or bfloat16 for it."""
     return Operation(
         name=name,
         inputs=inputs,

@@ -79,8 +79,6 @@ def _image(
     """An operation that makes images of images.
 
     Args:
-        name: of the operation.
-        reference: in NumPy.
         extent: the height and the width of the result: the parameters of the implementations.
         channels: of the result for each of the operand.
         flops: for each element of the result.

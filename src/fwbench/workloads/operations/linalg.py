@@ -149,16 +149,7 @@ def _algebra(
     backward_cost: Callable[[int], Cost],
     **more: Any,
 ) -> Operation:
-    """An operation on ``size`` x ``size`` matrices whose work grows with their cube.
-
-    Args:
-        name: of the operation.
-        inputs: its operands.
-        reference: in NumPy.
-        cost: forward.
-        backward_cost: with the gradient.
-        more: other arguments of the operation.
-    """
+    """An operation on ``size`` x ``size`` matrices whose work grows with their cube."""
     options: dict[str, Any] = {"sizes": _SYSTEMS, "terms": lambda n: n} | more
     return Operation(
         name=name,

@@ -153,10 +153,7 @@ def _product(
     """A product of two arrays.
 
     Args:
-        name: of the operation.
         indices: a letter for each axis of the operands, and of the result behind the arrow.
-        reference: in NumPy.
-        sizes: with the same letters.
         factors: of :attr:`fwbench.Operation.factors`.
     """
     left, result = indices.split("->")

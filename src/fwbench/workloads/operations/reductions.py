@@ -97,15 +97,11 @@ def _reduction(
     """A reduction.
 
     Args:
-        name: of the operation.
-        reference: in NumPy.
-        inputs: a matrix.
         results: how many: one (empty), ``n`` (of rows), ``m`` (of columns), or ``nm``.
         flops: for each element.
         gradient: FLOPs for each element, and how many arrays as large as x the gradient reads and
             writes; None where there is no gradient.
         terms: that an element of the result adds up.
-        more: other arguments of the operation.
     """
     backward = gradient and partial(_backward_cost, flops + gradient[0], gradient[1], results)
     return Operation(

@@ -128,14 +128,9 @@ def _move(
     """An operation that moves elements and computes nothing.
 
     Args:
-        name: of the operation.
-        reference: in NumPy.
         elements: ``elements(size)``, the elements of the operands and of the results.
-        inputs: the operands.
-        sizes: by preset.
         part: whether no more of the operand is read than there are elements of the result.
         several: whether elements of the operand are several times in the result.
-        parameters: of the implementations.
     """
     return Operation(
         name=name,

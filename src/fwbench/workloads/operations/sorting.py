@@ -86,9 +86,6 @@ def _sorting(
     """An operation that puts rows in order.
 
     Args:
-        name: of the operation.
-        reference: in NumPy.
-        results: how many elements it writes.
         differentiable: whether there is a gradient; it is put back where the numbers came from.
     """
 

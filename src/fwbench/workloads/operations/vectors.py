@@ -42,11 +42,7 @@ def positive(size: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def between(*ends: float) -> Draw:
-    """Numbers in every piece of the line, and none near where two pieces meet.
-
-    Args:
-        ends: of the pieces, in ascending order.
-    """
+    """Numbers in every piece of the line, and none near where two pieces meet."""
     low, high = np.array(ends[:-1]) + _DISTANCE, np.array(ends[1:]) - _DISTANCE
 
     def draw(size: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -69,8 +65,6 @@ def elementwise(
     """An operation that computes each element of its result of the same elements of its operands.
 
     Args:
-        name: of the operation.
-        reference: the operation in NumPy.
         draws: one for each operand.
         flops: for an element of the result; a function such as exp counts as one.
         gradient_flops: those that all gradients take in addition; None where there is no gradient.
