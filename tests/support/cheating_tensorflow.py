@@ -23,7 +23,7 @@ def adds_up(learner: Any, _: int) -> None:
 
 
 def multiply_gradients(learner: Any, factor: float) -> None:
-    """Update by other gradients; losses are as ever."""
+    """Update by other gradients; losses stay right."""
     differentiated = learner._differentiated
 
     def wrong(*arguments: Any) -> Any:

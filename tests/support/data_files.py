@@ -118,7 +118,7 @@ Damage = Callable[[bytes], bytes]
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content of a JSON file with something in it that nobody measured."""
+    """The content of a JSON file with something in it that was not measured."""
     damage = draw(st.sampled_from((values_damaged, values_damaged, values_damaged, bytes_damaged)))
     return draw(damage(content))
 

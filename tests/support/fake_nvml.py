@@ -197,7 +197,7 @@ class SimulatedGpu(HandClock):
         self.is_spoiled = False
 
     def launch(self, cycles: float) -> None:
-        """Enqueue a kernel of so many cycles."""
+        """Enqueue a kernel of a number of cycles."""
         begin_s = max(self.now_s, self.idle_s)
         seconds = cycles / self.frequency_hz(begin_s)
         self.busy_s += seconds

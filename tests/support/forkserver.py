@@ -335,7 +335,7 @@ def _serve(requests: socket.socket) -> tuple[Program, Sequence[int]]:
     while True:
         message, received, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, _DESCRIPTORS)
         if not message:
-            os._exit(0)  # whoever could ask has ended
+            os._exit(0)  # the process that could ask has ended
         program = Program(**json.loads(message))
         pid = _fork_orphan() if program.can_be_forked() else None
         if pid == 0:

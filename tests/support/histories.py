@@ -25,7 +25,7 @@ from support.reports import Node, case, parsed
 
 
 def when(number: int) -> str:
-    """The noon so many days after the first of January."""
+    """The noon a number of days after the first of January."""
     return (datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=number)).isoformat()
 
 

@@ -73,7 +73,7 @@ def outside(chart: Chart) -> list[tuple[float, float]]:
 
 
 def taking(made: dict[str, Any], factor: float) -> dict[str, Any]:
-    """The same training, all of its epochs so many times as long."""
+    """The same training, all of its epochs longer by a factor."""
     made["stats"]["data"] = [factor * seconds for seconds in made["stats"]["data"]]
     for epoch in made["extra_info"]["fwbench"]["epochs"]:
         epoch["seconds"] *= factor

@@ -43,7 +43,7 @@ _PUBLISHED = {"forward": 4.0, "training": 2.0}
 
 _NOTE = (
     "Memory for the results of a graph, without parameters and their gradients. A result may be "
-    "written over an operand that nobody needs any more (in place), or into the memory of another "
+    "written over an operand that is not needed any more (in place), or into the memory of another "
     "result that is needed no more (co-share). MXNet 1.9.1 can switch off co-sharing alone; its "
     "documented MXNET_EXEC_ENABLE_INPLACE does nothing."
 )

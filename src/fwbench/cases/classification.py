@@ -1,7 +1,7 @@
 """Trained networks: how fast they answer, and how often rightly, in int8 as in wider dtypes.
 
 Every framework has the same weights, and is asked about the same pictures. An answer in int8 is
-held against three things: each logit must be near to the float64 reference's, but not as near as
+compared with three things: each logit must be near to the float64 reference's, but not as near as
 floating point comes; most pictures must be classified alike; and the file of the network must be
 so small that its weights can only be narrow.
 """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Along so many random directions gradients are compared.
+#: Random directions along which gradients are compared.
 _DIRECTIONS = 3
 
 #: With this seed no two of the first four elements are moved alike in all of them, whichever of

@@ -29,7 +29,7 @@ from fwbench.workloads.training import Batch, order
 #: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
 _MILESTONES = (5, 10, 15)
 
-#: In so many parts the curve of an epoch is kept.
+#: Parts in which the curve of an epoch is kept.
 _CURVE_POINTS = 10
 
 _REMEDY = "lower the learning rate or use a wider dtype"

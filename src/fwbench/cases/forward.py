@@ -193,7 +193,7 @@ class InPlaceUpdate(Forward):
         return super()._change(operands)
 
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """The call counts itself: whoever times it may make it twice."""
+        """The call counts itself: its timer may make it twice."""
         run = super()._change(operands)
         self._steps, self._written = 0, True
 

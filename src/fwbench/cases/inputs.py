@@ -71,7 +71,7 @@ def widest(array: NDArray[Any]) -> NDArray[Any]:
 def digest(array: NDArray[Any]) -> int:
     """Digest of the values of an array; two differ in all but one of four thousand million cases.
 
-    A checksum, because nobody forges results, and it takes a third of a cryptographic hash's time,
+    A checksum, because results are not forged, and it takes a third of a cryptographic hash's time,
     which was a tenth of what verifying large arrays took.
     """
     values = np.ascontiguousarray(array)

@@ -22,9 +22,9 @@ from fwbench.workloads.grid import Cell
 #: Bits of mantissa of each dtype.
 DTYPES = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7, FLOAT8: 3}
 
-#: The largest error of work in so many bits. Seen of fwbench's frameworks, in units of these: 0.01
-#: (MXNet adds 1e-10 to what it divides by), 0.09 and 0.5; of work in the next narrower format 8 and
-#: more, 8 to 20, and 1.2 to 5. TF32 counts as float16, which has as many bits.
+#: The largest error of work by bits of mantissa. Seen of fwbench's frameworks, in units of these:
+#: 0.01 (MXNet adds 1e-10 to what it divides by), 0.09 and 0.5; of work in the next narrower format
+#: 8 and more, 8 to 20, and 1.2 to 5. TF32 counts as float16, which has as many bits.
 _LARGEST = {52: 2.0**-29, 23: 2.0**-16, 10: 6e-4}
 _NARROWEST = 7
 
@@ -89,7 +89,7 @@ def is_reduced(facts: CaseFacts) -> bool:
     """True if a case was computed in a narrower format than that of its dtype.
 
     Args:
-        facts: of its record; what earlier versions wrote does not say.
+        facts: of its record.
     """
     found = facts.precision_bits
     return found is not None and found < (of_dtype(facts.dtype) or 0)

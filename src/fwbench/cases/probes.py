@@ -6,7 +6,7 @@ are drawn from, is forgotten before the first one.
 Nothing is compared with a reference here. Only a case that was verified and timed is run for its
 memory, by the same code with the same options; its float64 reference would take more memory than
 the case, and for published sizes minutes. The inference of a training is the one call that its own
-case does not make. With its memory known it is held against the learner's own logits, which the
+case does not make. With its memory known it is compared with the learner's own logits, which the
 check after the timing holds against the loss of its steps.
 """
 

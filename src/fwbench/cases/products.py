@@ -139,7 +139,7 @@ def _transposed(matrices: NDArray[Any]) -> NDArray[Any]:
     return np.swapaxes(matrices, -1, -2)
 
 
-#: So many columns are added up, with so many sets of weights.
+#: Columns that are added up, and sets of weights.
 GROUP = 64
 REPETITIONS = 4
 

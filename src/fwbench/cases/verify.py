@@ -348,7 +348,7 @@ def losses(
     return float(deviations[worst]), float(allowed[worst])
 
 
-#: Arrays are compared in blocks of so many elements: what is made of a block stays in a cache.
+#: Arrays are compared in blocks of this many elements: what is made of a block stays in a cache.
 _BLOCK = 2**15
 
 #: Numbers beyond this or its reciprocal are not squared as they are.

@@ -20,7 +20,7 @@ from fwbench.measure.resources import CpuUse, cpu_use
 
 Timer = Callable[[], float]
 
-#: A round is preempted if it was as often as once in so many seconds of it, or of the processor
+#: A round is preempted if it was as often as once in this many seconds of it, or of the processor
 #: time that it got: a kernel gives a process that has to share its processor a few milliseconds at
 #: a time, however long it then waits, and an epoch of seconds is preempted now and then on any
 #: machine.
@@ -118,7 +118,7 @@ class Clock:
         return self() - start, result
 
     def forget(self, rounds: int) -> None:
-        """Let the latest rounds not count, so many of them."""
+        """Discard the latest rounds."""
         del self._rounds[-rounds:]
 
     def facts(self, rounds_s: Sequence[float], iterations: int) -> RoundFacts:

@@ -30,7 +30,7 @@ _TREND_AT_LEAST = 2.576
 _OTHERS_AT_MOST_CPUS = 0.25
 
 #: Otherwise either of these shows that they took part of the time: preemptions in a larger share of
-#: the rounds, or a median round that is so many times the fastest.
+#: the rounds, or a median round that is this many times the fastest.
 _PREEMPTED_AT_MOST = 0.25
 _SLOWED_FROM = 1.3
 

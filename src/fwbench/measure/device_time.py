@@ -20,12 +20,12 @@ from fwbench.measure.clock import Clock
 
 #: So much work tells the time of a call, ...
 _WORK_S = 5e-3
-#: ... in so many calls at most: a queue of CUDA's has about a thousand places, and a call may be
+#: ... in this many calls at most: a queue of CUDA's has about a thousand places, and a call may be
 #: several kernels. The device's clock is asked for so many calls at least.
 _CALLS_AT_MOST = 64
 _TOLD_AT_LEAST = 5
 
-#: The slope is the median of so many, or of one where that takes longer than this.
+#: The slope is the median of this many, or of one where that takes longer than this.
 _SLOPES = 5
 _LONG_S = 0.1
 

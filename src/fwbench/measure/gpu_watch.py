@@ -127,7 +127,7 @@ class EnergyMeter:
         is_short = self._clock.read() - self._since_s < LEAST_S
         if after_j is None or self._before_j is None or is_short:
             return None
-        # Of a driver that was loaded anew it begins at 0 again.
+        # Of a driver that was reloaded it begins at 0 again.
         return after_j - self._before_j if after_j > self._before_j else None
 
     def _total_j(self) -> float | None:

@@ -32,7 +32,7 @@ _TIME_AT_LEAST_S = 20e-3
 #: From one look to the next.
 _GROWTH = 1.5
 
-#: Beyond so many rounds the normal distribution stands for the binomial: it is off by a rank at
+#: Beyond this many rounds the normal distribution stands for the binomial: it is off by a rank at
 #: most, of the fifty or more between the median and either end of the interval.
 _EXACT_ROUNDS_AT_MOST = 1000
 
@@ -66,7 +66,7 @@ class Stopping:
         self._precise = False
 
     def add(self, seconds: float) -> bool:
-        """True if the round that took so many seconds was the last one."""
+        """True if the round was the last one."""
         # Whatever stands here is between two rounds, where asynchronous work can see it.
         self._rounds_s.append(seconds)
         self._total_s += seconds

@@ -19,7 +19,7 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
 _BLOCK_S = 1e-3
-#: A block of so many calls that is still shorter: the clock does not move.
+#: A block of this many calls that is still shorter: the clock does not move.
 _CALLS_AT_MOST = 2**20
 _BLOCKS = 5
 _BLOCKS_AT_LEAST = 2
@@ -83,7 +83,7 @@ def warm_up(
 #: one has a fifth of it, and ramps of up to 0.3 s are reported.
 _BUSY_AT_LEAST_S = 0.2
 _BUSY_AT_MOST_S = 2.0
-#: The clock has settled when so many readings, each after a stretch of work, are within 1 %, and
+#: The clock has settled when this many readings, each after a stretch of work, are within 1 %, and
 #: not on the way up: an idle GPU keeps its low clock for a while.
 _STRETCH_S = 10e-3
 _READINGS = 5

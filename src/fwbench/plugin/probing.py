@@ -1,6 +1,7 @@
 """Runs cases that were timed once more, each in a process of its own, to find out other things.
 
-What a profiler leaves behind in its process, and what memory was held before, is then nobody's.
+What a profiler leaves behind in its process, and what memory was held before, then disturbs no
+other case.
 """
 
 from __future__ import annotations

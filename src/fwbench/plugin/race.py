@@ -168,7 +168,7 @@ def _rounded_up(seconds: float) -> str:
     return f"{int(seconds) + 1}s" if seconds < _SHORT_S else f"{int(seconds / 60) + 1}min"
 
 
-#: What a race may take if nobody says.
+#: What a race may take by default.
 BUDGET_S = 600.0
 
 

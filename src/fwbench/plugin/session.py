@@ -160,7 +160,7 @@ class Session:
         return self._inventory.interpreter_of(name)
 
     def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
-        """The workers that wait to measure; whoever takes them ends them."""
+        """The workers that wait to measure; their taker ends them."""
         return self._inventory.take_workers()
 
     def count_case(self) -> int:

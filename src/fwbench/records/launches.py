@@ -41,7 +41,7 @@ class LaunchPlan:
     """Number of launches of every case, and their order.
 
     Attributes:
-        launches: fresh processes for each case; with a race or a budget, at least so many.
+        launches: fresh processes for each case; with a race or a budget, the fewest.
         seed: of the order; the same seed and cases give the same order.
     """
 

@@ -18,7 +18,7 @@ import numpy as np
 from fwbench.records.facts import GangFacts
 from fwbench.workloads.collectives import RINGS, Collective
 
-#: A model is shown if it fits so many numbers of replicas, each within this share.
+#: A model is shown if it fits this many numbers of replicas, each within this share.
 _NUMBERS_AT_LEAST = 3
 _FIT_WITHIN = 0.05
 
@@ -26,8 +26,8 @@ _FIT_WITHIN = 0.05
 _WIRE_AT_LEAST = 0.85
 _CPU_AT_MOST = 0.8
 
-#: Up to so many times the replicas that were measured the model is a line, beyond it a band of this
-#: factor up and down.
+#: Up to this many times the replicas that were measured the model is a line, beyond it a band of
+#: this factor up and down.
 _LINE_TIMES = 8
 _BAND = 1.5
 
@@ -95,7 +95,7 @@ class AlphaBeta:
     size_bytes: Callable[[int], float]
 
     def time_s(self, replicas: int) -> float:
-        """Seconds of a step with so many replicas."""
+        """Seconds of a step with a number of replicas."""
         return self.latency_s(replicas) + self.beta_s * self.size_bytes(replicas)
 
     def latency_s(self, replicas: int) -> float:

@@ -22,7 +22,7 @@ from fwbench.report.section import row_keys
 #: By what a case is, and what it was measured on.
 _Cases: TypeAlias = "dict[tuple[str, str], tuple[Measurement, list[Moment]]]"
 
-#: A process starts in the time in which another reads about so many files.
+#: A process starts in the time in which another reads about this many files.
 _WORTH_A_PROCESS = 5
 
 #: More would have merging to wait for, and each has tens of megabytes of its own.

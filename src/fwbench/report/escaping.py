@@ -31,7 +31,7 @@ def terminal(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """A text in a single line that is no markup on GitHub, links to nothing and mentions nobody."""
+    """A text in a single line that is no markup on GitHub, without links and mentions."""
     line = " ".join(terminal(text).split())
     line = _MARKUP.sub(r"\\\g<0>", line)
     line = line.replace("&", "&amp;").replace("<", "&lt;")

@@ -75,7 +75,7 @@ def verdict(group: StoredGroup) -> str:
 def why_undecided(group: StoredGroup) -> str:
     """Cost of a decision, or the obstacle to it."""
     racing = [each for each in group.contestants if each.standing == "open"]
-    if len(racing) < 2:  # noqa: PLR2004 (nobody is alone in a race)
+    if len(racing) < 2:  # noqa: PLR2004 (a race has two contestants or more)
         lost = [f"{each.name} {each.why}" for each in group.contestants if each.why]
         return f"no rival is left: {', '.join(lost)}"
     contended = max(each.contended for each in racing)

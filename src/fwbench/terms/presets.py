@@ -191,7 +191,7 @@ class Schedule:
         epochs: of one repetition, warm-up epochs included.
         warmup_epochs: the first epochs, which never enter the statistics.
         repetitions: trainings from the initial weights on.
-        steps: at most so many batches an epoch; None for all that the data has.
+        steps: the most batches an epoch; None for all that the data has.
     """
 
     epochs: int

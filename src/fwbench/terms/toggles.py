@@ -378,7 +378,7 @@ def problem(toggle: Toggle) -> str | None:
 
 
 def is_of_process(name: str) -> bool:
-    """True if a toggle must be set before a framework is imported, as every framework's own."""
+    """True if a toggle must be set before a framework is imported, like all of a framework's."""
     return name not in TOGGLES or TOGGLES[name].process
 
 

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 _INPUTS_SEED = 31
 
 #: The losses of the first step and of those after each of three updates are compared. They may be
-#: off, relative to the loss, by so many times what is allowed of a dtype
+#: off, relative to the loss, by this many times what is allowed of a dtype
 #: (:data:`fwbench.cases.verify.NETWORK_LOSS_TOLERANCES`): as those of the deepest networks of
 #: fwbench's.
 _GROWTH = (0.4, 4.0, 4.0, 4.0)

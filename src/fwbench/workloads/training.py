@@ -122,7 +122,7 @@ class TrainsInLoop(Trains):
         )
 
     def grown(self, size: Size, replicas: int) -> Size:
-        """A batch of so many times as many examples."""
+        """The batch that gives each replica the examples of one."""
         assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
         return replicas * size
 

@@ -1,7 +1,7 @@
 """Progress of a session: the case, its stage, and the remaining time.
 
 The line is drawn while this process waits for a worker, and is gone before anything else happens
-here. So nobody writes over it, and it costs what is measured nothing but a wait that ends five
+here. So nothing writes over it, and it costs what is measured nothing but a wait that ends five
 times a second.
 """
 
@@ -121,7 +121,7 @@ class Progress:
     def pytest_fwbench_launch(
         self, launch: int, launches: int | None, nodeids: Sequence[str]
     ) -> None:
-        """Begin to count anew; logs say which launch it is."""
+        """Begin to count again; logs say which launch it is."""
         self._launch = f"launch {launch + 1}" + ("" if launches is None else f" of {launches}")
         self._launches = launches
         self._number, self._total = 0, len(nodeids)
@@ -150,7 +150,7 @@ class Progress:
         elapsed_s = now_s - self._start_s
         left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
         if left and self._launch and self._launches is None:
-            left += " in it"  # the launch: nobody knows how many will follow
+            left += " in it"  # the launch: how many will follow is unknown
         case = f"case {self._number} of {self._total}"
         launch = self._launch if self._launches != 1 else ""
         head = ", ".join(filter(None, (launch, case, left)))
@@ -266,7 +266,7 @@ class Display:
         return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
-#: Of so many finished cases the times correct the estimate of the others.
+#: The times of this many finished cases correct the estimate of the others.
 _ENOUGH = 3
 
 

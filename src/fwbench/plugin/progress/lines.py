@@ -172,7 +172,7 @@ _ELLIPSIS = "..."
 
 
 def whole(seconds: float) -> str:
-    """A time that is shown anew every second, without fractions: ``45 s``, ``3 min 10 s``."""
+    """A time that is updated every second, without fractions: ``45 s``, ``3 min 10 s``."""
     return duration(max(0, round(seconds)))
 
 

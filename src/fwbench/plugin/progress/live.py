@@ -76,7 +76,7 @@ class Live:
             self._line.clear()
 
     def _keep_showing(self, status: Callable[[], Status | None], left: threading.Event) -> None:
-        with suppress(OSError):  # whoever reads has read enough; the command's own output says so
+        with suppress(OSError):  # the reader has gone; the command's own output says so
             while not left.wait(_TICK_S):
                 known = status()
                 if known is not None:

@@ -58,7 +58,7 @@ _LEGEND_COLUMNS = 2
 #: Names with more characters than this need a column that is as wide as a narrow chart.
 _LONG_NAME = 21
 
-#: Names of so many characters fit into a row of a narrow chart; longer ones are made to.
+#: Names of this many characters fit into a row of a narrow chart; longer ones are made to.
 _FITTING = 54
 _SQUEEZED = {"textLength": "335", "lengthAdjust": "spacingAndGlyphs"}
 

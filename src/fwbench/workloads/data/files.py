@@ -24,7 +24,7 @@ from fwbench.errors import DataError
 #: No archive of a data set that is known here holds more.
 _ARCHIVE_BYTES = 2**31
 
-#: Nor does any have so many members: IMDB's has 100,024.
+#: Nor does any have this many members: IMDB's has 100,024.
 _MEMBERS = 2**18
 
 #: More than the header of an array in NumPy's format has.

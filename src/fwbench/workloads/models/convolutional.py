@@ -104,7 +104,7 @@ def _classifier(*units: int) -> list[Layer]:
 #: Of the stages of ResNet-50: how many blocks, and the filters of their 3 x 3 convolutions.
 _STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 
-#: A block's result has so many times the filters of its 3 x 3 convolution.
+#: A block's result has this many times the filters of its 3 x 3 convolution.
 _EXPANSION = 4
 
 

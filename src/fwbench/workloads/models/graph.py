@@ -145,7 +145,7 @@ class Graph:
         return cuts
 
     def divided(self, number: int) -> tuple[Graph, ...]:
-        """The network in parts for so many devices: each takes what the one before returns.
+        """The network in parts, one a device: each takes what the one before returns.
 
         Each has about as many layers with parameters: an LSTM above the table of words, and another
         one below the answers, as MXNet's example of a model-parallel LSTM has them.
@@ -213,7 +213,7 @@ class Graph:
 
     @cached_property
     def _wiring(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """For each node the results that it takes, and those that nobody takes after it."""
+        """For each node the results that it takes, and those that no node takes after it."""
         return tuple(
             (node.inputs, tuple(one for one, user in self._last_users.items() if user == place))
             for place, node in enumerate(self.nodes, 1)

@@ -75,7 +75,7 @@ def _features(size: Mapping[str, int], x: Value) -> Value:
 #: Units of an attention head, in all published sizes of both.
 _HEAD = 64
 
-#: A block's inner layer has so many times the units of its result.
+#: A block's inner layer has this many times the units of its result.
 _EXPANSION = 4
 
 _linear = partial(Dense, relu=False)

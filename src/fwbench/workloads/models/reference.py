@@ -47,7 +47,7 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
         steps: how many, at most :data:`~fwbench.workloads.objective.TRAJECTORY_STEPS`.
         lazy: whether a step leaves the rows of an embedding's table whose tokens do not occur in
             its batch as they are, and their moments; PyTorch's ``SparseAdam`` and MXNet's
-            ``lazy_update`` do. All else is trained as ever.
+            ``lazy_update`` do. Everything else is trained in full.
 
     Returns:
         The loss of each batch, before the update of its step.

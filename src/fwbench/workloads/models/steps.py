@@ -130,7 +130,7 @@ class ModelStep(Trains):
         return super().toggle_gap(name, value)
 
     def grown(self, size: Size, replicas: int) -> Size:
-        """A batch of so many times as many examples."""
+        """The batch that gives each replica the examples of one."""
         shape = _shape(size)
         numbers = {**shape, "batch": replicas * shape["batch"]}
         return self.form.read(self.form.template.format(**numbers))

@@ -74,7 +74,7 @@ def _more_rows(size: Shape, rng: np.random.Generator) -> Arrays:
 
 
 def _other_rows(size: Shape, rng: np.random.Generator) -> Arrays:
-    """No row is overwritten twice: which of two would stay is nobody's promise."""
+    """No row is overwritten twice: which of two would stay is undefined."""
     n, d, k = size.values()
     return (
         rng.standard_normal((n, d)),

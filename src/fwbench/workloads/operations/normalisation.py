@@ -23,7 +23,7 @@ BATCH_EPSILON = 1e-3
 EPSILON = 1e-5
 #: Of channels that are normalised together.
 GROUPS = 8
-#: AlexNet's local response normalisation: of so many channels, with these constants.
+#: AlexNet's local response normalisation: channels in a window, these constants.
 NEIGHBOURS, BIAS, ALPHA, BETA = 5, 2.0, 1e-4, 0.75
 
 _FEATURES = Form("n{n}t{t}c{c}").sizes(

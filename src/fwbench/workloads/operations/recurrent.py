@@ -170,7 +170,7 @@ def _gru(x: Array, w: Array, u: Array, b: Array, c: Array, units: int) -> Array:
 def _recurrent(
     name: str, reference: Callable[..., Array], *, gates: int, pointwise: int, biases: int = 1
 ) -> Operation:
-    """A layer with so many gates, and so many operations for a unit beside the products."""
+    """A layer with gates, and operations for a unit in addition to the products."""
 
     def cost(passes: int, operands: int, results: int, size: Shape) -> Cost:
         units, steps = size["h"], size["n"] * size["t"]

@@ -65,7 +65,7 @@ def _deep_images(size: Shape, rng: np.random.Generator) -> Arrays:
 
 
 def _middle(size: int) -> tuple[int, int]:
-    """Where the middle half of so many rows begins, and where it ends."""
+    """Beginning and end of the middle half of the rows."""
     return size // 4, size // 4 + (size + 1) // 2
 
 
