@@ -186,7 +186,8 @@ def test_replicas(
     made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     """They train as one worker; what is wrong is found before any timing, who fails is named."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root / "tests"), str(root / "extras")]))
     program, check = jax_replicas.PARTS[part]
     check(_run(made, program, str(tmp_path)))
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import mxnet as mx
+import numpy as np
 from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
@@ -134,6 +135,10 @@ class MXNetModelLearner(ModelLearner):
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the trainer."""
         self._trainer.set_learning_rate(learning_rate)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The loss of each step as NumPy's number; an NDArray is no number of Python's."""
+        return np.asarray([float(loss.asscalar()) for loss in losses])
 
 
 def _blocks(block: Any) -> Iterator[Any]:
