@@ -108,8 +108,9 @@ echo "Downloading torch (190.3MiB)"
 def checkout(tmp_path: Path) -> Path:
     """What the script reads of a checkout, and in ``programs`` what it starts."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    for name in ("pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "extras").mkdir()
+    for name in ("pyproject.toml", "constraints.txt", "extras/pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
     programs = {
         "python3": _PYTHON,
         "uv": _UV,
@@ -164,7 +165,7 @@ def test_builds_follow_the_machine(checkout: Path, machine: dict[str, str], extr
     done = _install(checkout, EXTRAS="dev,all", **machine)
     assert done.returncode == 0, done.stderr
     *_, last = _calls(checkout)
-    assert last.endswith(f" --editable .[dev,{extra}]")
+    assert last.endswith(f" --editable .[dev,{extra}] --editable ./extras")
     assert ("--torch-backend cpu" in last) == (extra == "all-cpu")
 
 
@@ -179,7 +180,7 @@ def test_large_downloads_are_shown(checkout: Path) -> None:
         "Installing fwbench[torch]; large downloads:",
         "  uv-1.0-py3-none-any.whl: 20.5 MB",
         "  torch: 190.3MiB",
-        "  .[torch]-1.0-py3-none-any.whl: 20.5 MB",
+        "  extras-1.0-py3-none-any.whl: 20.5 MB",
     ]
 
 

@@ -200,15 +200,6 @@ def test_a_chart_is_one_module(project: Project) -> None:
     assert added.startswith("calls a second")
 
 
-def test_a_chart_of_fwbenchs_own_is_one_file(project: Project) -> None:
-    """Among fwbench's charts it is found without an entry point."""
-    folder = _copied(project) / "report" / "charts"
-    chart = _source("A chart", "calls_chart.py")
-    folder.joinpath("operation_calls.py").write_text(chart, encoding="utf-8")
-    _, added, *_ = _captions(_reported(project))
-    assert added.startswith("calls a second")
-
-
 def test_a_section_is_one_module(project: Project) -> None:
     """Installed with its entry point it is a part of the report."""
     assert [file for file, _ in _blocks("A section")] == ["counts_section.py", "pyproject.toml"]

@@ -9,7 +9,7 @@ from support.projects import Project
 #: The framework of pool_framework.py, with a toggle: one attribute is all that it takes.
 _FLUX = """
 import os
-from fwbench import Capabilities
+from dataclasses import replace
 from fwbench.terms.toggles import Toggle, variable
 from pool_framework import Pool
 
@@ -17,7 +17,7 @@ FLUX = os.environ.get(variable("flux"))
 
 class Flux(Pool):
     name = "flux_pool"
-    capabilities = Capabilities(own_toggles=(Toggle({toggle}),))
+    capabilities = replace(Pool.capabilities, own_toggles=(Toggle({toggle}),))
 
     def toggles(self):
         return {{"flux_at_import": FLUX}}

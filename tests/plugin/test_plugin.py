@@ -8,12 +8,13 @@ from support.projects import QUICKLY, Project
 
 #: Two frameworks that differ in everything that can be chosen.
 _CARDS = """
-from fwbench import Capabilities, Device
+from dataclasses import replace
+from fwbench import Device
 from pool_framework import Pool
 
 class Cards(Pool):
     name = "cards"
-    capabilities = Capabilities(dtypes=("float32", "float64", "float16"))
+    capabilities = replace(Pool.capabilities, dtypes=("float32", "float64", "float16"))
 
     def devices(self, cpu_model):
         return (*super().devices(cpu_model), Device("gpu:0", "an accelerator"))

@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from fwbench.errors import (
@@ -100,13 +101,14 @@ class WorkerProcess:
         self.has_begun = False
         self._tick = tick
         self._doing = f"starting {spec.framework}"
-        own_end, other_end = socket.socketpair()
-        with other_end:
-            try:
+        try:
+            with ExitStack() as unstarted:
+                own_end, other_end = map(unstarted.enter_context, socket.socketpair())
                 self._process = _started(spec, threads, other_end, inherit_output=inherit_output)
-            except OSError as error:
-                own_end.close()
-                raise _not_started(spec.interpreter, error) from error
+                unstarted.pop_all()
+        except OSError as error:
+            raise _not_started(spec.interpreter, error) from error
+        other_end.close()
         self._channel = Channel(own_end)
 
     def send(self, kind: str, *values: Any) -> None:

@@ -16,12 +16,12 @@ from support.real_training import MLP, SCHEDULE, if_installed, one_of
 
 #: Could train, if anything ran.
 _TRAINER = """
-from fwbench import Capabilities
+from dataclasses import replace
 from pool_framework import Pool
 
 class Trainer(Pool):
     name = "trainer"
-    capabilities = Capabilities(training_executions=("eager",))
+    capabilities = replace(Pool.capabilities, training_executions=("eager",))
 """
 
 

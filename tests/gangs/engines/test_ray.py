@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -69,11 +70,14 @@ def _node_of(role: psutil.Process) -> int:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[pytest.MonkeyPatch]:
     """A cluster with three nodes, to which RAY_ADDRESS leads; none of its processes is left."""
-    from clusters.cluster_utils import Cluster
+    from ray.cluster_utils import Cluster
 
     before = {*psutil.Process().children(recursive=True)}
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="r-") as folder:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray notes the address of a cluster below it, and expects the directory to be there.
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # what a node's interpreter imports
         own = Cluster()
         try:
