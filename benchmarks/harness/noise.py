@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.gate.samples import MEDIAN, MINIMUM, Sample
 from fwbench.gate.self_test import Pool
+from fwbench.records.measurement import MEDIAN, MINIMUM, Measurement
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def _on(machine: Machine, *, together: bool = False) -> Callable[[Pool], Pool]:
         draw = np.random.default_rng(0)
         common = machine(draw, pool.launches)
 
-        def changed(sample: Sample) -> Sample:
+        def changed(sample: Measurement) -> Measurement:
             own = common if together else machine(draw, pool.launches)
             return _scaled(sample, np.exp(own))
 
@@ -98,24 +98,24 @@ def _on(machine: Machine, *, together: bool = False) -> Callable[[Pool], Pool]:
     return model
 
 
-def _slowed(sample: Sample, percent: int) -> Sample:
+def _slowed(sample: Measurement, percent: int) -> Measurement:
     """The form of a case that takes so much longer, called as the suite would call it."""
     name = sample.key.partition("[")[2].partition("-")[0]
     key = sample.key.replace(name, f"{name}_slowed_{percent // 5}", 1)
     slower = np.full(len(sample.launches), 1 + percent / 100)
-    return dataclasses.replace(_scaled(sample, slower), key=key)
+    return dataclasses.replace(_scaled(sample, slower), nodeid=key)
 
 
-def _scaled(sample: Sample, factors: Floats) -> Sample:
+def _scaled(sample: Measurement, factors: Floats) -> Measurement:
     """The launches of a case with each time multiplied."""
     launches = [
         {**launch, **{name: launch[name] * float(factor) for name in (MINIMUM, MEDIAN)}}
         for launch, factor in zip(sample.launches, factors, strict=True)
     ]
-    return dataclasses.replace(sample, launches=tuple(launches))
+    return dataclasses.replace(sample, figures=launches)
 
 
-def _calmed(sample: Sample) -> Sample:
+def _calmed(sample: Measurement) -> Measurement:
     """The launches of a case as close to each other as on a quiet machine."""
     calmed: list[dict[str, Any]] = [dict(launch) for launch in sample.launches]
     for name in (MINIMUM, MEDIAN):
@@ -126,7 +126,7 @@ def _calmed(sample: Sample) -> Sample:
         centre = float(np.quantile([launch[name] for launch in sample.launches], 0.25))
         for launch, log in zip(calmed, logs, strict=True):
             launch[name] = centre * float(np.exp(np.clip(scale * log, -0.05, 0.05)))
-    return dataclasses.replace(sample, launches=tuple(calmed))
+    return dataclasses.replace(sample, figures=calmed)
 
 
 MODELS: Mapping[str, Callable[[Pool], Pool]] = {

@@ -35,9 +35,9 @@ import noise
 from fwbench.gate import self_test
 from fwbench.gate.budget import Budget, History, Result
 from fwbench.gate.race import GroupVerdict, Race, RaceGroup
-from fwbench.gate.samples import Sample
 from fwbench.gate.self_test import Pool
 from fwbench.records.facts import Launch
+from fwbench.records.measurement import Measurement
 from fwbench.records.stored import from_json
 from fwbench.report.ranking.contests import contests
 
@@ -83,7 +83,7 @@ def _works(stored: Mapping[str, Any]) -> list[Work]:
     return [Work(c.title, [each.nodeid for each in c.entrants]) for c in contests(measured)]
 
 
-def _times_s(sample: Sample) -> list[float]:
+def _times_s(sample: Measurement) -> list[float]:
     """The figure of each launch of a case."""
     return [launch["minimum"] for launch in sample.launches]
 
@@ -103,7 +103,7 @@ def _machine(pool: Pool) -> Pool:
     draw = random.Random(0)  # noqa: S311 (no secret)
     chosen = draw.choices(range(pool.launches), k=_SIMULATED)
     samples = [
-        dataclasses.replace(sample, launches=tuple(sample.launches[i] for i in chosen))
+        dataclasses.replace(sample, figures=[sample.launches[i] for i in chosen])
         for sample in pool.cases.values()
     ]
     return Pool(samples, [()] * _SIMULATED)

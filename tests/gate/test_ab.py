@@ -11,7 +11,7 @@ import pytest
 from fwbench.errors import DifferentSettings
 from fwbench.gate import sequential
 from fwbench.gate.ab import PairedComparison, PairPlan
-from fwbench.gate.samples import FACTS, SampleSet
+from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import Comparison, Rules, Verdict
 from support.launched_runs import run, sample
 
@@ -46,7 +46,7 @@ class Bench:
         self.calls: list[tuple[int, tuple[str, ...] | None, int]] = []
         self.lost: dict[int, tuple[int, dict[str, str]]] = {}
         self.contended: set[str] = set()
-        self.facts: list[dict[str, Any]] = [dict.fromkeys(FACTS), dict.fromkeys(FACTS)]
+        self.facts: list[dict[str, Any]] = [{}, {}]
         self._draw = np.random.default_rng(seed)
 
     def __call__(self, side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
@@ -60,8 +60,8 @@ class Bench:
             sample(
                 key,
                 [center * float(np.exp(self.spread * self._draw.standard_normal()))],
-                contended=int(key in self.contended),
-                facts=self.facts[side],
+                contended=key in self.contended,
+                **self.facts[side],
             )
             for key, centers in self.centers.items()
             if (center := centers[side]) is not None
@@ -208,7 +208,7 @@ def test_unequal_work_is_not_measured_further() -> None:
 
     def measure(side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
         measured = bench(side, selected, seed)
-        one = sample("a", measured.samples["a"].times_s, done={"result_is_view": bool(side)})
+        one = sample("a", measured.samples["a"].times_s, result_is_view=bool(side))
         return run(one, measured.samples["b"], name=measured.name)
 
     job = PairedComparison(measure, PairPlan(), RULES, clock=lambda: bench.now_s)
@@ -265,7 +265,7 @@ def test_an_open_case_that_is_lost_is_inconclusive(side: int) -> None:
 def test_facts_that_are_not_compared_must_be_the_same() -> None:
     """A difference is refused by name; what is compared may differ, and is noted."""
     bench = Bench({"slow": (1.0, 1.5)})
-    bench.facts[1] = {**dict.fromkeys(FACTS), "framework": "2.0"}
+    bench.facts[1] = {"framework_version": "2.0"}
     with pytest.raises(DifferentSettings, match="framework"):
         _compare(bench)
     assert len(bench.calls) == 2

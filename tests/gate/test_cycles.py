@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from fwbench.gate import sequential, stored
-from fwbench.gate.samples import Sample, SampleSet
+from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Judgement, Rules, Verdict
+from fwbench.records.measurement import Measurement
 from fwbench.report import verdicts
 from support.launched_runs import entry, output, run, sample, times
 
@@ -19,7 +20,7 @@ HZ = 1.98e9
 _LAUNCHES = 20
 
 
-def sides(change: float, clock: float | None) -> tuple[Sample, Sample]:
+def sides(change: float, clock: float | None) -> tuple[Measurement, Measurement]:
     """Launches that differ in their times, and in the clock that they ran at.
 
     Args:

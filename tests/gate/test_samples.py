@@ -173,12 +173,11 @@ def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
     gemm, dot = result.samples.values()
     assert result.name == "run.json"
     assert gemm.values("minimum") == values_s
-    assert (gemm.launched, gemm.contended, gemm.threshold) == (True, 1, 0.1)
-    assert (dot.launched, dot.contended, dot.threshold) == (True, 0, None)
+    assert (gemm.has_launches, gemm.contended, gemm.facts.threshold) == (True, True, 0.1)
+    assert (dot.has_launches, dot.contended, dot.facts.threshold) == (True, False, None)
     assert gemm.key == gemm.nodeid == f"test_it.py::test_it[{case_id()}]"
-    assert (gemm.name, gemm.framework) == (case_id(), "numpy")
-    assert gemm.facts["cpu"] == "Fake CPU"
-    assert gemm.facts["threads"] == 2
+    assert (gemm.label, gemm.framework) == (case_id(), "numpy")
+    assert gemm.machine.cpu == "Fake CPU"
 
 
 def test_a_single_process_is_one_value(folder: Path) -> None:
@@ -186,7 +185,7 @@ def test_a_single_process_is_one_value(folder: Path) -> None:
     single = entry("gemm", (3.0, 1.0, 2.0))
     del single["extra_info"]["fwbench"]["launches"]
     (result,) = samples.read(write(folder / "run.json", single)).samples.values()
-    assert (result.launched, result.times_s) == (False, (1.0,))
+    assert (result.has_launches, result.times_s) == (False, (1.0,))
 
 
 def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
@@ -198,8 +197,8 @@ def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
     result = samples.read(path)
     first, second = result.samples.values()
     assert (first.key, first.times_s) == ("test_it.py::test_a", (0.5,))
-    assert (second.framework, second.launched) == ("", False)
-    assert first.facts["cpu"] == "Fake CPU"
+    assert (second.framework, second.has_launches) == ("", False)
+    assert first.machine.cpu == "Fake CPU"
     assert result.failures, "nobody knows whether it ended well"
 
 
@@ -223,7 +222,7 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
     (result,) = theirs.samples.values()
     assert result.framework == "torch"
     assert result.nodeid != result.key
-    assert result.name == case_id(framework="torch")
+    assert result.label == case_id(framework="torch")
     assert theirs.unmeasured == {f"test_it.py::test_it[{case_id('dot', 'torch')}]": "deselected"}
 
 
@@ -403,15 +402,14 @@ def test_what_a_cpu_case_does_not_use_may_differ(folder: Path) -> None:
 
 def test_facts_of_cases_that_are_not_common_may_differ() -> None:
     """Only what is compared must compare."""
-    ours = run(sample("a"), sample("b", facts={**dict.fromkeys(FACTS), "threads": 1}))
-    theirs = run(sample("a"), sample("c", facts={**dict.fromkeys(FACTS), "threads": 2}))
+    ours = run(sample("a"), sample("b", threads=1))
+    theirs = run(sample("a"), sample("c", threads=2))
     assert samples.refuse_differences(ours, theirs, ()) == []
 
 
 def test_one_case_that_differs_is_named() -> None:
     """Not the first one, which does not."""
-    different = {**dict.fromkeys(FACTS), "threads": 2}
-    ours, theirs = run(sample("a"), sample("b")), run(sample("a"), sample("b", facts=different))
+    ours, theirs = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
     with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
         samples.refuse_differences(ours, theirs, ("cpu",))
 

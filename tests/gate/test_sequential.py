@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.gate import sequential
-from fwbench.gate.samples import Sample
 from fwbench.gate.verdicts import Judgement, Rules, Verdict
+from fwbench.records.measurement import Measurement
 from support.launched_runs import sample
 
 Floats = NDArray[np.float64]
@@ -149,7 +149,7 @@ _CASES = 20
 
 def _pairs(
     change: float, spread: float, pairs: int, seed: int = 0, **changes: Any
-) -> tuple[Sample, Sample]:
+) -> tuple[Measurement, Measurement]:
     """Launches of both sides around times that differ by a share."""
     draw = np.random.default_rng(seed)
     ours, theirs = (map(float, np.exp(draw.normal(0, spread, pairs))) for _ in range(2))

@@ -10,7 +10,6 @@ import pytest
 
 from fwbench.errors import TooFewLaunches, UsageError
 from fwbench.gate import statistics, verdicts
-from fwbench.gate.samples import MINIMUM, Sample
 from fwbench.gate.stored import compare, judge
 from fwbench.gate.verdicts import (
     EXIT_STATUS,
@@ -21,6 +20,8 @@ from fwbench.gate.verdicts import (
     Rules,
     Verdict,
 )
+from fwbench.records.measurement import MINIMUM, Measurement
+from support.gangs import gang
 from support.launched_runs import run, sample, times
 
 RULES = Rules(margin=0.01)
@@ -32,7 +33,9 @@ def _judged(base: Sequence[float], contender: Sequence[float], **changes: Any) -
     return _first(sample("a", base), sample("a", contender), rules)
 
 
-def _first(base: Sample, contender: Sample, rules: Rules, level: float = 0.05) -> Judgement:
+def _first(
+    base: Measurement, contender: Measurement, rules: Rules, level: float = 0.05
+) -> Judgement:
     """The judgement on the minimum, at a level of its own."""
     result = judge(base, contender, rules, level / _WEIGHT)[0]
     assert result.metric == MINIMUM
@@ -233,15 +236,19 @@ def test_next_to_nothing_may_grow() -> None:
         ({"precision_bits": 23}, {"precision_bits": 10}, "in 23 bits, the contender in 10"),
         ({"precision_bits": 23}, {"precision_bits": 23}, ""),
         ({"precision_bits": 23}, {}, ""),
-        ({"waits": True}, {"waits": False}, "workers wait for each other, the other's do not wait"),
-        ({"waits": False}, {"waits": False}, ""),
+        (
+            {"gang": gang()},
+            {"gang": gang(equal_work=False)},
+            "workers wait for each other, the other's do not wait",
+        ),
+        ({"gang": gang(equal_work=False)}, {"gang": gang(equal_work=False)}, ""),
     ],
 )
 def test_unequal_work_is_not_judged(
     ours: dict[str, Any], theirs: dict[str, Any], message: str
 ) -> None:
     """A view against a copy, or fewer bits against more, says nothing about speed."""
-    base, contender = sample("a", times(1.0), done=ours), sample("a", times(2.0), done=theirs)
+    base, contender = sample("a", times(1.0), **ours), sample("a", times(2.0), **theirs)
     comparison = compare(run(base), run(contender), RULES)
     expected = Verdict.INCONCLUSIVE if message else Verdict.REGRESSED
     assert comparison.verdicts == {"a": expected}
@@ -397,7 +404,7 @@ def test_an_interrupted_run_says_so() -> None:
 # Exit statuses
 
 
-_OF: dict[Verdict, Sample] = {
+_OF: dict[Verdict, Measurement] = {
     Verdict.REGRESSED: sample("slow", times(2.0)),
     Verdict.INCONCLUSIVE: sample("bad", times(1.0), contended=1),
     Verdict.IMPROVED: sample("fast", times(0.5)),

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fwbench.gate.samples import Sample
 from fwbench.gate.stored import compare, judge
 from fwbench.gate.verdicts import Comparison, Rules
+from fwbench.records.measurement import Measurement
 from fwbench.report import verdicts as shown
 from support.launched_runs import run, sample, times
 
@@ -81,7 +81,7 @@ def test_a_case_is_shown_by_what_is_worse_of_it() -> None:
 def test_means_are_geometric_and_by_framework() -> None:
     """Twice as slow and twice as fast are no change on average; missing cases do not count."""
 
-    def of(framework: str, **centers: float) -> list[Sample]:
+    def of(framework: str, **centers: float) -> list[Measurement]:
         return [
             sample(f"{framework} {key}", times(center), framework=framework)
             for key, center in centers.items()

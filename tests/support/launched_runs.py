@@ -12,8 +12,10 @@ from pytest_benchmark.utils import safe_dumps
 
 from fwbench.cases.case import Case
 from fwbench.gate.budget import History, Result
-from fwbench.gate.samples import CLOCK, FACTS, METRICS, Sample, SampleSet
+from fwbench.gate.samples import METRICS, SampleSet
 from fwbench.plugin import host
+from fwbench.records.facts import CaseFacts, Launch
+from fwbench.records.measurement import CLOCK, Measurement
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
 
@@ -119,35 +121,30 @@ def write(path: Path, *entries: Mapping[str, Any], **session: Any) -> Path:
     return path
 
 
-def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) -> Sample:
+def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) -> Measurement:
     """The launches of a case of NumPy, in which all rounds took the same time.
 
     Args:
-        changes: other fields; those of its launches by the metrics' names or as the clock, a value
-            each.
+        changes: other facts; figures of its launches by the metrics' names or as the clock, a value
+            each; ``launched=False`` for a benchmark of a single process; an
+            empty framework for one that is not fwbench's.
     """
     names = [*(metric.name for metric in METRICS), CLOCK]
-    own = {name: changes.pop(name) for name in names if name in changes}
-    launches = [
-        {"minimum": value_s, "median": value_s, **{name: own[name][i] for name in own}}
+    given = {name: changes.pop(name) for name in names if name in changes}
+    figures = [
+        {"minimum": value_s, "median": value_s, **{name: given[name][i] for name in given}}
         for i, value_s in enumerate(values_s)
     ]
-    facts: dict[str, Any] = {
-        "key": key,
-        "nodeid": f"test_it.py::test_it[{key}]",
-        "name": key,
-        "framework": "numpy",
-        "launches": tuple(launches),
-        "launched": True,
-        "contended": 0,
-        "threshold": None,
-        "facts": dict.fromkeys(FACTS),
-        "work": key,
-    }
-    return Sample(**{**facts, **changes})
+    launches = [Launch(launch=i, value_s=value_s) for i, value_s in enumerate(values_s)]
+    facts: dict[str, Any] = {"framework": "numpy", "device": "cpu"}
+    if changes.pop("launched", True):
+        facts["launches"] = launches
+    work = changes.pop("work", key)
+    facts = {name: value for name, value in {**facts, **changes}.items() if value != ""}
+    return Measurement(CaseFacts(**facts), values_s, nodeid=key, param=work, figures=figures)
 
 
-def run(*samples: Sample, name: str = "run.json", **changes: Any) -> SampleSet:
+def run(*samples: Measurement, name: str = "run.json", **changes: Any) -> SampleSet:
     """A run of these cases."""
     return SampleSet(name, {one.key: one for one in samples}, **changes)
 

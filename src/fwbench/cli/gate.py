@@ -242,5 +242,5 @@ def _show(_: argparse.Namespace) -> int:
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
         launches = count(len(sample.launches), "launch", "launches")
-        print(f"  {escaping.terminal(sample.name)}: {launches}")
+        print(f"  {escaping.terminal(sample.label)}: {launches}")
     return 0

@@ -20,7 +20,7 @@ from typing import Any
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, SavedLaunch
-from fwbench.gate.samples import FACTS, Sample, SampleSet, refuse_differences, unequal_work
+from fwbench.gate.samples import FACTS, SampleSet, refuse_differences, unequal_work
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import (
     Comparison,
@@ -33,6 +33,7 @@ from fwbench.gate.verdicts import (
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
+from fwbench.records.measurement import Measurement
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
 from fwbench.workers.environments import Environments
@@ -89,8 +90,8 @@ Measure = Callable[[int, Collection[str] | None, int], SampleSet]
 class _Case:
     """A case of both sides, with its pairs so far."""
 
-    base: Sample
-    contender: Sample
+    base: Measurement
+    contender: Measurement
     lost: str = ""
 
     @property
@@ -319,7 +320,7 @@ class _Sides:
 
 def _joined(runs: Sequence[SampleSet]) -> SampleSet:
     """The launches of one side as one run; a case that a launch lacks is not measured."""
-    samples: dict[str, Sample] = {}
+    samples: dict[str, Measurement] = {}
     for run in runs:
         for key, sample in run.samples.items():
             samples[key] = samples[key].joined(sample) if key in samples else sample

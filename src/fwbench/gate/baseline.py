@@ -8,8 +8,9 @@ from pathlib import Path
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
-from fwbench.gate.samples import Sample, SampleSet, read, together
+from fwbench.gate.samples import SampleSet, read, together
 from fwbench.gate.stored import LAUNCHES_AT_LEAST
+from fwbench.records.measurement import Measurement
 from fwbench.records.stored import files_of
 
 
@@ -82,7 +83,7 @@ class Baseline:
             raise StorageError(f"cannot keep the baseline: {error}") from error
 
 
-def _could_be_judged(sample: Sample) -> bool:
+def _could_be_judged(sample: Measurement) -> bool:
     """True if another run of a case could be compared with this one."""
-    enough = sample.launched and len(sample.launches) >= LAUNCHES_AT_LEAST
+    enough = sample.has_launches and len(sample.launches) >= LAUNCHES_AT_LEAST
     return enough and not sample.contended

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
-import statistics as _statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
-from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts, Launch
-from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import MachineFacts, SessionFacts
-from fwbench.records.stored import (
-    StoredRun,
-    files_of,
-    from_json,
-    load,
-)
-from fwbench.terms.names import framework_of
+from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
+from fwbench.records.measurement import MEDIAN, MEMORY, MINIMUM, Measurement
+from fwbench.records.session_facts import SessionFacts
+from fwbench.records.stored import StoredRun, files_of, from_json, load
+from fwbench.terms.names import without_environment
 
 #: What must be the same on both sides, unless it is what is compared.
 FACTS = (
@@ -42,56 +35,6 @@ def check_facts(names: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The launches of one case.
-
-    Attributes:
-        key: what it has in common with the same case elsewhere: its node id, in which a framework
-            has the same name in every environment.
-        nodeid: of its test.
-        name: to show.
-        framework: as the key calls it; empty for a benchmark that is not fwbench's.
-        launches: the figures of each launch, by metric, in their order.
-        launched: whether these are launches, and not a single process.
-        contended: how many launches had to share their processors.
-        threshold: of its own test's marker.
-        facts: what it was measured with, by the names of :data:`FACTS`.
-        work: what would be another name of the same work.
-        done: how the work was done, by what must not differ if times are to be compared.
-    """
-
-    key: str
-    nodeid: str
-    name: str
-    framework: str
-    launches: tuple[Mapping[str, float], ...]
-    launched: bool
-    contended: int
-    threshold: float | None
-    facts: Mapping[str, Any]
-    work: str
-    done: Mapping[str, Any] = field(default_factory=dict)
-
-    def joined(self, other: Sample) -> Sample:
-        """With the launches of another sample of the same case behind these."""
-        return dataclasses.replace(
-            self,
-            launches=self.launches + other.launches,
-            contended=self.contended + other.contended,
-        )
-
-    def values(self, metric: str) -> tuple[float, ...]:
-        """The figure of each launch; empty if one of them lacks it."""
-        values = [launch[metric] for launch in self.launches if metric in launch]
-        return tuple(values) if len(values) == len(self.launches) else ()
-
-    @property
-    def times_s(self) -> tuple[float, ...]:
-        """One time of each launch, whichever statistic they have."""
-        return self.values(MINIMUM) or self.values(MEDIAN)
-
-
-@dataclass(frozen=True)
 class SampleSet:
     """The samples of one or several sessions of the same suite: one side of a comparison.
 
@@ -106,7 +49,7 @@ class SampleSet:
     """
 
     name: str
-    samples: Mapping[str, Sample]
+    samples: Mapping[str, Measurement]
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     failures: Sequence[str] = ()
     interrupted: bool = False
@@ -125,11 +68,14 @@ class SampleSet:
     @classmethod
     def of_stored(cls, run: StoredRun) -> SampleSet:
         """The samples of a stored run."""
-        samples = [_sample(record, run) for record in run.records]
+        unmeasured = {
+            without_environment(case.nodeid, case.framework): case.why
+            for case in run.session.missing or ()
+        }
         return cls(
             run.name,
-            {sample.key: sample for sample in samples},
-            {_key(case.nodeid, case.framework): case.why for case in run.session.missing or ()},
+            {record.key: record for record in run.records},
+            unmeasured,
             _failures(run.session),
             bool(run.session.outcome and run.session.outcome.interrupted),
             unknown=run.unknown,
@@ -153,7 +99,7 @@ def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
     Args:
         sessions: of the same suite, in the order of their launches.
     """
-    samples: dict[str, Sample] = {}
+    samples: dict[str, Measurement] = {}
     medians: dict[str, list[float]] = {}
     for session in sessions:
         for key, sample in session.samples.items():
@@ -181,50 +127,12 @@ def _failures(session: SessionFacts) -> list[str]:
     return failures + [f"its gate says: {n} {v}" for v, n in verdicts.items() if v == "regressed"]
 
 
-def _sample(record: Measurement, run: StoredRun) -> Sample:
-    facts = record.facts
-    reference = facts.framework if facts else ""
-    launches = facts.launches
-    return Sample(
-        key=_key(record.nodeid, reference),
-        nodeid=record.nodeid,
-        name=_key(record.param or record.nodeid, reference),
-        framework=framework_of(reference),
-        launches=tuple(
-            figures(launch, facts.statistic) for launch in launches or (_single(record),)
-        ),
-        launched=launches is not None,
-        contended=int(bool(facts.contended)),
-        threshold=facts.threshold,
-        facts=_facts(facts, run),
-        work=_key(record.param, reference) if facts else record.nodeid,
-        done={
-            "result_is_view": facts.result_is_view,
-            "precision_bits": facts.precision_bits,
-            "waits": facts.gang is None or facts.gang.equal_work,
-        },
-    )
-
-
-def _single(record: Measurement) -> Launch:
-    """Measurements of a single process, as a launch."""
-    stats, smallest_s = record.stats, record.smallest_s
-    measured = {name: record.facts[name] for name in Launch.declared() if name in record.facts}
-    median_s = smallest_s if stats.median is None else stats.median
-    figures_s = {"launch": 0, "value_s": smallest_s, "min_s": smallest_s, "median_s": median_s}
-    return Launch(**{**measured, **figures_s})
-
-
-def _key(nodeid: str, reference: str) -> str:
-    """A node id in which a framework has the same name in every environment."""
-    return nodeid.replace(f"-{reference}-", f"-{framework_of(reference)}-") if reference else nodeid
-
-
-def _facts(facts: CaseFacts, run: StoredRun) -> dict[str, Any]:
-    machine = run.session.machine or MachineFacts()
+def _settings(measurement: Measurement) -> dict[str, Any]:
+    """Settings of a case, by the names of :data:`FACTS`."""
+    facts, machine = measurement.facts, measurement.machine
     on_gpu = bool(facts) and facts.device.startswith("gpu")
     return {
-        "cpu": run.cpu,
+        "cpu": machine.cpu,
         "gpu": _gpu(facts) if on_gpu else None,
         "driver": machine.gpu_driver if on_gpu else None,
         "threads": facts.threads,
@@ -252,18 +160,19 @@ def _gpu(facts: CaseFacts) -> str:
     return ", ".join(filter(None, (facts.device_name, gpu.mig, ecc, limit)))
 
 
-def unequal_work(base: Sample, contender: Sample) -> str:
+def unequal_work(base: Measurement, contender: Measurement) -> str:
     """Why the times of a case are not those of equal work; empty if they are."""
-    views = [sample.done.get("result_is_view") for sample in (base, contender)]
+    ours, theirs = base.facts, contender.facts
+    views = [facts.result_is_view for facts in (ours, theirs)]
     if None not in views and views[0] != views[1]:
         names = ["a view" if view else "a copy" for view in views]
         return f"not equal work: the base's result is {names[0]}, the contender's {names[1]}"
     if not any(base.values(time) and contender.values(time) for time in (MINIMUM, MEDIAN)):
         return "not comparable: one side has the smallest rounds only, the other the median ones"
-    ours, theirs = (sample.done.get("precision_bits") for sample in (base, contender))
-    if None not in (ours, theirs) and ours != theirs:
-        return f"not equal work: the base computed in {ours} bits, the contender in {theirs}"
-    waits = [sample.done.get("waits", True) for sample in (base, contender)]
+    bits = ours.precision_bits, theirs.precision_bits
+    if None not in bits and bits[0] != bits[1]:
+        return f"not equal work: the base computed in {bits[0]} bits, the contender in {bits[1]}"
+    waits = [facts.gang is None or facts.gang.equal_work for facts in (ours, theirs)]
     if waits[0] != waits[1]:
         names = ["wait" if is_waiting else "do not wait" for is_waiting in waits]
         return (
@@ -288,12 +197,12 @@ def refuse_differences(
     """
     differences: dict[str, str] = {}
     for key in base.samples.keys() & contender.samples.keys():
-        before, after = base.samples[key], contender.samples[key]
+        before, after = _settings(base.samples[key]), _settings(contender.samples[key])
         for name in FACTS:
-            if before.facts[name] != after.facts[name] and name not in differences:
-                where = f" ({after.name})" if name not in ("cpu", "driver") else ""
-                change = _change(before.facts[name], after.facts[name])
-                differences[name] = f"{name}: {change}{where}"
+            if before[name] != after[name] and name not in differences:
+                label = contender.samples[key].label
+                where = f" ({label})" if name not in ("cpu", "driver") else ""
+                differences[name] = f"{name}: {_change(before[name], after[name])}{where}"
     refused = [text for name, text in sorted(differences.items()) if name not in {*allowed}]
     if refused:
         names = " ".join(f"{option} {n}" for n in sorted(differences) if n not in {*allowed})
@@ -324,8 +233,7 @@ class Metric:
     """One figure of a launch that has a verdict of its own.
 
     Attributes:
-        name: in tables and figures.
-        read: gives the figure of a launch; None where it was not measured.
+        name: in tables, and of the figures of launches.
         weight: its part of the level.
         threshold: the smallest change that is worth a verdict, as a share; None for the
             comparison's own, which is that of times.
@@ -333,7 +241,6 @@ class Metric:
     """
 
     name: str
-    read: Callable[[Launch], float | None]
     weight: float
     threshold: float | None = None
     least: float = 0.0
@@ -361,49 +268,17 @@ class Metric:
         return self.threshold is None
 
 
-def _memory(launch: Launch) -> float | None:
-    """The bytes that a case held beyond what its process held before."""
-    peak, before = launch.peak_host_memory_bytes, launch.host_memory_before_bytes
-    if peak is None or before is None:
-        return None
-    return float(max(0, peak - before))
-
-
-MINIMUM = "minimum"
-MEDIAN = "median"
-MEMORY = "memory"
-
-#: In hertz: what makes cycles of times on a GPU. It has no verdict of its own.
-CLOCK = "clock"
-
 #: All of them. The first two have most of the level; the others look for what has grown by far.
 METRICS = (
-    Metric(MINIMUM, lambda launch: launch.min_s, 0.4),
-    Metric(MEDIAN, lambda launch: launch.median_s, 0.4),
-    Metric("dispatch", lambda launch: launch.dispatch_s, 0.05, 0.5, _DISPATCH_S),
-    Metric("first call", lambda launch: launch.first_call_in_process_s, 0.05, 1.0),
-    Metric("compilation", lambda launch: launch.compile_s, 0.05, 1.0, _COMPILE_S),
-    Metric(MEMORY, _memory, 0.05, 0.5, _MEMORY_BYTES),
+    Metric(MINIMUM, 0.4),
+    Metric(MEDIAN, 0.4),
+    Metric("dispatch", 0.05, 0.5, _DISPATCH_S),
+    Metric("first call", 0.05, 1.0),
+    Metric("compilation", 0.05, 1.0, _COMPILE_S),
+    Metric(MEMORY, 0.05, 0.5, _MEMORY_BYTES),
 )
 
 #: The thresholds of those that have their own, by name.
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {metric.name: metric.threshold for metric in METRICS if metric.threshold is not None}
 )
-
-
-def figures(launch: Launch, statistic: str | None) -> dict[str, float]:
-    """Figures of a launch by the metrics' names, and the clock of its GPU.
-
-    Args:
-        launch: of a case; one may have its rounds alone, or one of the two statistics.
-        statistic: the one that stands for a launch of this case.
-    """
-    values = {metric.name: metric.read(launch) for metric in METRICS}
-    values[CLOCK] = launch.sm_clock_hz
-    if launch.rounds_s and launch.min_s is None:
-        values[MINIMUM] = min(launch.rounds_s)
-        values[MEDIAN] = _statistics.median(launch.rounds_s)
-    if values[MINIMUM] is None and values[MEDIAN] is None:
-        values[MEDIAN if statistic == "median" else MINIMUM] = launch.value_s
-    return {name: value for name, value in values.items() if value is not None}

@@ -18,11 +18,13 @@ from typing import Any
 
 from fwbench.errors import TooFewLaunches
 from fwbench.gate.ab import PairedComparison, PairPlan
-from fwbench.gate.samples import MEDIAN, MINIMUM, Sample, SampleSet
+from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import pairs_needed
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from fwbench.processes import session
+from fwbench.records.facts import CaseFacts
 from fwbench.records.launches import is_contended
+from fwbench.records.measurement import MEDIAN, MINIMUM, Measurement
 from fwbench.records.stored import from_json
 
 #: Short, because many launches tell more than long ones.
@@ -72,7 +74,9 @@ class Pool:
         contended: for each launch, the keys that had to share their processors.
     """
 
-    def __init__(self, samples: Sequence[Sample], contended: Sequence[Collection[str]]) -> None:
+    def __init__(
+        self, samples: Sequence[Measurement], contended: Sequence[Collection[str]]
+    ) -> None:
         self.launches = len(contended)
         self.contended = contended
         self.cases = {s.key: s for s in samples if not _SLOWED.search(s.key)}
@@ -84,13 +88,13 @@ class Pool:
         matches = (_SLOWED.search(key) for key in self.slowed)
         return sorted({5 * int(match[1]) for match in matches if match})
 
-    def forms(self, percent: int) -> dict[str, Sample]:
+    def forms(self, percent: int) -> dict[str, Measurement]:
         """The slowed forms, by the case that they are forms of."""
         mark = f"_slowed_{percent // 5}"
         return {k.replace(mark, ""): s for k, s in self.slowed.items() if mark in k}
 
     def run(
-        self, launch: int, slowed: dict[str, Sample], selected: Collection[str] | None
+        self, launch: int, slowed: dict[str, Measurement], selected: Collection[str] | None
     ) -> SampleSet:
         """One launch as the samples of one side.
 
@@ -102,8 +106,9 @@ class Pool:
         samples = {
             key: dataclasses.replace(
                 sample,
-                launches=(slowed.get(key, sample).launches[launch],),
-                contended=int(slowed.get(key, sample).key in self.contended[launch]),
+                facts=sample.facts
+                | CaseFacts(contended=slowed.get(key, sample).key in self.contended[launch]),
+                figures=[slowed.get(key, sample).launches[launch]],
             )
             for key, sample in self.cases.items()
             if selected is None or key in selected
@@ -118,7 +123,7 @@ class Pool:
         """
         chosen = slice(first, first + launches)
         samples = [
-            dataclasses.replace(sample, launches=sample.launches[chosen])
+            dataclasses.replace(sample, figures=sample.launches[chosen])
             for sample in (*self.cases.values(), *self.slowed.values())
         ]
         return Pool(samples, self.contended[chosen])
@@ -192,7 +197,7 @@ def _outcome(
     rules: Rules,
     comparisons: int,
     draw: random.Random,
-    forms: dict[str, Sample],
+    forms: dict[str, Measurement],
     percent: int,
 ) -> ErrorRates:
     tally: Counter[str] = Counter()
@@ -233,7 +238,7 @@ def _claims(comparison: Comparison, key: str, change: float) -> bool:
 
 
 def _compare(
-    pool: Pool, plan: PairPlan, rules: Rules, draw: random.Random, slowed: dict[str, Sample]
+    pool: Pool, plan: PairPlan, rules: Rules, draw: random.Random, slowed: dict[str, Measurement]
 ) -> tuple[Comparison, int]:
     """One comparison, and how many launches of cases it took."""
     length = min(pool.launches, _IN_A_ROW_AT_MOST) // 2 * 2

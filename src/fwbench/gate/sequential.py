@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.gate import verdicts
-from fwbench.gate.samples import METRICS, Metric, Sample
+from fwbench.gate.samples import METRICS, Metric
 from fwbench.gate.verdicts import Judgement, Rules, Verdict
+from fwbench.records.measurement import Measurement
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -226,7 +227,7 @@ class MetricTest(Sequential):
     rules: Rules
 
     @classmethod
-    def create(cls, metric: Metric, rules: Rules, cases: int, contender: Sample) -> MetricTest:
+    def create(cls, metric: Metric, rules: Rules, cases: int, contender: Measurement) -> MetricTest:
         """The test of a metric in a job.
 
         Args:
@@ -343,7 +344,9 @@ def pairs_needed(rules: Rules, cases: int) -> int:
     return max(pairs_to_reach(evidence_needed(metric, rules, cases)) for metric in METRICS)
 
 
-def metric_tests(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[MetricTest]:
+def metric_tests(
+    base: Measurement, contender: Measurement, rules: Rules, cases: int
+) -> list[MetricTest]:
     """The tests of a case: one for each metric that both sides have in every launch.
 
     Args:
@@ -356,7 +359,9 @@ def metric_tests(base: Sample, contender: Sample, rules: Rules, cases: int) -> l
     ]
 
 
-def verdict_so_far(base: Sample, contender: Sample, rules: Rules, cases: int) -> Verdict | None:
+def verdict_so_far(
+    base: Measurement, contender: Measurement, rules: Rules, cases: int
+) -> Verdict | None:
     """The verdict on a case that further pairs would not alter; None while there is none."""
     by_metric = _verdicts_so_far(base, contender, rules, cases)
     if sides := verdicts.in_cycles(base, contender):
@@ -371,7 +376,7 @@ def verdict_so_far(base: Sample, contender: Sample, rules: Rules, cases: int) ->
 
 
 def _verdicts_so_far(
-    base: Sample, contender: Sample, rules: Rules, cases: int
+    base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> dict[str, Verdict | None]:
     """The verdict on each metric so far, by its name."""
     return {
@@ -380,7 +385,7 @@ def _verdicts_so_far(
     }
 
 
-def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> bool:
+def looks_changed(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> bool:
     """True if one of a case's metrics is beyond its threshold, proven or not."""
     return any(
         test.looks_changed(_differences(test, base, contender))
@@ -388,7 +393,7 @@ def looks_changed(base: Sample, contender: Sample, rules: Rules, cases: int) -> 
     )
 
 
-def judge(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[Judgement]:
+def judge(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> list[Judgement]:
     """The verdicts on a case when there will be no more pairs: one for each metric."""
     judgements = [
         _judgement(test, base, contender) for test in metric_tests(base, contender, rules, cases)
@@ -396,7 +401,7 @@ def judge(base: Sample, contender: Sample, rules: Rules, cases: int) -> list[Jud
     return verdicts.confirmed(judgements, base, contender, partial(judge, rules=rules, cases=cases))
 
 
-def _judgement(test: MetricTest, base: Sample, contender: Sample) -> Judgement:
+def _judgement(test: MetricTest, base: Measurement, contender: Measurement) -> Judgement:
     differences = _differences(test, base, contender)
     verdict, reason, visible = test.final_verdict(differences)
     low, high = -math.inf, math.inf
@@ -404,7 +409,7 @@ def _judgement(test: MetricTest, base: Sample, contender: Sample) -> Judgement:
         low, high = interval(differences, test.rules.confidence)
     return Judgement(
         contender.key,
-        contender.name,
+        contender.label,
         contender.framework,
         verdict,
         reason,
@@ -419,7 +424,7 @@ def _judgement(test: MetricTest, base: Sample, contender: Sample) -> Judgement:
     )
 
 
-def _differences(test: MetricTest, base: Sample, contender: Sample) -> Floats:
+def _differences(test: MetricTest, base: Measurement, contender: Measurement) -> Floats:
     metric = test.metric
     return differences(
         metric.raised(base.values(metric.name)), metric.raised(contender.values(metric.name))

@@ -9,8 +9,9 @@ from statistics import median
 
 from fwbench.errors import TooFewLaunches
 from fwbench.gate import statistics, verdicts
-from fwbench.gate.samples import METRICS, Metric, Sample, SampleSet, unequal_work
+from fwbench.gate.samples import METRICS, Metric, SampleSet, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.records.measurement import Measurement
 from fwbench.records.units import count
 
 #: With fewer a side, not even one case differs from chance at any usual significance level.
@@ -65,7 +66,9 @@ def compare(
     )
 
 
-def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
+def _judgements(
+    base: Measurement, contender: Measurement, rules: Rules, level: float
+) -> list[Judgement]:
     """The verdicts on one case, or the one reason why there is none."""
     verdict = Verdict.INCONCLUSIVE
     if not _is_launched(base, contender):
@@ -80,14 +83,14 @@ def _judgements(base: Sample, contender: Sample, rules: Rules, level: float) -> 
     return judge(base, contender, rules, level)
 
 
-def _is_launched(*sides: Sample) -> bool:
+def _is_launched(*sides: Measurement) -> bool:
     """True if a case is one of fwbench's, or was launched on both sides all the same."""
-    return all(sample.framework or sample.launched for sample in sides)
+    return all(sample.framework or sample.has_launches for sample in sides)
 
 
-def _launches(*sides: Sample) -> int:
+def _launches(*sides: Measurement) -> int:
     """The launches of a case on the side that has fewer."""
-    return min(len(sample.launches) if sample.launched else 1 for sample in sides)
+    return min(len(sample.launches) if sample.has_launches else 1 for sample in sides)
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
@@ -129,7 +132,7 @@ def level_of_each(level: float, launches: Sequence[int]) -> float:
     return case_level
 
 
-def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[Judgement]:
+def judge(base: Measurement, contender: Measurement, rules: Rules, level: float) -> list[Judgement]:
     """The verdicts on one case: one for each metric that both sides have."""
     contended = base.contended or contender.contended
     judgements = [
@@ -144,7 +147,7 @@ def judge(base: Sample, contender: Sample, rules: Rules, level: float) -> list[J
 
 
 def _judge(
-    metric: Metric, base: Sample, contender: Sample, rules: Rules, level: float
+    metric: Metric, base: Measurement, contender: Measurement, rules: Rules, level: float
 ) -> Judgement:
     measured = base.values(metric.name), contender.values(metric.name)
     before, after = (metric.raised(values) for values in measured)
@@ -173,7 +176,7 @@ def _judge(
         verdict = Verdict.UNCHANGED
     return Judgement(
         contender.key,
-        contender.name,
+        contender.label,
         contender.framework,
         verdict,
         reason,

@@ -12,17 +12,9 @@ from statistics import median
 from typing import Any, Self
 
 from fwbench.errors import unknown
-from fwbench.gate.samples import (
-    CLOCK,
-    MEDIAN,
-    METRICS,
-    MINIMUM,
-    THRESHOLDS,
-    Metric,
-    Sample,
-    SampleSet,
-)
+from fwbench.gate.samples import METRICS, THRESHOLDS, Metric, SampleSet
 from fwbench.options.values import TIME
+from fwbench.records.measurement import CLOCK, MEDIAN, MINIMUM, Measurement
 from fwbench.records.session_facts import StoredComparison, StoredJudgement
 from fwbench.records.table import DamagedFact, shown
 
@@ -118,7 +110,7 @@ class Rules:
         """The change that must have been able to show for a case to be unchanged, as a share."""
         return max(self.resolution, (1 + threshold) * (1 + self.resolution / 2) - 1)
 
-    def threshold_of(self, metric: Metric, sample: Sample) -> float:
+    def threshold_of(self, metric: Metric, sample: Measurement) -> float:
         """The smallest change of a metric that is worth a verdict.
 
         Args:
@@ -126,7 +118,7 @@ class Rules:
         """
         if not metric.is_time:
             return self.thresholds[metric.name]
-        return self.threshold if sample.threshold is None else sample.threshold
+        return self.threshold if sample.facts.threshold is None else sample.facts.threshold
 
 
 @dataclass(frozen=True)
@@ -329,16 +321,16 @@ def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     ]
 
 
-def unjudged(sample: Sample, verdict: Verdict, reason: str) -> Judgement:
+def unjudged(sample: Measurement, verdict: Verdict, reason: str) -> Judgement:
     """The judgement of a case whose times say nothing."""
-    return Judgement(sample.key, sample.name, sample.framework, verdict, reason)
+    return Judgement(sample.key, sample.label, sample.framework, verdict, reason)
 
 
 #: Judges the launches of both sides: one judgement for each metric.
-Judge = Callable[[Sample, Sample], Sequence[Judgement]]
+Judge = Callable[[Measurement, Measurement], Sequence[Judgement]]
 
 
-def in_cycles(base: Sample, contender: Sample) -> tuple[Sample, Sample] | None:
+def in_cycles(base: Measurement, contender: Measurement) -> tuple[Measurement, Measurement] | None:
     """Both sides with cycles in place of seconds, and with nothing else.
 
     Returns:
@@ -348,7 +340,7 @@ def in_cycles(base: Sample, contender: Sample) -> tuple[Sample, Sample] | None:
     return None if ours is None or theirs is None else (ours, theirs)
 
 
-def _in_cycles(sample: Sample) -> Sample | None:
+def _in_cycles(sample: Measurement) -> Measurement | None:
     clocks_hz = sample.values(CLOCK)
     if not clocks_hz:
         return None
@@ -356,7 +348,7 @@ def _in_cycles(sample: Sample) -> Sample | None:
         {name: launch[name] * hz for name in (MINIMUM, MEDIAN) if name in launch}
         for launch, hz in zip(sample.launches, clocks_hz, strict=True)
     )
-    return dataclasses.replace(sample, launches=launches)
+    return dataclasses.replace(sample, figures=launches)
 
 
 def both(in_seconds: Verdict | None, in_cycles: Verdict | None) -> Verdict | None:
@@ -368,7 +360,7 @@ def both(in_seconds: Verdict | None, in_cycles: Verdict | None) -> Verdict | Non
 
 
 def confirmed(
-    judgements: Sequence[Judgement], base: Sample, contender: Sample, judge: Judge
+    judgements: Sequence[Judgement], base: Measurement, contender: Measurement, judge: Judge
 ) -> list[Judgement]:
     """Judgements in which a change of the time is one of the cycles too.
 
@@ -387,7 +379,9 @@ def confirmed(
     ]
 
 
-def _confirmed(time: Judgement, cycles: Judgement, base: Sample, contender: Sample) -> Judgement:
+def _confirmed(
+    time: Judgement, cycles: Judgement, base: Measurement, contender: Measurement
+) -> Judgement:
     known = dataclasses.replace(time, cycles_ratio=cycles.ratio)
     verdict = both(time.verdict, cycles.verdict)
     if verdict is None or verdict is time.verdict:

@@ -448,6 +448,12 @@ class Measured(MeasuredOnGpu):
         "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
     )
 
+    @property
+    def memory_above_bytes(self) -> int | None:
+        """Peak memory of the process above what it held before the model was built."""
+        before, peak = self.host_memory_before_bytes, self.peak_host_memory_bytes
+        return None if before is None or peak is None else max(0, peak - before)
+
 
 class Launch(Measured):
     """One launch of a case, in a fresh process."""
@@ -616,12 +622,6 @@ class CaseFacts(Measured):
     )
     launches: list[Launch] | None = fact("every launch", filled=True)
     contended: bool | None = fact("whether a launch had to share its processors")
-
-    @property
-    def memory_above_bytes(self) -> int | None:
-        """Peak memory of the process above what it held before the model was built."""
-        before, peak = self.host_memory_before_bytes, self.peak_host_memory_bytes
-        return None if before is None or peak is None else max(0, peak - before)
 
     @property
     def call_s(self) -> float | None:

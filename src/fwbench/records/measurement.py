@@ -9,14 +9,35 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from fwbench.records.facts import CaseFacts, Epoch
+from fwbench.records.facts import CaseFacts, Epoch, Launch
+from fwbench.records.session_facts import MachineFacts
 from fwbench.records.upstream import Statistics
+from fwbench.terms.names import framework_of, without_environment
 
 #: Fewer values have no quartiles worth the name.
 _FEW = 8
 
 #: Parameters of a case that are facts of their own; the others are the toggles it was given.
 _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
+
+
+MINIMUM = "minimum"
+MEDIAN = "median"
+MEMORY = "memory"
+
+#: In hertz: what makes cycles of times on a GPU. It has no verdict of its own.
+CLOCK = "clock"
+
+#: Figures of a launch: a function for each name that reads it, or None where it was not measured.
+_FIGURES: Mapping[str, Callable[[Launch], float | None]] = {
+    MINIMUM: lambda launch: launch.min_s,
+    MEDIAN: lambda launch: launch.median_s,
+    "dispatch": lambda launch: launch.dispatch_s,
+    "first call": lambda launch: launch.first_call_in_process_s,
+    "compilation": lambda launch: launch.compile_s,
+    MEMORY: lambda launch: launch.memory_above_bytes,
+    CLOCK: lambda launch: launch.sm_clock_hz,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +55,8 @@ class Measurement:
         stats: pytest-benchmark's statistics, seconds.
         run: number of its run in a report, from 0.
         repeat: which measurement of the same case in its session it is, from 1.
+        machine: the machine that it was measured on.
+        figures: :attr:`launches` that are not those of its facts: of several sessions, or changed.
     """
 
     facts: CaseFacts
@@ -46,6 +69,8 @@ class Measurement:
     stats: Statistics = field(default_factory=Statistics)
     run: int = 0
     repeat: int = 1
+    machine: MachineFacts = field(default_factory=MachineFacts)
+    figures: Sequence[Mapping[str, float]] = ()
 
     # Names
 
@@ -53,6 +78,26 @@ class Measurement:
     def name(self) -> str:
         """The id of the case, or the name of a test without parameters."""
         return self.param or self.test
+
+    @property
+    def framework(self) -> str:
+        """Its framework without an environment; empty for a benchmark that is not fwbench's."""
+        return framework_of(self.facts.get("framework", ""))
+
+    @property
+    def key(self) -> str:
+        """Its node id, in which a framework has the same name in every environment."""
+        return without_environment(self.nodeid, self.facts.get("framework", ""))
+
+    @property
+    def label(self) -> str:
+        """Its name to show beside the same case of another environment."""
+        return without_environment(self.param or self.nodeid, self.facts.get("framework", ""))
+
+    @property
+    def work(self) -> str:
+        """A text that stays the same when its test is renamed."""
+        return self.label if self.facts else self.nodeid
 
     @property
     def contestant(self) -> str:
@@ -116,6 +161,44 @@ class Measurement:
     def _has_values(self) -> bool:
         return self.has_launches or bool(self.stats.data)
 
+    # Launches
+
+    @cached_property
+    def launches(self) -> Sequence[Mapping[str, float]]:
+        """Figures of each launch by name; of a single process, those of its rounds."""
+        launches = self.facts.launches or (self._single(),)
+        return self.figures or [_figures(launch, self.facts.statistic) for launch in launches]
+
+    def _single(self) -> Launch:
+        """Measurements of a single process, as a launch."""
+        measured = {name: self.facts[name] for name in Launch.declared() if name in self.facts}
+        least_s = self.smallest_s
+        median_s = least_s if self.stats.median is None else self.stats.median
+        times_s = {"launch": 0, "value_s": least_s, "min_s": least_s, "median_s": median_s}
+        return Launch(**{**measured, **times_s})
+
+    @property
+    def contended(self) -> bool:
+        """True if a launch had to share its processors."""
+        return bool(self.facts.contended)
+
+    def values(self, name: str) -> tuple[float, ...]:
+        """A figure of each launch; empty if one of them lacks it."""
+        values = [launch[name] for launch in self.launches if name in launch]
+        return tuple(values) if len(values) == len(self.launches) else ()
+
+    @property
+    def times_s(self) -> tuple[float, ...]:
+        """One time of each launch, whichever statistic they have."""
+        return self.values(MINIMUM) or self.values(MEDIAN)
+
+    def joined(self, other: Self) -> Self:
+        """The same with the launches of another measurement of the case behind these."""
+        facts = self.facts
+        if other.contended and not self.contended:
+            facts |= CaseFacts(contended=True)
+        return replace(self, facts=facts, figures=[*self.launches, *other.launches])
+
     # Training loops
 
     @property
@@ -131,6 +214,22 @@ class Measurement:
     def without_values(self) -> Self:
         """The same without its values: a history keeps thousands of measurements."""
         return replace(self, values_s=(), stats=Statistics())
+
+
+def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:
+    """Figures of a launch by name.
+
+    Args:
+        launch: may have its rounds alone, or one of the two times.
+        statistic: ``min`` or ``median``: which of the two that one is.
+    """
+    values = {name: read(launch) for name, read in _FIGURES.items()}
+    if launch.rounds_s and launch.min_s is None:
+        values[MINIMUM] = min(launch.rounds_s)
+        values[MEDIAN] = statistics.median(launch.rounds_s)
+    if values[MINIMUM] is None and values[MEDIAN] is None:
+        values[MEDIAN if statistic == "median" else MINIMUM] = launch.value_s
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def requested_toggles(params: Mapping[str, Any]) -> dict[str, str]:

@@ -13,11 +13,13 @@ from fwbench.jsontext import loads
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.measurement import Measurement, requested_toggles
-from fwbench.records.session_facts import SessionFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.table import DamagedFact, Table, shown
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")
+
+_UNKNOWN_MACHINE = MachineFacts()
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,7 @@ class StoredRun:
     @property
     def cpu(self) -> str | None:
         """Model of the CPU, as fwbench or else pytest-benchmark recorded it; None if neither."""
-        if self.session.machine is not None and self.session.machine.cpu:
-            return self.session.machine.cpu
-        return self.machine_info.cpu.brand_raw if self.machine_info.cpu is not None else None
+        return _machine(self.session, self.machine_info).cpu
 
     @property
     def unknown(self) -> list[str]:
@@ -144,7 +144,8 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         )
     try:
         info, session = head_of(values, place)
-        records = [record_of(entry, f"benchmark {n}") for n, entry in enumerate(entries)]
+        machine = _machine(session, info.machine_info or MachineInfo())
+        records = [record_of(entry, f"benchmark {n}", machine) for n, entry in enumerate(entries)]
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
     return StoredRun(
@@ -155,6 +156,14 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         info.machine_info or MachineInfo(),
         info.commit_info or CommitInfo(),
     )
+
+
+def _machine(session: SessionFacts, info: MachineInfo) -> MachineFacts:
+    """The machine, with its CPU as pytest-benchmark recorded it if fwbench did not."""
+    machine = session.machine or MachineFacts()
+    if machine.cpu or info.cpu is None:
+        return machine
+    return machine | MachineFacts(cpu=info.cpu.brand_raw)
 
 
 def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFacts]:
@@ -203,11 +212,12 @@ def _session(values: Any, place: str) -> SessionFacts:
     return SessionFacts.checked(values, "fwbench")
 
 
-def record_of(entry: Any, place: str) -> Measurement:
+def record_of(entry: Any, place: str, machine: MachineFacts = _UNKNOWN_MACHINE) -> Measurement:
     """The record in an entry of pytest-benchmark's.
 
     Args:
         place: what messages call it if it does not say which case it is of.
+        machine: the machine that it was measured on.
 
     Raises:
         DamagedFact: a value is not what it must be; the message names case and key.
@@ -228,6 +238,7 @@ def record_of(entry: Any, place: str) -> Measurement:
         param=known.param or "",
         group=known.group or "",
         stats=stats,
+        machine=machine,
     )
 
 

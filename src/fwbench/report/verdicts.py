@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fwbench.gate.samples import MEMORY, THRESHOLDS
+from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
+from fwbench.records.measurement import MEMORY
 from fwbench.records.units import count, time
 from fwbench.report import escaping
 

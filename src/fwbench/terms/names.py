@@ -33,6 +33,11 @@ def framework_of(reference: str) -> str:
     return reference.partition("@")[0]
 
 
+def without_environment(text: str, reference: str) -> str:
+    """A case id or node id in which the framework of a reference has its plain name."""
+    return text.replace(f"-{reference}-", f"-{framework_of(reference)}-") if reference else text
+
+
 def is_complex(dtype: str) -> bool:
     """True if a dtype is that of complex numbers."""
     return dtype in _PARTS
